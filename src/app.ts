@@ -17,20 +17,21 @@ import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
+import { systemClock } from './kit/clock.ts'
 import type { MediaLibrary } from './media/media-library.ts'
 import { openMedia, refuseFiles } from './media/open-media.ts'
+import { openProvider } from './oidc/provider.ts'
 import { readDiskSpace } from './ops/disk.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
+import { createAddressGuard } from './outbound/address-guard.ts'
 import { identifyProgram } from './program-files.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
-import { systemClock } from './webhooks/clock.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
-import { createAddressGuard } from './webhooks/posting/address-guard.ts'
 import { createPoster } from './webhooks/posting/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/posting/signature.ts'
 import { withTestReceiver } from './webhooks/posting/test-receiver.ts'
@@ -198,16 +199,12 @@ function openAlerts({ settings, logger, store, closers }: NodeContext, { poster 
     sender,
     dataDir: settings.dataDir,
     host: hostname(),
-    url: panelUrl(settings),
+    url: settings.publicUrl?.href ?? null,
     logger,
     now,
   })
   closers.push(() => watch.stop())
   return sender
-}
-
-function panelUrl({ publicUrl }: Settings): string | null {
-  return publicUrl?.href ?? null
 }
 
 function startSupervisor(
@@ -307,6 +304,7 @@ function createApi(
       publicUrl: settings.publicUrl,
       trustedProxies: settings.trustedProxies,
       simulated: settings.whatsapp.url !== null,
+      numberChecksPerDay: settings.numberChecksPerDay,
       documented: {
         ratePerMinute: settings.ratePerMinute,
         webhookTimeoutMs: settings.webhook.timeoutMs,
@@ -330,9 +328,10 @@ function createApi(
         signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: settings.version }),
       post: request => webhooks.poster.send(request),
     },
+    oidc: openProvider(settings),
     alerts: {
       canMail: alerts.canMail,
-      sendTest: target => alerts.send(target, testMessage(panelUrl(settings), store.clock.now())),
+      sendTest: target => alerts.send(target, testMessage(settings.publicUrl?.href ?? null, store.clock.now())),
     },
     media,
     diskSpace: () => readDiskSpace(settings.dataDir),

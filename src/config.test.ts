@@ -15,6 +15,7 @@ describe('settings', () => {
       masterKey: null,
       trustedProxies: [],
       ratePerMinute: 100,
+      numberChecksPerDay: 500,
       messageTtlMs: 86_400_000,
       retentionMs: 30 * 86_400_000,
       webhook: {
@@ -73,6 +74,7 @@ describe('settings', () => {
 
   test.each([
     ['RATE_LIMIT_PER_MINUTE', '1000000001', '1–1000000000'],
+    ['NUMBER_CHECKS_PER_DAY', '-1', '0–1000000'],
     ['MESSAGE_TTL_HOURS', '8761', '0.000001–8760'],
     ['RETENTION_DAYS', '36501', '1–36500'],
     ['MEDIA_RETENTION_DAYS', '0', '0.00001–36500'],
@@ -143,5 +145,39 @@ describe('settings', () => {
 
   test.each(['0.0.0.0', '::', '10.0.0.1', 'localhost.example', 'example.org'])('%s is not', host => {
     expect(isLoopbackHost(host)).toBe(false)
+  })
+})
+
+describe('the OpenID Connect provider', () => {
+  const complete = {
+    OIDC_ISSUER: 'https://login.example/realms/main',
+    OIDC_CLIENT_ID: 'pombal',
+    OIDC_CLIENT_SECRET: 'secret',
+    PUBLIC_URL: 'https://pombal.example',
+  }
+
+  test('is named after its host, or as wished', () => {
+    expect(readSettings(complete).oidc).toEqual({
+      issuer: new URL('https://login.example/realms/main'),
+      clientId: 'pombal',
+      clientSecret: 'secret',
+      name: 'login.example',
+    })
+    expect(readSettings({ ...complete, OIDC_NAME: 'Castle' }).oidc?.name).toBe('Castle')
+    expect(readSettings({}).oidc).toBeNull()
+  })
+
+  test('needs every setting, and https except on loopback', () => {
+    expect(problemsOf({ OIDC_ISSUER: complete.OIDC_ISSUER })).toEqual([
+      'OIDC_CLIENT_ID is required with OIDC_ISSUER.',
+      'OIDC_CLIENT_SECRET is required with OIDC_ISSUER.',
+      'PUBLIC_URL is required with OIDC_ISSUER.',
+    ])
+    for (const issuer of ['http://login.example', 'login.example', 'https://a:b@login.example', 'https://x.example/?a'])
+      expect(problemsOf({ ...complete, OIDC_ISSUER: issuer })).toEqual([expect.stringMatching(/^OIDC_ISSUER must be/)])
+    expect(problemsOf({ ...complete, OIDC_NAME: 'x'.repeat(41) })).toEqual([
+      expect.stringMatching(/^OIDC_NAME must be/),
+    ])
+    expect(readSettings({ ...complete, OIDC_ISSUER: 'http://127.0.0.1:8080' }).oidc).not.toBeNull()
   })
 })

@@ -19,6 +19,7 @@ const MAX_UINT32 = 2 ** 32 - 1
 /** A stop takes at most 10 s, including work in flight. */
 const MAX_DRAIN_SECONDS = 5
 const MAX_THREADS = 64
+const MAX_OIDC_NAME_LENGTH = 40
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 const MIB = 1_048_576
@@ -46,6 +47,7 @@ export interface Settings {
   trustedProxies: readonly string[]
   logLevel: (typeof LOG_LEVELS)[number]
   ratePerMinute: number
+  numberChecksPerDay: number
   messageTtlMs: number
   retentionMs: number
   webhook: {
@@ -74,6 +76,8 @@ export interface Settings {
     quotaBytes: number
     bytesPerMinute: number
   }
+  /** The OpenID Connect provider; null: people do not sign in with one. */
+  oidc: { issuer: URL; clientId: string; clientSecret: string; name: string } | null
   /** The mail server for alerts; null: none are sent by e-mail. */
   mail: { url: string; from: string } | null
   sandbox: boolean
@@ -150,6 +154,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       LOG_LEVELS.find(level => level === text),
     ),
     ratePerMinute: read('RATE_LIMIT_PER_MINUTE', 100, 'a whole number, 1–1000000000', integerIn(1, 1e9)),
+    numberChecksPerDay: read('NUMBER_CHECKS_PER_DAY', 500, 'a whole number, 0–1000000', integerIn(0, 1e6)),
     messageTtlMs: read('MESSAGE_TTL_HOURS', 24, 'a number of hours, 0.000001–8760', numberIn(1e-6, 24 * 365)) * HOUR_MS,
     retentionMs: read('RETENTION_DAYS', 30, 'a number of days, 1–36500', numberIn(1, 36_500)) * DAY_MS,
     webhook: {
@@ -182,6 +187,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
     },
     media: readMedia(read),
+    oidc: readOidc(read, problems, publicUrl),
     mail: readMail(read, problems),
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
     misspelled: environment.findMisspelled(),
@@ -210,6 +216,22 @@ function readMail(read: ReadSetting, problems: string[]): Settings['mail'] {
   return null
 }
 
+function readOidc(read: ReadSetting, problems: string[], publicUrl: URL | null): Settings['oidc'] {
+  const issuer = read('OIDC_ISSUER', null, 'an https URL, or an http one on a loopback address', parseIssuer)
+  const clientId = read('OIDC_CLIENT_ID', null, 'the ID of this client at the provider', text => text)
+  const clientSecret = read('OIDC_CLIENT_SECRET', null, 'the secret of this client at the provider', text => text)
+  const name = read('OIDC_NAME', null, `at most ${MAX_OIDC_NAME_LENGTH} characters`, text =>
+    text.length <= MAX_OIDC_NAME_LENGTH ? text : undefined,
+  )
+  if (!issuer) return null
+  const missing = Object.entries({ OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret, PUBLIC_URL: publicUrl })
+  for (const [required, value] of missing) {
+    if (value === null && !problems.some(problem => problem.startsWith(required)))
+      problems.push(`${required} is required with OIDC_ISSUER.`)
+  }
+  return clientId && clientSecret ? { issuer, clientId, clientSecret, name: name ?? issuer.host } : null
+}
+
 /** Whether `host` is a loopback address or name, in any notation. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.replace(/^\[|\]$/g, '').toLowerCase()
@@ -234,6 +256,13 @@ function numberIn(min: number, max: number) {
 function parseHttpUrl(text: string): URL | undefined {
   const url = URL.parse(text)
   return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url : undefined
+}
+
+/** Over plain http, anybody in between could sign in as everybody. */
+function parseIssuer(text: string): URL | undefined {
+  const url = parseHttpUrl(text)
+  if (!url || url.username || url.password || url.search || url.hash) return undefined
+  return url.protocol === 'https:' || isLoopbackHost(url.hostname) ? url : undefined
 }
 
 function parsePostgresUrl(text: string): string | undefined {

@@ -2,7 +2,13 @@ import { readFileSync } from 'node:fs'
 import { distance } from 'fastest-levenshtein'
 
 /** Also read from the file that `<name>_FILE` names, as Docker and Kubernetes provide secrets. */
-const SECRETS: ReadonlySet<string> = new Set(['ADMIN_KEY', 'MASTER_KEY', 'DATABASE_URL', 'SMTP_URL'])
+const SECRETS: ReadonlySet<string> = new Set([
+  'ADMIN_KEY',
+  'MASTER_KEY',
+  'DATABASE_URL',
+  'SMTP_URL',
+  'OIDC_CLIENT_SECRET',
+])
 /** Shorter names are too much alike. */
 const MIN_SIMILAR_LENGTH = 8
 const MAX_TYPOS = 2

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { LANGUAGES, type Language } from '../panel/src/i18n/languages.ts'
 import { behaviourOf, FOREIGN_GROUP, hasMeaning } from '../simulator/src/contacts/behaviour.ts'
 import { DEFAULT_TIMINGS } from '../simulator/src/network.ts'
-import { MAX_BODY_BYTES } from '../src/api/http/limits/json-body.ts'
+import { MAX_BODY_BYTES } from '../src/api/http/requests.ts'
 import { delaysInWords, durationInWords } from '../src/api/openapi/in-words.ts'
 import { MAX_URL_LENGTH } from '../src/api/resources/events/webhook.ts'
 import { MAX_TEXT_UNITS } from '../src/api/resources/message.ts'
@@ -115,6 +115,10 @@ const RECEIVED_FIELDS = Object.keys(
 const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>> = {
   MEDIA_URL: settings => settings.media.place,
   METRICS_PORT: settings => settings.metricsPort,
+  OIDC_ISSUER: settings => settings.oidc,
+  OIDC_CLIENT_ID: settings => settings.oidc,
+  OIDC_CLIENT_SECRET: settings => settings.oidc,
+  OIDC_NAME: settings => settings.oidc,
   SMTP_URL: settings => settings.mail,
   SMTP_FROM: settings => settings.mail,
   DATABASE_URL: settings => settings.databaseUrl,

@@ -1,4 +1,4 @@
-import type { Clock } from '../src/webhooks/clock.ts'
+import type { Clock } from '../src/kit/clock.ts'
 
 interface Timer {
   at: number

@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import type { AccountInfo, ContactMessage, Order, OrderResult, ReceivedMedia, ScenarioState } from '@pombal/simulator'
+import type {
+  AccountInfo,
+  ContactMessage,
+  Order,
+  OrderResult,
+  OwnerMessage,
+  PhonePresence,
+  ReceivedMedia,
+  ReceivedMessage,
+  ScenarioState,
+} from '@pombal/simulator'
 import { killOnExit } from './kill-on-exit.ts'
 import { captureLog, noteBody } from './logs/log-capture.ts'
 import { until } from './until.ts'
@@ -8,7 +18,7 @@ import { until } from './until.ts'
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
 
 /** A message on a simulated phone. */
-export interface PhoneMessage {
+export interface PhoneMessage extends Pick<ReceivedMessage, 'edited' | 'deleted' | 'reactions'> {
   id: string
   from: string
   text: string
@@ -66,8 +76,9 @@ export async function startNetwork(options: readonly string[] = []) {
     url,
     /** Its output, which contains its errors. */
     output: () => output,
-    /** A new simulated phone scans the QR code. */
-    scanQr: (qr: string) => call<{ phone: string }>('POST', '/mock-phone/scan-qr', qr),
+    /** A new simulated phone scans the QR code, or the one with this name. */
+    scanQr: (qr: string, phone?: string) =>
+      call<{ phone: string }>('POST', `/mock-phone/scan-qr${phone === undefined ? '' : `?phone=${phone}`}`, qr),
     /** The owner of the phone types the code that the client shows. */
     typePairingCode: (code: string, phone: string) =>
       call<{ phone: string }>('POST', '/mock-phone/pairing-code', JSON.stringify({ code, phone })),
@@ -78,6 +89,13 @@ export async function startNetwork(options: readonly string[] = []) {
       const body = { ...words, ...(media && { media: { ...media, bytes: undefined, base64 } }) }
       return call<{ id: string }>('POST', '/messages', JSON.stringify(body))
     },
+    /** The owner of an account writes on the phone. */
+    writeAsOwner: ({ phone, ...message }: OwnerMessage) => {
+      noteBody(message)
+      return call<{ id: string }>('POST', `/phones/${phone}/messages`, JSON.stringify(message))
+    },
+    /** Who has typed last in each chat, as the phone of a number shows it. */
+    typing: async (number: string) => (await call<PhonePresence>('GET', `/phones/${number}/presence`)).typing,
     /** Makes numbers members of a group for each account among them. */
     joinGroup: (group: string, members: readonly string[]) =>
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),

@@ -45,6 +45,13 @@ const signIn = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.signIn), 'SignIn'),
 })
 
+/** Where an OpenID Connect provider sends the browser back to. */
+const signInWithProvider = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in/oidc',
+  component: lazyRouteComponent(reloadOnFailure(pages.signIn), 'SignIn'),
+})
+
 const inside = createRoute({
   getParentRoute: () => root,
   id: 'inside',
@@ -167,6 +174,7 @@ const instanceSettings = createRoute({
 
 const tree = root.addChildren([
   signIn,
+  signInWithProvider,
   invitation,
   inside.addChildren([
     instances,

@@ -17,6 +17,7 @@ const STORE = [
   'src/store/conversations/conversations.ts',
   'src/store/credentials/credentials.ts',
   'src/store/deliveries/deliveries.ts',
+  'src/store/directory/directory.ts',
   'src/store/engine/page.ts',
   'src/store/events/events.ts',
   'src/store/instances/instances.ts',
@@ -85,7 +86,9 @@ export const MODULES: readonly Module[] = [
       'src/keys.ts',
       'src/kit',
       'src/media',
+      'src/oidc',
       'src/ops',
+      'src/outbound',
       'src/program-files.ts',
       'src/sandbox',
       'src/store',
@@ -214,20 +217,16 @@ export const MODULES: readonly Module[] = [
     ],
   },
 
+  // Connections to addresses that callers name: which addresses are allowed, and the resolution of names.
+  {
+    path: 'src/outbound',
+    modules: ['src/kit'],
+    packages: ['ipaddr.js', 'node:dns/promises', 'node:http', 'node:https', 'node:net', 'node:os'],
+  },
   {
     path: 'src/webhooks',
-    modules: ['src/domain', 'src/kit', ...STORE],
-    packages: [
-      'ipaddr.js',
-      'node:crypto',
-      'node:dns/promises',
-      'node:http',
-      'node:https',
-      'node:net',
-      'node:os',
-      'node:stream',
-      'pino',
-    ],
+    modules: ['src/domain', 'src/kit', 'src/outbound', ...STORE],
+    packages: ['node:crypto', 'node:http', 'node:stream', 'pino'],
   },
   // Reports problems to people. It posts with the code of the webhooks.
   {
@@ -238,13 +237,14 @@ export const MODULES: readonly Module[] = [
   // The files of messages: receives them, keeps them in a folder or a bucket, returns them and removes them.
   {
     path: 'src/media',
-    modules: ['src/domain', 'src/kit', ...STORE],
+    modules: ['src/domain', 'src/kit', 'src/outbound', ...STORE],
     packages: [
       '@aws-sdk/client-s3',
       '@aws-sdk/lib-storage',
       'file-type',
       'node:crypto',
       'node:fs/promises',
+      'node:http',
       'node:path',
       'node:stream',
       'node:timers/promises',
@@ -262,6 +262,9 @@ export const MODULES: readonly Module[] = [
     modules: ['src/domain', 'src/kit', 'src/store/observer.ts', ...STORE],
     packages: ['node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'pino', 'prom-client'],
   },
+
+  // Signs people in with an OpenID Connect provider.
+  { path: 'src/oidc', modules: ['src/kit'], packages: ['openid-client'] },
 
   // A client of the management API.
   {

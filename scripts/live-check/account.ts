@@ -10,8 +10,8 @@ import type { Store } from '../../src/store/store.ts'
 import { createLibraryCaches } from '../../src/whatsapp/baileys/library-caches.ts'
 import { Link, type LinkEvents } from '../../src/whatsapp/baileys/link.ts'
 import { encodeContent } from '../../src/whatsapp/baileys/parsing/content.ts'
+import { DeviceCache } from '../../src/whatsapp/baileys/recipient-devices.ts'
 import { CredentialStore } from '../../src/whatsapp/baileys/signal/credential-store.ts'
-import { DeviceCache } from '../../src/whatsapp/baileys/signal/device-cache.ts'
 import { createRetryBudgets } from '../../src/whatsapp/baileys/signal/retry-requests.ts'
 import type { Network } from '../../src/whatsapp/baileys/socket-options.ts'
 import { type Connection, createConnection } from '../../src/whatsapp/connection/connection.ts'
@@ -127,7 +127,7 @@ export class Account {
       credentials,
       devices: new DeviceCache(Date.now),
       caches: createLibraryCaches(),
-      findGroup: () => undefined,
+      findGroup: async () => null,
       findSent: async () => null,
       retryBudgets: createRetryBudgets(() => performance.now()),
       events,

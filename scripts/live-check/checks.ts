@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { BinaryNode } from 'baileys'
-import type { IncomingMessage } from '../../src/domain/incoming-message.ts'
+import { type IncomingMessage, isChange } from '../../src/domain/incoming-message.ts'
 import { numberOf, userOf } from '../../src/whatsapp/baileys/addresses.ts'
 import type { Acknowledgement, Link } from '../../src/whatsapp/baileys/link.ts'
 import type { Receipt } from '../../src/whatsapp/baileys/parsing/receipt.ts'
@@ -99,7 +99,10 @@ class Checks {
         paired: () => undefined,
         opened: () => undefined,
         closed: () => undefined,
-        groupChanged: () => undefined,
+        groupChanged: async () => undefined,
+        groupsListed: () => undefined,
+        contacts: () => undefined,
+        addressBookReadable: () => undefined,
         frame: () => undefined,
         undecryptable: () => undefined,
         restriction: () => undefined,
@@ -108,7 +111,9 @@ class Checks {
           this.#receipts.push(receipt)
           this.#lastReceiptAt = performance.now()
         },
-        received: async message => void this.#received.push(message),
+        received: async message => {
+          if (!isChange(message) && !message.written) this.#received.push(message)
+        },
         isRecorded: async () => false,
       },
       stanza => void this.#stanzas.push(stanza),

@@ -33,6 +33,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   'retryInstanceDelivery',
   'setPassword',
   'signIn',
+  'finishOidcSignIn',
   'signOut',
   'endSession',
   'endOtherSessions',
@@ -87,5 +88,5 @@ function callerOf({ account, apiKey, instanceId, sessionId }: FastifyRequest, ac
   if (apiKey !== null) return `key ${apiKey.id}`
   if (instanceId !== '') return 'token'
   if (sessionId !== '') return `session ${sessionId.slice(0, SHOWN_OF_SESSION)}`
-  return action === 'signIn' ? 'sign-in' : 'admin key'
+  return action === 'signIn' || action === 'finishOidcSignIn' ? 'sign-in' : 'admin key'
 }

@@ -40,6 +40,8 @@ export interface ApiSettings {
   trustedProxies?: readonly string[]
   /** All instances are linked to a simulated WhatsApp (`WHATSAPP_URL`). */
   simulated?: boolean
+  /** Unknown numbers that an instance may have looked up in a day. Default: 500. */
+  numberChecksPerDay?: number
   /** How often a connection stream polls when no hint arrives. Default: 3 s. */
   streamPollMs?: number
   /** The settings whose values the OpenAPI document states. */
@@ -85,6 +87,31 @@ export interface MediaApi {
   erase(instanceId: InstanceId, id: string): Promise<void>
 }
 
+/** The secrets of one sign-in with the provider. */
+export interface OidcAttempt {
+  state: string
+  nonce: string
+  verifier: string
+}
+
+/** `failed`: the answer is not valid. `reason` is for the log. */
+export type OidcCompleted =
+  | { kind: 'identified'; issuer: string; subject: string; email: { address: string; isVerified: boolean } | null }
+  | { kind: 'denied' }
+  | { kind: 'unreachable'; reason: string }
+  | { kind: 'failed'; reason: string }
+
+/** An OpenID Connect provider. Neither call rejects. */
+export interface OidcApi {
+  /** For people. */
+  readonly name: string
+  /** Distinguishes this client of this provider from any other. */
+  readonly id: string
+  begin(): Promise<{ kind: 'begun'; url: string; attempt: OidcAttempt } | { kind: 'unreachable'; reason: string }>
+  /** @param answer the query that the provider sent the browser back with */
+  complete(answer: string, attempt: OidcAttempt): Promise<OidcCompleted>
+}
+
 export interface ApiOptions {
   store: Store
   settings: ApiSettings
@@ -112,6 +139,8 @@ export interface ApiOptions {
     /** Sends a test message at once. @returns null, or why it did not arrive */
     sendTest(target: AlertTarget): Promise<string | null>
   }
+  /** Null, the default: people do not sign in with a provider. */
+  oidc?: OidcApi | null
   /** Null: no storage is configured. Expected failures are thrown as `Refusal`. */
   media: MediaApi | null
   panelDir: string

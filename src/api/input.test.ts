@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newEventId, newInstanceId, newMessageId } from '../domain/ids.ts'
-import { checkText, checkWebhookUrl, isId, parseIdempotencyKey, parseMoment, parseName } from './input.ts'
+import { checkText, checkWebhookUrl, isId, parseBearer, parseIdempotencyKey, parseMoment, parseName } from './input.ts'
 
 const anywhere = () => 'not_literal' as const
 
@@ -104,3 +104,18 @@ describe('a webhook URL', () => {
     expect(asked).toEqual(['127.0.0.1'])
   })
 })
+
+test.each([
+  ['Bearer abc', 'abc'],
+  ['bearer abc', 'abc'],
+  ['BEARER   a.b-c_~+/=', 'a.b-c_~+/='],
+])('%j carries a token', (header, token) => {
+  expect(parseBearer(header)).toBe(token)
+})
+
+test.each([undefined, '', 'Bearer', 'Bearer ', 'abc', 'Basic abc', 'Bearer a b', 'Bearerabc', ' Bearer a', 'Bearer é'])(
+  '%j carries none',
+  header => {
+    expect(parseBearer(header)).toBeNull()
+  },
+)

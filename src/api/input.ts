@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { correctedRecipient, parseRecipient } from '../domain/recipient.ts'
 import { Refusal } from '../domain/refusal.ts'
@@ -15,6 +16,18 @@ const ID = /^[a-z]{1,8}_[0-9a-z]{1,40}$/
 const HTTP_WITH_HOST = /^https?:\/\/[^/\\]/i
 /** A date and time with its zone (RFC 3339). */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
+/** One token of visible ASCII after the case-insensitive scheme (RFC 9110 §11.1). */
+const BEARER = /^bearer +([\x21-\x7e]+)$/i
+
+/** The token of an `Authorization` header; null if it is missing or malformed. */
+export function parseBearer(header: string | undefined): string | null {
+  return (header !== undefined && BEARER.exec(header)?.[1]) || null
+}
+
+/** The SHA-256 digest of a token, in hexadecimal. Only the digest is stored (contract §6). */
+export function tokenDigest(token: string): string {
+  return hash('sha256', token, 'hex')
+}
 
 /** Checks the rules for a text that its schema cannot express (contract §1). @throws Refusal */
 export function checkText(text: string, field = 'text'): void {
@@ -23,13 +36,13 @@ export function checkText(text: string, field = 'text'): void {
   if (text.includes('\u0000')) throw invalid(field, 'must not contain U+0000')
 }
 
-/** @throws Refusal unless `to` is a number, a group or a LID; it names the correct form of a number that is almost right */
-export function checkRecipient(to: string): void {
+/** @param field its name in the call @throws Refusal unless `to` is a number, a group or a LID; it names the correct form of a number that is almost right */
+export function checkRecipient(to: string, field = 'to'): void {
   if (parseRecipient(to)) return
   const corrected = correctedRecipient(to)
   const message = corrected === null ? RECIPIENT_FORMS : `must be written as ${corrected}`
-  const sentence = corrected === null ? undefined : `"to" ${message}.`
-  throw new Refusal('invalid_phone_number', sentence, { details: [{ field: 'to', message }] })
+  const sentence = corrected === null && field === 'to' ? undefined : `"${field}" ${message}.`
+  throw new Refusal('invalid_phone_number', sentence, { details: [{ field, message }] })
 }
 
 const RECIPIENT_FORMS =

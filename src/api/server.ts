@@ -5,15 +5,18 @@ import { auditOperations } from './audit-log.ts'
 import type { Api, ApiContext, ApiOptions } from './context.ts'
 import { registerHealth } from './health.ts'
 import { AllowedMethods } from './http/allowed-methods.ts'
-import { drainOnClose } from './http/draining.ts'
 import { createErrorHandler, unavailable } from './http/error-handler.ts'
-import { acceptJsonBodies, MAX_BODY_BYTES } from './http/limits/json-body.ts'
 import { createOneAtATimeServer } from './http/limits/one-request-per-connection.ts'
 import { KnownCallers, refuseWhenBusy } from './http/limits/open-request-limits.ts'
 import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.ts'
-import { createRequestIds } from './http/request-id.ts'
-import { createRequestLog } from './http/request-log.ts'
-import { checkHost, readableTarget } from './http/route-addresses.ts'
+import {
+  acceptJsonBodies,
+  checkHost,
+  createRequestIds,
+  createRequestLog,
+  MAX_BODY_BYTES,
+  readableTarget,
+} from './http/requests.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { refuseUnknownPaths } from './http/unknown-paths.ts'
 import { compileValidator } from './http/validation.ts'
@@ -30,6 +33,9 @@ const LATE_CHECK_MS = 2_000
 const KEEP_ALIVE_MS = 72_000
 /** Accepts any path that fits into the headers, so that a long one is answered with 404. */
 const MAX_PARAM_LENGTH = 65_536
+const SWEEP_MS = 50
+/** How long open requests may take to finish before their connections are closed. */
+const DRAIN_MS = 4_000
 
 export type { ApiOptions, ApiSettings, DocumentedSettings } from './context.ts'
 
@@ -71,6 +77,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   const context: ApiContext = {
     now: Date.now,
     diskSpace: async () => null,
+    oidc: null,
     ...options,
     node,
     closing: drainOnClose(api, node),
@@ -107,4 +114,34 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   refuseUnknownPaths(api, allowed, await registerPanel(api, context.panelDir))
   await api.ready()
   return api
+}
+
+/**
+ * Closes the server without waiting for keep-alive connections: idle ones are closed at once, the rest after `DRAIN_MS`.
+ * (`server.close()` closes only the connections that are idle when it is called.) Answers carry `Connection: close` as
+ * soon as the node drains, so that callers do not send another request.
+ * @returns a signal that is aborted when the closing begins
+ */
+function drainOnClose(api: Api, node: { readonly isDraining: boolean }): AbortSignal {
+  const closing = new AbortController()
+  let sweep: NodeJS.Timeout | undefined
+  let deadline: NodeJS.Timeout | undefined
+  api.addHook('preClose', async () => {
+    closing.abort()
+    sweep = setInterval(() => api.server.closeIdleConnections(), SWEEP_MS)
+    deadline = setTimeout(() => api.server.closeAllConnections(), DRAIN_MS)
+  })
+  api.addHook('onSend', (request, reply, _payload, done) => {
+    if (!closing.signal.aborted && !node.isDraining) return done()
+    // Later, when a body that came with the headers has been read. Closing in the middle of a body could lose the answer.
+    setImmediate(() => {
+      if (request.raw.complete) reply.header('connection', 'close')
+      done()
+    })
+  })
+  api.addHook('onClose', async () => {
+    clearInterval(sweep)
+    clearTimeout(deadline)
+  })
+  return closing.signal
 }

@@ -19,31 +19,54 @@ export type IncomingType = (typeof INCOMING_TYPES)[number]
 export const ADDRESSINGS = ['lid', 'other'] as const
 export type Addressing = (typeof ADDRESSINGS)[number]
 
-/** A message to the instance (contract §4). */
-export interface IncomingMessage {
+/** Who something came from, and the chat that it belongs to. */
+interface Arrived {
   id: string
   /** The sender's number, digits only. If it is unknown, the digits of its other address. */
   from: string
   /** Set only if `from` is not a phone number. */
   addressing?: Addressing
-  /** The group, or the sender: its number if known, else its LID address. */
+  /** The owner did it on another device. Then `from` is the instance's own number, and `chat` and `lid` name the other side. */
+  written?: true
+  /** The group, or the other side: its number if known, else its LID address. */
   chat: string
   /** The sender's LID address, `digits@lid`; null if unknown. */
   lid: string | null
   /** The sender's user name; null if unknown. */
   username: string | null
+  /** The group's JID; absent outside groups. */
+  group?: string
+  /** WhatsApp's time, milliseconds since 1970. */
+  sentAt: number
+}
+
+/** A message to the instance, or one that its owner wrote on another device (contract §4). */
+export interface IncomingMessage extends Arrived {
   type: IncomingType
   /** The text, the caption or the reaction; absent if there is none. */
   text?: string
-  /** The group's JID; absent outside groups. */
-  group?: string
   /** The push name; absent if unknown. */
   name?: string
-  /** WhatsApp's time, milliseconds since 1970. */
-  sentAt: number
   /** The file of a media message. */
   file?: IncomingFile
   details?: IncomingDetails
+}
+
+/** Somebody edited or deleted a message on WhatsApp. */
+export interface IncomingChange extends Arrived {
+  change: 'edit' | 'delete'
+  /** WhatsApp's ID of the message that it changes. */
+  target: string
+  /** Whether it says that the instance sent the target. */
+  ofOwn: boolean
+  /** It deletes somebody else's message in a group. Only admins may do that. */
+  byAdmin?: true
+  /** The new text of an edit; absent if there is none. */
+  text?: string
+}
+
+export function isChange(arrived: IncomingMessage | IncomingChange): arrived is IncomingChange {
+  return 'change' in arrived
 }
 
 /** A message that another one refers to. `messageId`: null if it is unknown here; absent until it was looked up. */
@@ -82,11 +105,20 @@ export function phoneOf({ from, addressing }: Pick<IncomingMessage, 'from' | 'ad
 }
 
 /**
- * The deduplication keys of an incoming message: chat, sender and WhatsApp's ID. There is one key for each known address of
- * the sender, `from` first, because the known addresses may change before WhatsApp delivers the message again. Two messages
- * that share a key are the same message. Keys are stored as digests, so their format must never change.
+ * The deduplication keys of an incoming message or change: chat, sender and WhatsApp's ID. There is one key for each known
+ * address of the sender, `from` first, because the known addresses may change before WhatsApp delivers the message again. Two
+ * messages that share a key are the same message. Keys are stored as digests, so their format must never change.
  */
-export function incomingKeys({ id, from, group, lid }: IncomingMessage): [string, ...string[]] {
+export function incomingKeys({
+  id,
+  from,
+  group,
+  chat,
+  lid,
+  written,
+}: Pick<Arrived, 'id' | 'from' | 'group' | 'chat' | 'lid' | 'written'>): [string, ...string[]] {
+  if (written)
+    return lid === null || lid === chat ? [`written:${chat}:${id}`] : [`written:${chat}:${id}`, `written:${lid}:${id}`]
   const keyOf = (sender: string) => `received:${group ?? sender}:${sender}:${id}`
   const alias = lid?.slice(0, lid.indexOf('@'))
   return alias === undefined || alias === from ? [keyOf(from)] : [keyOf(from), keyOf(alias)]

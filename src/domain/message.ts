@@ -117,5 +117,8 @@ export type Message = MessageContent & {
   deliveredAt: number | null
   readAt: number | null
   failedAt: number | null
+  /** When its text was last changed, and when it was deleted for everyone. Then its text is erased. */
+  editedAt: number | null
+  deletedAt: number | null
   failure: MessageFailure | null
 }

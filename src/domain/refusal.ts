@@ -9,6 +9,7 @@ export const REFUSALS = {
   instance_not_found: [404, 'There is no such instance.'],
   message_not_found: [404, 'There is no such message.'],
   command_not_found: [404, 'There is no such command.'],
+  group_not_found: [404, 'The linked number is not a member of such a group.'],
   quote_not_found: [400, 'There is no such message in this chat to quote.'],
   not_own_message: [409, 'Only a message of the instance can be edited or deleted.'],
   not_incoming_message: [409, 'Only a received message can be marked as read.'],
@@ -53,6 +54,31 @@ export const REFUSALS = {
   too_many_accounts: [409, 'There are 1,000 accounts: remove one first.'],
   too_many_keys: [409, 'The instance has 50 keys: revoke one first.'],
   too_many_alert_targets: [409, 'There are 20 alert targets: remove one first.'],
+  oidc_not_configured: [409, 'People cannot sign in with a provider here: set OIDC_ISSUER.'],
+  oidc_wrong_address: [409, 'To sign in with the provider, open the panel at PUBLIC_URL.'],
+  oidc_attempt_ended: [
+    400,
+    'This sign-in did not begin in this browser, was used, or took more than 10 minutes: begin again.',
+  ],
+  oidc_denied: [403, 'The provider reports that the sign-in was cancelled or not allowed.'],
+  oidc_failed: [
+    403,
+    "The provider's answer is not valid: begin again. The log contains the reason under the request ID.",
+  ],
+  oidc_email_unverified: [
+    403,
+    'The provider has not verified your e-mail address: verify it there, or ask an owner for an invitation link.',
+  ],
+  oidc_unknown_account: [403, 'No account has your e-mail address as its name: ask an owner for an invitation.'],
+  oidc_other_login: [
+    403,
+    'The account with your e-mail address belongs to another login of the provider: ask an owner for a new link.',
+  ],
+  oidc_login_taken: [
+    409,
+    'This login of the provider belongs to another account: sign in at the provider as somebody else.',
+  ],
+  oidc_unreachable: [502, 'The sign-in provider does not answer as it should: try again, or sign in with a password.'],
   cross_site_request: [403, 'The session is accepted only in requests from this site.'],
   delivery_pending: [409, 'A delivery of the event has not ended: wait until it is delivered or exhausted.'],
   delivery_not_waiting: [
@@ -64,6 +90,10 @@ export const REFUSALS = {
   sandbox_disabled: [409, 'Sandbox instances are disabled: set SANDBOX=on.'],
   rate_limit_exceeded: [429, 'Too many requests: wait for the Retry-After time.'],
   too_many_transfers: [429, 'Too many files are being transferred: wait for the Retry-After time.'],
+  lookup_budget_spent: [
+    429,
+    'The instance has named as many unknown numbers today as it may: wait for the Retry-After time.',
+  ],
   retry_too_soon: [429, 'The delivery was retried less than 10 seconds ago: wait for the Retry-After time.'],
   too_many_readers: [429, 'The instance has 5 open streams or polls of its events: close one of them.'],
   too_many_attempts: [429, 'Too many wrong keys: wait for the Retry-After time.'],

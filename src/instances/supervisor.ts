@@ -171,7 +171,7 @@ export class Supervisor {
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
     if (!this.#renewal.isValid) this.#revokeUnless(held)
-    this.#renewal.renewed(startedAt)
+    this.#renewal.startedAt = startedAt
     this.#renewsEarly = false
     this.#options.onRenewed?.(startedAt)
     this.#stopAllUnlessRenewed()

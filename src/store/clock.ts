@@ -10,12 +10,6 @@ export interface StoreClock {
   readonly steady: () => number
 }
 
-/** The machine's clock, for a single node. */
-export const machineClock: StoreClock = {
-  now: () => Date.now(),
-  steady: () => performance.timeOrigin + performance.now(),
-}
-
 const MEASURE_EVERY_MS = 10_000
 /** The clock offset is accurate to half the round-trip time. A slower measurement is discarded. */
 const MAX_ROUND_TRIP_MS = 500

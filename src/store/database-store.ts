@@ -1,4 +1,5 @@
 import type { InstanceId } from '../domain/ids.ts'
+import { systemClock } from '../kit/clock.ts'
 import { StoredAccounts } from './accounts/stored-accounts.ts'
 import { LocalAdmission, SharedAdmission } from './admission/stored-admission.ts'
 import { StoredAlerts } from './alerts/stored-alerts.ts'
@@ -7,11 +8,12 @@ import { StoredApiKeys } from './api-keys/stored-api-keys.ts'
 import { AuditedWrites } from './audit/audited-writes.ts'
 import { AuditChain } from './audit/chain.ts'
 import { StoredAudit } from './audit/stored-audit.ts'
-import { machineClock, type StoreClock } from './clock.ts'
+import type { StoreClock } from './clock.ts'
 import { StoredConnections } from './connections/stored-connections.ts'
 import { StoredConversations } from './conversations/stored-conversations.ts'
 import { StoredCredentials } from './credentials/stored-credentials.ts'
 import { StoredDeliveries } from './deliveries/stored-deliveries.ts'
+import { StoredDirectory } from './directory/stored-directory.ts'
 import type { Sealing } from './encryption/sealing.ts'
 import { StoredEndpoints } from './endpoints/stored-endpoints.ts'
 import type { Backend } from './engine/backend.ts'
@@ -58,6 +60,7 @@ export class DatabaseStore implements Store {
   readonly leases
   readonly credentials
   readonly numbers
+  readonly directory
   readonly sandbox
   readonly phoneOrders
   readonly retention
@@ -74,6 +77,7 @@ export class DatabaseStore implements Store {
   readonly #callWriter: Writer
   readonly #probe: Probe
   readonly #keyUses: KeyUses
+  readonly #observer: StoreObserver | null
   readonly #afterClose: () => void
   #closing: Promise<void> | null = null
 
@@ -85,7 +89,7 @@ export class DatabaseStore implements Store {
     afterClose: () => void = () => undefined,
     observer: StoreObserver | null = null,
     hints: LocalHints = new LocalHints(),
-    clock: StoreClock = machineClock,
+    clock: StoreClock = systemClock,
   ) {
     this.#backend = backend
     this.hints = hints
@@ -97,17 +101,15 @@ export class DatabaseStore implements Store {
     const { isShared } = statements.dialect
     this.#commonWriter = isShared ? new Writer(backend, fence) : this.#writer
     this.#callWriter = isShared ? new Writer(backend, fence) : this.#writer
-    const chain = new AuditChain(statements)
-    const audited = new AuditedWrites(chain, clock.now)
+    this.#observer = observer
+    const audited = new AuditedWrites(new AuditChain(statements), clock.now, this.#write)
     const core: Core = {
       statements,
       sealing,
       hints: this.hints,
       traces: new Traces(backend),
       reader: new GuardedReader(backend),
-      write: (operation, input) => {
-        return audited.write(operation, input, (written, of) => this.#write(written, of, observer))
-      },
+      write: audited.write,
     }
     const recorder = new EventRecorder(statements)
     this.#keyUses = new KeyUses(core)
@@ -128,6 +130,7 @@ export class DatabaseStore implements Store {
     this.leases = new StoredLeases(core)
     this.credentials = new StoredCredentials(core)
     this.numbers = new StoredNumbers(core)
+    this.directory = new StoredDirectory(core, recorder)
     this.sandbox = new StoredSandbox(core)
     this.phoneOrders = new StoredPhoneOrders(core)
     this.retention = new StoredRetention(core)
@@ -147,22 +150,19 @@ export class DatabaseStore implements Store {
     return this.#closing
   }
 
-  async #write<I, O>(operation: Operation<I, O>, input: I, observer: StoreObserver | null): Promise<O> {
+  readonly #write = async <I, O>(operation: Operation<I, O>, input: I): Promise<O> => {
+    const ofInstance = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
+    const writer = operation.isCall ? this.#callWriter : ofInstance
     const startedAt = performance.now()
     try {
-      const outcome = await this.#writerOf(operation, input).write(operation, input)
-      observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
+      const outcome = await writer.write(operation, input)
+      this.#observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
       return outcome
     } catch (error) {
       this.#probe.noteFailure(error)
-      observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
+      this.#observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
       throw error
     }
-  }
-
-  #writerOf<I>(operation: Operation<I, unknown>, input: I): Writer {
-    if (operation.isCall) return this.#callWriter
-    return operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
   }
 
   async #close(): Promise<void> {

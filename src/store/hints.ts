@@ -11,6 +11,8 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `free`: its lease was released
  * - `phone`: there is an order for its simulated phone, or an answer
  * - `plans`: a scheduled message, or a deletion that begins or was recorded
+ * - `numbers`: a number is to be looked up, or was
+ * - `typing`: a request to show in a chat that the owner types; the only hint without a row
  * - `access`: its token was replaced, a key was revoked, or it was deleted
  */
 export const HINT_TOPICS = [
@@ -23,6 +25,8 @@ export const HINT_TOPICS = [
   'free',
   'phone',
   'plans',
+  'numbers',
+  'typing',
   'access',
 ] as const
 export type HintTopic = (typeof HINT_TOPICS)[number]
@@ -30,7 +34,10 @@ export type HintTopic = (typeof HINT_TOPICS)[number]
 /** Whether this node or another one committed the change. */
 type HintOrigin = 'here' | 'elsewhere'
 
-/** @param about with origin `here`. For `queued`: the message's recipient. For `deliveries`: the endpoint, if it is only one */
+/**
+ * @param about with origin `here`. For `queued`: the message's recipient. For `deliveries`: the endpoint, if it is only one.
+ * For `typing`, whatever its origin: the seconds and the chat
+ */
 type Listener = (instanceId: InstanceId, origin: HintOrigin, about?: string) => void
 
 /** Notifications after a commit. A hint may be lost or repeated, so every listener also polls slowly. */
@@ -51,8 +58,12 @@ const EVERY = ''
 
 /** Hints within this process. The cost of a hint does not depend on the number of instances with listeners. */
 export class LocalHints implements Hints {
-  readonly shared: boolean = false
+  readonly shared: boolean
   readonly #listeners = new Map<HintTopic, Map<InstanceId | typeof EVERY, Set<Listener>>>()
+
+  constructor(shared = false) {
+    this.shared = shared
+  }
 
   on(topic: HintTopic, listener: Listener, of: InstanceId = EVERY): () => void {
     const byInstance = this.#listeners.get(topic) ?? new Map<InstanceId, Set<Listener>>()

@@ -8,6 +8,7 @@ import type { Connections } from './connections/connections.ts'
 import type { Conversations } from './conversations/conversations.ts'
 import type { Credentials } from './credentials/credentials.ts'
 import type { Deliveries } from './deliveries/deliveries.ts'
+import type { Directory } from './directory/directory.ts'
 import type { Endpoints } from './endpoints/endpoints.ts'
 import type { Events } from './events/events.ts'
 import type { Hints } from './hints.ts'
@@ -52,6 +53,7 @@ export interface Store {
   readonly leases: Leases
   readonly credentials: Credentials
   readonly numbers: Numbers
+  readonly directory: Directory
   readonly sandbox: SandboxStorage
   readonly phoneOrders: PhoneOrders
   readonly retention: Retention

@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
 import type { AfterAttempt } from '../domain/events/delivery.ts'
 import { afterAttempt } from '../domain/events/delivery.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
-import type { Clock } from './clock.ts'
 import type { Poster, PostOutcome } from './posting/post.ts'
 import { type SigningKeys, signatureHeaders } from './posting/signature.ts'
 

@@ -1,6 +1,6 @@
 import type { EndpointId, InstanceId } from '../domain/ids.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
-import type { Clock } from './clock.ts'
 import type { ConsumerSpeed } from './concurrency-limit.ts'
 import { FirstAttempts } from './first-attempts.ts'
 import { Retries } from './retries.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from './clock.ts'
+import type { Clock } from '../kit/clock.ts'
 
 /**
  * The speed of a consumer, set whenever one of its requests ends or has been open for a second: `fast` if it ended within the

@@ -1,9 +1,9 @@
 import { backoffMs } from '../kit/backoff.ts'
+import type { Clock } from '../kit/clock.ts'
 import type { Deliveries } from '../store/deliveries/deliveries.ts'
 import { LeaseLost } from '../store/errors.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { EndedAttempt } from './attempt.ts'
-import type { Clock } from './clock.ts'
 
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000

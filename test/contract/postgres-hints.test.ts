@@ -12,7 +12,7 @@ describe('hints between nodes', () => {
   let harness: StoreHarness
   let owner: Store
   let other: Store
-  let heard: { topic: HintTopic; instanceId: string; origin: string }[]
+  let heard: { topic: HintTopic; instanceId: string; origin: string; about: string | undefined }[]
 
   beforeEach(async () => {
     harness = await createPostgresHarness(inject('postgresUrl'))
@@ -20,7 +20,7 @@ describe('hints between nodes', () => {
     other = await harness.open()
     heard = []
     for (const topic of HINT_TOPICS) {
-      owner.hints.on(topic, (instanceId, origin) => heard.push({ topic, instanceId, origin }))
+      owner.hints.on(topic, (instanceId, origin, about) => heard.push({ topic, instanceId, origin, about }))
     }
   })
   afterEach(() => harness.dispose())
@@ -46,6 +46,14 @@ describe('hints between nodes', () => {
     const made = newInstance()
     await other.instances.create(made, 0)
     await fromElsewhere('free', made.id)
+  })
+
+  test('a request to show typing arrives with its chat and seconds', async () => {
+    const { instanceId } = await createConnected(owner)
+    other.conversations.requestTyping(instanceId, '5511987654321', 5)
+    other.conversations.requestTyping(instanceId, '120363000000000777@g.us', 60)
+    expect((await fromElsewhere('typing', instanceId)).about).toBe('5 5511987654321')
+    await until('the second request', () => heard.some(({ about }) => about === '60 120363000000000777@g.us'))
   })
 
   test('more hints than fit into one notification arrive completely', async () => {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
-import { createConnected } from './fixture.ts'
+import { createConnected, incoming, take } from './fixture.ts'
 import { createSqliteHarness, type StoreHarness } from './harness.ts'
 
 /** The query plans of SQLite for queries whose cost must not depend on the number of other rows. */
@@ -135,6 +135,44 @@ describe('the plans of SQLite', () => {
     expect(steps.filter(step => /^SCAN (i|c|l|f|d)\b/.test(step))).toEqual([])
     const ofNamed = await planOf(() => store.statistics.troubles(0, [instanceId]))
     expect(ofNamed.filter(step => /^(SCAN (i|c|l|f|d)\b|.*rowid>)/.test(step))).toEqual([])
+  })
+
+  test('one conversation, and the ends of every conversation, are read by the indexes of chats', async () => {
+    const conversation = await planOf(() => store.conversations.listEntries(instanceId, { limit: 10 }, '5511988880000'))
+    expect(conversation).toEqual(
+      expect.arrayContaining([
+        'SEARCH messages USING COVERING INDEX messages_chat (instance_id=? AND address=? AND id>? AND id<?)',
+        'SEARCH messages USING INDEX messages_queued (instance_id=?)',
+        'SEARCH messages USING INDEX messages_unwritten (instance_id=? AND recipient=? AND id>? AND id<?)',
+        'SEARCH incoming_messages USING COVERING INDEX incoming_messages_chat (instance_id=? AND chat=? AND id>? AND id<?)',
+      ]),
+    )
+    expect(conversation.filter(step => /^SCAN (messages|incoming_messages)\b/.test(step))).toEqual([])
+    const chat = incoming()
+    const lease = await take(store, instanceId)
+    await store.events.recordIncoming(lease, chat, Date.now())
+    const inbox = await planOf(() => store.conversations.listInbox(instanceId, { limit: 10 }))
+    expect(inbox).toEqual(
+      expect.arrayContaining([
+        'SEARCH m USING INDEX messages_chat (instance_id=? AND address=? AND id>?)',
+        'SEARCH m USING INDEX messages_chat (instance_id=? AND address=? AND id<?)',
+        'SEARCH i USING INDEX incoming_messages_chat (instance_id=? AND chat=?)',
+        'SEARCH i USING COVERING INDEX incoming_messages_written_chat (instance_id=? AND chat=?)',
+        'SEARCH i USING INDEX incoming_messages_chat (instance_id=? AND chat=? AND id>?)',
+      ]),
+    )
+    expect(inbox.filter(step => /^SCAN (m|i|messages|incoming_messages)\b/.test(step))).toEqual([])
+  })
+
+  test('the directory is read by the instance, and groups in the order of their names', async () => {
+    const groups = await planOf(() => store.directory.listGroups(instanceId, { limit: 10 }, 'team'))
+    expect(groups).toEqual(['SEARCH groups USING INDEX groups_by_name (instance_id=?)'])
+    const contacts = await planOf(() => store.directory.listContacts(instanceId, { limit: 10 }, 'ana'))
+    expect(contacts.filter(step => step.startsWith('SCAN'))).toEqual([])
+    expect(contacts[0]).toMatch(
+      /^SEARCH contacts USING (PRIMARY KEY|INDEX sqlite_autoindex_contacts_1) \(instance_id=\?\)$/,
+    )
+    expect(contacts).toContainEqual(expect.stringContaining('contacts_lid (instance_id=? AND lid=?)'))
   })
 
   test('scheduled messages are read by an index that contains no others', async () => {

@@ -5,12 +5,17 @@ import { auditContract } from './people/audit.ts'
 import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
 import { apiKeysContract } from './promises/api-keys.ts'
+import { changesContract } from './promises/changes.ts'
 import { commandsContract } from './promises/commands.ts'
 import { connectionsContract } from './promises/connections.ts'
 import { conversationContract } from './promises/conversation.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
+import { directoryContactsContract } from './promises/directory/contacts.ts'
+import { groupsContract } from './promises/directory/groups.ts'
+import { numberOrdersContract } from './promises/directory/number-orders.ts'
 import { eventsContract } from './promises/events.ts'
 import { feedContract } from './promises/feed.ts'
+import { inboxContract } from './promises/inbox.ts'
 import { incomingContract } from './promises/incoming.ts'
 import { instancesContract } from './promises/instances.ts'
 import { keepingContract } from './promises/keeping.ts'
@@ -46,6 +51,11 @@ export function storeContract(createHarness: CreateHarness): void {
   feedContract(createHarness)
   incomingContract(createHarness)
   conversationContract(createHarness)
+  inboxContract(createHarness)
+  groupsContract(createHarness)
+  directoryContactsContract(createHarness)
+  numberOrdersContract(createHarness)
+  changesContract(createHarness)
   mediaContract(createHarness)
   downloadsContract(createHarness)
   deliveriesContract(createHarness)

@@ -1,14 +1,13 @@
 import { pino } from 'pino'
 import { afterEach, vi } from 'vitest'
-import { Batcher } from '../../src/kit/batcher.ts'
 import { EventLoopBudget } from '../../src/kit/event-loop-budget.ts'
 import { LocalHints } from '../../src/store/hints.ts'
 import type { MessageReference, Messages, QueuedMessage } from '../../src/store/messages/messages.ts'
 import type { LookedUpNumber, Numbers } from '../../src/store/numbers/numbers.ts'
 import type { Acknowledgement } from '../../src/whatsapp/baileys/link.ts'
-import { GroupDirectory } from '../../src/whatsapp/sending/group-directory.ts'
 import type { SendingLink } from '../../src/whatsapp/sending/send.ts'
 import { Sender } from '../../src/whatsapp/sending/sender.ts'
+import { createGroupDirectory } from './group-directory.ts'
 
 export const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
 export const ADDRESS = '5511987654321@s.whatsapp.net'
@@ -55,16 +54,16 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
       record: async (_: unknown, number: string, address: string | null) =>
         void numbers.set(number, { address, expiresAt }),
       isContact: async () => true,
-    } as Numbers,
+      listOrders: async () => [],
+    } as Partial<Numbers> as Numbers,
   }
   const failed = vi.fn()
   const sender = new Sender({
     lease: LEASE,
     store,
-    groups: new GroupDirectory(),
+    groups: createGroupDirectory().groups,
     files: null,
     restriction: { isInForce: false },
-    batcher: new Batcher(2),
     eventLoopBudget: new EventLoopBudget(),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,
     ackTimeoutMs: settings.ackTimeoutMs ?? 1_000,
@@ -84,6 +83,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     }),
     uploadFile: vi.fn(async () => new Uint8Array()),
     markRead: vi.fn(async () => undefined),
+    type: vi.fn(),
     lookUp: vi.fn(async (): ReturnType<SendingLink['lookUp']> => ({ kind: 'silent' })),
     queryGroup: vi.fn(async () => {
       throw Object.assign(new Error('item-not-found'), { data: 404 })
@@ -125,6 +125,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     numbers,
     expiresAt,
     failed,
+    beginDeletion: () => hints.publish('plans', LEASE.instanceId),
     close: () => closing.abort(),
   }
 }

@@ -22,6 +22,7 @@ import type {
   Page,
   SandboxPhone,
   Session,
+  SignInOptions,
   Statistics,
 } from './types.ts'
 
@@ -31,6 +32,11 @@ export const sessionQuery = queryOptions({
   queryFn: ({ signal }) => callData<Session>('/session', { signal }),
   // The caller retries, and meanwhile explains why nothing is shown.
   retry: false,
+})
+
+export const signInOptionsQuery = queryOptions({
+  queryKey: ['sign-in-options'],
+  queryFn: ({ signal }) => callData<SignInOptions>('/sign-in', { signal }),
 })
 
 export const sessionsQuery = queryOptions({

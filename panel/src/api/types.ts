@@ -62,6 +62,10 @@ export type {
   SessionView as Session,
 } from '../../../src/api/resources/people/session.ts'
 export type {
+  BegunSignInView as BegunSignIn,
+  SignInOptionsView as SignInOptions,
+} from '../../../src/api/resources/people/sign-in.ts'
+export type {
   DeliveryCountsView as DeliveryCounts,
   StatisticsBucketView as StatisticsBucket,
   StatisticsView as Statistics,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { CONNECTION_CAUSES, CONNECTION_STATES } from '../../../src/domain/connection/connection.ts'
 import { FAILURE_CODES } from '../../../src/domain/message.ts'
 import { REFUSALS } from '../../../src/domain/refusal.ts'
-import { ATTEMPT_ERRORS } from '../../../src/webhooks/posting/attempt-error.ts'
+import { ATTEMPT_ERRORS } from '../../../src/outbound/attempt-error.ts'
 import { en } from './en.ts'
 import { detectLanguage, LANGUAGES, type Language } from './languages.ts'
 

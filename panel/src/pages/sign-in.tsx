@@ -1,9 +1,8 @@
 import { Button, PasswordInput, Stack, TextInput } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useMutation } from '@tanstack/react-query'
+import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { ApiError, callData } from '../api/client.ts'
-import { sessionQuery } from '../api/queries.ts'
 import type { Session } from '../api/types.ts'
 import { problemText } from '../components/feedback/problem.tsx'
 import { useTitle } from '../components/title.ts'
@@ -11,13 +10,13 @@ import dove from '../dove.svg'
 import type { Words } from '../i18n/en.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { LanguageMenu, SchemeButton } from '../shell.tsx'
+import { AnswerOfProvider, SignInWithProvider, useSignedIn } from './people/sign-in-with-provider.tsx'
 import classes from './sign-in.module.css'
 
 export function SignIn() {
   const words = useWords()
-  const navigate = useNavigate()
-  const client = useQueryClient()
-  const { from, ended } = useSearch({ from: '/sign-in' })
+  const signedIn = useSignedIn()
+  const { from, ended } = useSearch({ strict: false })
   const [key, setKey] = useState('')
   const [name, setName] = useState('')
   useTitle(words.signIn.action)
@@ -28,11 +27,7 @@ export function SignIn() {
         method: 'POST',
         body: { key: key.trim(), ...(name.trim() && { name: name.trim() }) },
       }),
-    onSuccess: async session => {
-      client.clear()
-      client.setQueryData(sessionQuery.queryKey, session)
-      await navigate({ href: from?.startsWith('/') && !from.startsWith('//') ? from : '/' })
-    },
+    onSuccess: session => signedIn(session, from),
   })
 
   return (
@@ -57,6 +52,7 @@ export function SignIn() {
           </p>
         )}
         <Stack gap="md">
+          <AnswerOfProvider />
           <PasswordInput
             label={words.signIn.field}
             value={key}
@@ -78,6 +74,7 @@ export function SignIn() {
           <Button type="submit" size="md" fullWidth loading={signIn.isPending} disabled={key.trim() === ''}>
             {words.signIn.action}
           </Button>
+          <SignInWithProvider from={from} />
         </Stack>
         <div className={classes.help}>
           <p>{words.signIn.fieldHint}</p>

@@ -1,3 +1,4 @@
+import { registerCommands } from '../commands/register-commands.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { registerEndpoints } from '../endpoints/routes.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
@@ -17,6 +18,11 @@ import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
 import { logoutInstance } from './connection/logout-instance.ts'
 import { streamConnection } from './connection/stream-connection.ts'
+import { instanceCommands } from './conversation/instance-commands.ts'
+import { listChatEntries } from './conversation/list-chat-entries.ts'
+import { listInstanceChats } from './conversation/list-instance-chats.ts'
+import { searchMessages } from './conversation/search-messages.ts'
+import { listInstanceContacts, listInstanceGroups } from './directory/list-instance-directory.ts'
 import { countDeliveries } from './events/count-deliveries.ts'
 import { getInstanceEvent } from './events/get-instance-event.ts'
 import { listEvents } from './events/list-events.ts'
@@ -48,8 +54,13 @@ import { writeAsContact } from './sandbox/write-as-contact.ts'
 import { acceptInvitation } from './sign-in/accept-invitation.ts'
 import { endOtherSessions } from './sign-in/end-other-sessions.ts'
 import { endSession } from './sign-in/end-session.ts'
+import { FailedSignIns } from './sign-in/failed-sign-ins.ts'
 import { getSession } from './sign-in/get-session.ts'
 import { listSessions } from './sign-in/list-sessions.ts'
+import { finishOidcSignIn } from './sign-in/oidc/finish-oidc-sign-in.ts'
+import { getSignInOptions } from './sign-in/oidc/get-sign-in-options.ts'
+import { ProviderCalls } from './sign-in/oidc/provider-calls.ts'
+import { startOidcSignIn } from './sign-in/oidc/start-oidc-sign-in.ts'
 import { changeOwnPassword } from './sign-in/passwords/change-own-password.ts'
 import { createAdminCheck, createKeyCheck } from './sign-in/require-admin.ts'
 import { setPassword } from './sign-in/set-password.ts'
@@ -89,6 +100,8 @@ const OPERATIONS = [
   getInstanceEvent,
   redeliverEvent,
   redeliverEvents,
+  listInstanceGroups,
+  listInstanceContacts,
   listMedia,
   getMediaUsage,
   getInstanceMedia,
@@ -97,6 +110,9 @@ const OPERATIONS = [
   eraseInstanceMedia,
   writeAsContact,
   sendMessage,
+  listInstanceChats,
+  listChatEntries,
+  searchMessages,
   testWebhook,
   listActivity,
   getAttention,
@@ -139,8 +155,13 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
   const wrongKeys = new WrongKeys(context.store.sessions)
   api.register(
     async (open: Api) => {
-      signIn(open, context, isAdminKey, wrongKeys)
+      const failures = new FailedSignIns(context.store.audit, context.now)
+      const calls = new ProviderCalls()
+      signIn(open, context, { isAdminKey, wrongKeys, failures })
       acceptInvitation(open, context, wrongKeys)
+      getSignInOptions(open, context)
+      startOidcSignIn(open, context, wrongKeys, calls)
+      finishOidcSignIn(open, context, { wrongKeys, failures, calls })
     },
     { prefix: '/admin/v1' },
   )
@@ -150,8 +171,10 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
       recordChanges(admin, context)
       refuseUnknownPaths(admin, allowed)
       refuseOtherMethods(admin, allowed, '/instances/:id/events/redeliver', ['GET'])
+      refuseOtherMethods(admin, allowed, '/instances/:id/messages/search', ['PATCH', 'DELETE'])
       for (const register of OPERATIONS) register(admin, context)
       registerEndpoints(admin, context, instanceEndpoints(context))
+      registerCommands(admin, context, instanceCommands(context))
     },
     { prefix: '/admin/v1' },
   )

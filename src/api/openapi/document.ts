@@ -25,6 +25,7 @@ valid token counts, including refused calls. Two adjacent windows can let twice 
 
 const TAGS = [
   { name: 'Messages', description: 'Send messages and read their state. By API token.' },
+  { name: 'Directory', description: 'The groups and contacts of the linked number. By API token.' },
   { name: 'Media', description: 'Files, to send and received. By API token.' },
   { name: 'Instance', description: "The token's own instance. By API token." },
   { name: 'Webhook', description: 'The address that receives events. By API token.' },
@@ -35,6 +36,7 @@ const TAGS = [
   { name: 'Connection', description: 'Linking a number, and its state. By admin key.' },
   { name: 'Webhooks', description: 'The webhook of any instance. By admin key.' },
   { name: 'Message log', description: 'Messages that were sent. By admin key.' },
+  { name: 'Conversations', description: 'Chats in both directions, and what people do in them. By admin key.' },
   { name: 'Event log', description: 'Events, their deliveries and every attempt. By admin key.' },
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
   { name: 'Statistics', description: 'Traffic and deliveries of instances. By admin key.' },

@@ -8,9 +8,8 @@ import {
   type EventKind,
   type EventMedia,
   failureBody,
+  type GroupEventKind,
   type InstanceEventKind,
-  incomingBody,
-  MAX_EVENT_TEXT_UNITS,
   type MediaEventKind,
   mediaBody,
   progressBody,
@@ -19,73 +18,14 @@ import type { ReceivingFailure } from '../../domain/media.ts'
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
 import { commandIdSchema } from '../resources/command.ts'
-import { detailProperties, senderProperties } from '../resources/incoming-message.ts'
-import { instanceIdSchema } from '../resources/instance.ts'
+import { senderProperties } from '../resources/incoming-message.ts'
 import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
-import { moment, nullable, oneOf } from '../resources/schema-kit.ts'
+import { nullable, oneOf } from '../resources/schema-kit.ts'
+import { changeDoc, RECEIVED_DOC, WRITTEN_DOC } from './arrival-bodies.ts'
+import { AT, type EventDoc, envelope, SUBJECT } from './event-doc.ts'
+import { GROUP_DATA, groupExample } from './group-events.ts'
 import { delaysInWords, durationInWords } from './in-words.ts'
-
-/** The documented body of one event kind (contract §4), as `domain/events/event.ts` writes it. */
-interface EventDoc {
-  summary: string
-  schema: object
-  example: unknown
-}
-
-const SUBJECT = {
-  instanceId: 'inst_4f9k2m7q1x0z',
-  messageId: 'msg_01kajxq8r2f0v7m3n5p9s1t4w6',
-  to: '5511987654321',
-}
-const AT = Date.UTC(2026, 10, 21, 12)
-
-const receivedData = Type.Object(
-  {
-    id: Type.String({ description: "WhatsApp's id of the message." }),
-    from: senderProperties.from,
-    addressing: Type.Optional(senderProperties.addressing),
-    type: senderProperties.type,
-    text: Type.Optional(
-      Type.String({
-        maxLength: MAX_EVENT_TEXT_UNITS,
-        description: `The text, the caption or the reaction; absent if there is none. At most ${MAX_EVENT_TEXT_UNITS.toLocaleString('en')} UTF-16 units.`,
-      }),
-    ),
-    truncated: Type.Optional(
-      Type.Unsafe<true>({
-        type: 'boolean',
-        const: true,
-        description: 'Present only if `text` was cut. `GET /v1/messages/{messageId}` returns the whole text.',
-      }),
-    ),
-    group: Type.Optional(senderProperties.group),
-    name: Type.Optional(senderProperties.name),
-    messageId: messageIdSchema,
-    chat: senderProperties.chat,
-    phone: nullable(senderProperties.phone),
-    lid: nullable(senderProperties.lid),
-    username: nullable(senderProperties.username),
-    media: Type.Optional(eventMediaSchema),
-    ...detailProperties,
-  },
-  { additionalProperties: false },
-)
-
-function envelope(kind: EventKind, data: object) {
-  return Type.Object(
-    {
-      event: Type.Unsafe<EventKind>({ type: 'string', const: kind }),
-      instanceId: instanceIdSchema,
-      timestamp: moment('When the change was recorded; for `message.received` the time that WhatsApp reports.'),
-      data: Type.Unsafe(data),
-    },
-    {
-      title: `Event ${kind}`.replaceAll(/[ ._]+(\w)/g, (_, letter: string) => letter.toUpperCase()),
-      additionalProperties: false,
-    },
-  )
-}
 
 function statusData(status: string, more: Record<string, typeof failureSchema> = {}) {
   return Type.Object(
@@ -179,24 +119,15 @@ function mediaDoc(summary: string, failure: ReceivingFailure | null): EventDoc {
   return { summary, schema: envelope(kind, mediaData), example: JSON.parse(body) }
 }
 
+function groupDoc(kind: GroupEventKind, summary: string): EventDoc {
+  return { summary, schema: envelope(kind, GROUP_DATA[kind]), example: groupExample(kind, SUBJECT.instanceId, AT) }
+}
+
 const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
-  'message.received': {
-    summary: 'The instance received a message',
-    schema: envelope('message.received', receivedData),
-    example: JSON.parse(
-      incomingBody(SUBJECT.instanceId, SUBJECT.messageId, {
-        id: '3EB0C431C26A1916E07E',
-        from: '5511987654321',
-        type: 'text',
-        text: 'Thank you!',
-        name: 'Ana',
-        chat: '5511987654321',
-        lid: '990000007654321@lid',
-        username: null,
-        sentAt: AT,
-      }),
-    ),
-  },
+  'message.received': RECEIVED_DOC,
+  'message.written': WRITTEN_DOC,
+  'message.edited': changeDoc('edit', 'A message was edited on WhatsApp'),
+  'message.deleted': changeDoc('delete', 'A message was deleted for everyone on WhatsApp'),
   'message.sent': progressDoc('sent', "WhatsApp's server has the message"),
   'message.delivered': progressDoc('delivered', 'The message reached the recipient'),
   'message.read': progressDoc('read', 'The message was opened'),
@@ -245,6 +176,9 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
     'logged_out_by_phone',
     'Logged out from the phone.',
   ),
+  'group.joined': groupDoc('group.joined', 'The number has become a member of a group'),
+  'group.changed': groupDoc('group.changed', 'The name, the members or a setting of a group has changed'),
+  'group.left': groupDoc('group.left', 'The number is not a member of the group any more'),
 }
 
 const createHeaders = (attempts: number): readonly { name: string; description: string; example: string }[] => [

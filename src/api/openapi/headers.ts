@@ -28,6 +28,11 @@ const SENDING: ReadonlySet<string> = new Set([
   'editMessage',
   'deleteMessage',
   'markRead',
+  'reactByHand',
+  'removeReactionByHand',
+  'editByHand',
+  'deleteByHand',
+  'markReadByHand',
 ])
 
 /** References to the headers of an answer with `status`. @param rated whether the call counts against a rate limit */

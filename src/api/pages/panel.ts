@@ -13,6 +13,7 @@ const PAGES = [
   '/',
   ...[
     '/sign-in',
+    '/sign-in/oidc',
     '/settings',
     '/alerts',
     '/people',

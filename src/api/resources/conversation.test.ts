@@ -6,7 +6,15 @@ import { conversationViews } from './conversation.ts'
 const GROUP = '120363000000000042@g.us'
 
 function message(id: string, to: string, createdAt: number): Message {
-  const never = { sentAt: null, deliveredAt: null, readAt: null, failedAt: null, failure: null }
+  const never = {
+    sentAt: null,
+    deliveredAt: null,
+    readAt: null,
+    failedAt: null,
+    editedAt: null,
+    deletedAt: null,
+    failure: null,
+  }
   return { id, state: 'sent', to, text: `text of ${id}`, createdAt, ...never }
 }
 

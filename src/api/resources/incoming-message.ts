@@ -3,8 +3,8 @@ import { showDetails } from '../../domain/events/event.ts'
 import { ADDRESSINGS, INCOMING_TYPES, phoneOf } from '../../domain/incoming-message.ts'
 import type { StoredIncoming } from '../../store/messages/messages.ts'
 import { receivedMediaSchema, receivedMediaView } from './media.ts'
-import { messageIdSchema } from './message.ts'
-import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
+import { changeProperties, messageIdSchema } from './message.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
 /** The sender and chat of an incoming message, in its event and in `GET /v1/messages/{id}`. */
 export const senderProperties = {
@@ -95,13 +95,27 @@ export const detailProperties = {
   ),
 }
 
+/** What received messages and those written on another device have in common. */
+const deliveredProperties = {
+  id: messageIdSchema,
+  whatsappId: Type.String({ description: "WhatsApp's id: `data.id` of its event." }),
+  chat: senderProperties.chat,
+  type: senderProperties.type,
+  group: nullable(senderProperties.group),
+  text: nullable(Type.String({ description: 'The whole text, the caption or the reaction; null if there is none.' })),
+  media: Type.Optional(receivedMediaSchema),
+  ...detailProperties,
+  sentAt: moment('When it was sent, as reported by WhatsApp.'),
+  createdAt: moment('When it was recorded.'),
+  ...changeProperties,
+}
+
 /** `GET /v1/messages/{id}` for a received message (contract §4). */
 export const incomingMessageSchema = Type.Object(
   {
-    id: messageIdSchema,
+    ...deliveredProperties,
     direction: oneOf(['in'], { description: 'To the instance.' }),
     status: oneOf(['received'], { description: 'Always `received`.' }),
-    whatsappId: Type.String({ description: "WhatsApp's id: `data.id` of its event." }),
     ...senderProperties,
     addressing: nullable(senderProperties.addressing),
     group: nullable(senderProperties.group),
@@ -109,36 +123,58 @@ export const incomingMessageSchema = Type.Object(
     phone: nullable(senderProperties.phone),
     lid: nullable(senderProperties.lid),
     username: nullable(senderProperties.username),
-    text: nullable(Type.String({ description: 'The whole text, the caption or the reaction; null if there is none.' })),
-    media: Type.Optional(receivedMediaSchema),
-    ...detailProperties,
-    sentAt: moment('When it was sent, as reported by WhatsApp.'),
-    createdAt: moment('When it was recorded.'),
   },
   { title: 'ReceivedMessage', description: 'A message to the instance.' },
 )
 
+export const writtenMessageSchema = Type.Object(
+  {
+    ...deliveredProperties,
+    direction: oneOf(['out'], { description: 'From the instance.' }),
+    status: oneOf(['written'], { description: 'Always `written`.' }),
+    to: Type.String({ description: 'The chat that it was written to.', examples: ['5511987654321'] }),
+  },
+  { title: 'WrittenMessage', description: 'A message that the owner wrote on the phone or another device.' },
+)
+
 export function incomingMessageView(message: StoredIncoming): Static<typeof incomingMessageSchema> {
-  const { messageId, id, from, addressing, group, name, chat, lid, username, type, text, media, sentAt, createdAt } =
-    message
+  const { from, addressing, name, lid, username } = message
   return {
-    id: messageId,
+    ...deliveredView(message),
     direction: 'in',
     status: 'received',
-    whatsappId: id,
-    chat,
     from,
     addressing: addressing ?? null,
-    group: group ?? null,
     name: name ?? null,
     phone: phoneOf(message),
     lid,
     username,
+  }
+}
+
+function writtenMessageView(message: StoredIncoming): Static<typeof writtenMessageSchema> {
+  return { ...deliveredView(message), direction: 'out', status: 'written', to: message.chat }
+}
+
+/** A message that WhatsApp delivered: a received one, or one that the owner wrote on another device. */
+export function deliveredMessageView(message: StoredIncoming) {
+  return message.written ? writtenMessageView(message) : incomingMessageView(message)
+}
+
+function deliveredView(message: StoredIncoming) {
+  const { messageId, id, group, chat, type, text, media, sentAt, createdAt, editedAt, deletedAt } = message
+  return {
+    id: messageId,
+    whatsappId: id,
+    chat,
+    group: group ?? null,
     type,
     text: text ?? null,
     ...(media && { media: receivedMediaView(media) }),
     ...(message.details && showDetails(message.details)),
     sentAt: toIso(sentAt),
     createdAt: toIso(createdAt),
+    editedAt: toIsoOrNull(editedAt),
+    deletedAt: toIsoOrNull(deletedAt),
   }
 }

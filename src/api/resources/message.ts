@@ -69,6 +69,12 @@ const quoteSchema = Type.Object(
   { title: 'SentQuote', description: 'The message that the text answers. Absent without one, or if it failed.' },
 )
 
+/** In messages of both directions. */
+export const changeProperties = {
+  editedAt: nullable(moment('When its text was last edited on WhatsApp. `text` is the new text.')),
+  deletedAt: nullable(moment('When it was deleted for everyone on WhatsApp. Its text is erased.')),
+}
+
 export const messageProperties = {
   id: messageIdSchema,
   status: oneOf(MESSAGE_STATES, { description: 'The state of the message.' }),
@@ -92,6 +98,7 @@ export const messageProperties = {
   deliveredAt: nullable(moment('When it reached the recipient.')),
   readAt: nullable(moment('When it was opened.')),
   failedAt: nullable(moment('When it failed.')),
+  ...changeProperties,
   error: nullable(failureSchema),
 }
 
@@ -129,6 +136,8 @@ export function messageView(message: Message): MessageView {
     deliveredAt: toIsoOrNull(message.deliveredAt),
     readAt: toIsoOrNull(message.readAt),
     failedAt: toIsoOrNull(message.failedAt),
+    editedAt: toIsoOrNull(message.editedAt),
+    deletedAt: toIsoOrNull(message.deletedAt),
     error: message.failure,
   }
 }

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
-import type { Admission, Admitted } from '../../store/admission/admission.ts'
-import { parseBearer, tokenDigest } from '../token.ts'
+import type { Admission } from '../../store/admission/admission.ts'
+import { parseBearer, tokenDigest } from '../input.ts'
 
 /**
  * The first checks of every call under `/v1` (contract §1), before the body is read: token (401), rate (429), then the scope
@@ -19,17 +19,14 @@ export function createAdmission(admission: Admission) {
     request.apiKey = key
     request.hasKey = true
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
-    if (withinRate) return checkScope(request, key)
-    const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`
-    throw new Refusal('rate_limit_exceeded', message, { retryAfterSeconds: resetSeconds })
+    if (!withinRate) {
+      const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`
+      throw new Refusal('rate_limit_exceeded', message, { retryAfterSeconds: resetSeconds })
+    }
+    const { scope, refusesOnly } = request.routeOptions.config
+    // Unknown addresses (404) and methods (405) need no scope.
+    if (key === null || request.is404 || refusesOnly || scope === 'any') return
+    if (scope === undefined) throw new Refusal('forbidden', "Only the instance's token may make this call.")
+    if (!key.scopes.includes(scope)) throw new Refusal('forbidden', `The key lacks the scope "${scope}".`)
   }
-}
-
-/** Unknown addresses (404) and methods (405) need no scope. @throws Refusal */
-function checkScope({ is404, routeOptions }: FastifyRequest, key: Admitted['key']): void {
-  const { scope, refusesOnly } = routeOptions.config
-  if (key === null || is404 || refusesOnly || scope === 'any') return
-  if (scope === undefined) throw new Refusal('forbidden', "Only the instance's token may make this call.")
-  if (key.scopes.includes(scope)) return
-  throw new Refusal('forbidden', `The key lacks the scope "${scope}".`)
 }

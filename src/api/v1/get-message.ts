@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { isId } from '../input.ts'
-import { incomingMessageSchema, incomingMessageView } from '../resources/incoming-message.ts'
+import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../resources/incoming-message.ts'
 import { messageIdSchema, sentMessageSchema, sentMessageView } from '../resources/message.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
@@ -15,10 +15,12 @@ export function getMessage(api: Api, { store }: ApiContext): void {
         summary: 'Read a message',
         description:
           'Returns a sent message with its state, or a received message (`direction` is `in`) with its whole text. The ID of ' +
-          'a received message is the `messageId` of its event.',
+          'a received message is the `messageId` of its event. `written` is the status of one that the owner wrote on another device.',
         tags: ['Messages'],
         params: Type.Object({ id: messageIdSchema }),
-        response: { 200: dataOf(Type.Union([sentMessageSchema, incomingMessageSchema]), 'The message.') },
+        response: {
+          200: dataOf(Type.Union([sentMessageSchema, incomingMessageSchema, writtenMessageSchema]), 'The message.'),
+        },
       },
       config: { scope: 'read', refusals: ['message_not_found'] },
     },
@@ -29,7 +31,7 @@ export function getMessage(api: Api, { store }: ApiContext): void {
       const sent = await store.messages.find(instanceId, id)
       if (sent) return { data: sentMessageView(sent) }
       const received = await store.messages.findIncoming(instanceId, id)
-      if (received) return { data: incomingMessageView(received) }
+      if (received) return { data: deliveredMessageView(received) }
       throw new Refusal('message_not_found')
     },
   )

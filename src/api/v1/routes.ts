@@ -1,13 +1,19 @@
 import { CHANGES_BY_PROGRAMS, recordChanges } from '../admin/audit/record-changes.ts'
+import { registerCommands } from '../commands/register-commands.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { registerEndpoints } from '../endpoints/routes.ts'
 import type { AllowedMethods } from '../http/allowed-methods.ts'
 import { refuseOtherMethods, refuseUnknownPaths } from '../http/unknown-paths.ts'
 import { createAdmission } from './admit-caller.ts'
 import { clearWebhook } from './clear-webhook.ts'
-import { registerCommands } from './conversation/commands.ts'
+import { getCommand, OWN_COMMANDS } from './conversation/commands.ts'
 import { listChats } from './conversation/list-chats.ts'
 import { listOwnMessages } from './conversation/list-own-messages.ts'
+import { showTyping } from './conversation/show-typing.ts'
+import { checkNumbers } from './directory/check-numbers.ts'
+import { getGroup } from './directory/get-group.ts'
+import { listContacts } from './directory/list-contacts.ts'
+import { listGroups } from './directory/list-groups.ts'
 import { FeedReaders } from './feed/feed-readers.ts'
 import { readFeed } from './feed/read-feed.ts'
 import { streamFeed } from './feed/stream-feed.ts'
@@ -38,7 +44,13 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       getMessage(v1, context)
       listOwnMessages(v1, context)
       listChats(v1, context)
-      registerCommands(v1, context)
+      registerCommands(v1, context, OWN_COMMANDS)
+      getCommand(v1, context)
+      listGroups(v1, context)
+      getGroup(v1, context)
+      listContacts(v1, context)
+      checkNumbers(v1, context)
+      showTyping(v1, context)
       getInstance(v1, context)
       getWebhook(v1, context)
       setWebhook(v1, context)

@@ -102,7 +102,10 @@ export function currentState(
   return now - (stored.lastConnectedAt ?? 0) < RECONNECTING_MS ? 'reconnecting' : 'disconnected'
 }
 
-/** Whether a number is linked. WhatsApp then keeps messages for the instance while it is offline. */
+/**
+ * Whether a number is linked. Messages for later are accepted then (contract §3), and WhatsApp keeps those for the instance while it
+ * is offline.
+ */
 export function isLinked(state: ConnectionState): boolean {
   return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
 }
@@ -110,11 +113,6 @@ export function isLinked(state: ConnectionState): boolean {
 /** Whether a message is accepted in this state (contract §3). */
 export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
-}
-
-/** Whether a message for later is accepted: the number is linked. */
-export function acceptsScheduled(state: ConnectionState): boolean {
-  return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
 }
 
 /** The last report about a connection. `unlinked` is not an event, but ends the report before it. */

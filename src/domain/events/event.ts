@@ -1,6 +1,7 @@
 import type { CommandKind } from '../conversation.ts'
+import type { GroupDifference, GroupFacts } from '../group.ts'
 import type { InstanceId, MessageId } from '../ids.ts'
-import { type IncomingDetails, type IncomingMessage, phoneOf } from '../incoming-message.ts'
+import { type IncomingChange, type IncomingDetails, type IncomingMessage, phoneOf } from '../incoming-message.ts'
 import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
 import type { MessageFailure, MessageProgress } from '../message.ts'
 
@@ -19,17 +20,27 @@ export type InstanceEventKind = (typeof INSTANCE_EVENT_KINDS)[number]
 export const MEDIA_EVENT_KINDS = ['media.ready', 'media.failed'] as const
 export type MediaEventKind = (typeof MEDIA_EVENT_KINDS)[number]
 
+/** The events that report a change of a group. */
+export const GROUP_EVENT_KINDS = ['group.joined', 'group.changed', 'group.left'] as const
+export type GroupEventKind = (typeof GROUP_EVENT_KINDS)[number]
+/** The events that report what happened to a message on WhatsApp after it was sent. A message may have several. */
+export const CHANGE_EVENT_KINDS = ['message.edited', 'message.deleted'] as const
+export type ChangeEventKind = (typeof CHANGE_EVENT_KINDS)[number]
+
 /** The kinds of one message's events are in the order in which they happen. */
 export const EVENT_KINDS = [
   'message.received',
+  'message.written',
   'message.sent',
   'message.delivered',
   'message.read',
   'message.failed',
   ...MEDIA_EVENT_KINDS,
+  ...CHANGE_EVENT_KINDS,
   'command.done',
   'command.failed',
   ...INSTANCE_EVENT_KINDS,
+  ...GROUP_EVENT_KINDS,
 ] as const
 export type EventKind = (typeof EVENT_KINDS)[number]
 
@@ -81,6 +92,26 @@ export function commandBody(
   const status = error === null ? 'done' : 'failed'
   const data = { id, command: command.kind, messageId: command.messageId, status, ...(error && { error }) }
   return body(`command.${status}`, instanceId, at, { ...data, ...echoOf({ metadata }) })
+}
+
+/** @param group the group after the event, or before it if the account has left it */
+export function groupBody(
+  kind: GroupEventKind,
+  instanceId: InstanceId,
+  group: { id: string } & GroupFacts,
+  difference: GroupDifference | null,
+  at: number,
+): string {
+  const { id, subject, memberCount, canSend, isAdmin } = group
+  if (kind === 'group.left') return body(kind, instanceId, at, { group: id, subject })
+  const facts = { group: id, subject, memberCount, canSend, isAdmin }
+  return body(kind, instanceId, at, { ...facts, ...(difference && showDifference(difference)) })
+}
+
+function showDifference({ changed, ...members }: GroupDifference) {
+  const lists = Object.entries(members).filter(([, list]) => list.length > 0)
+  const named = lists.map(([name, list]) => [name, list.map(({ phone, lid }) => ({ phone, lid }))])
+  return { changed, ...Object.fromEntries(named) }
 }
 
 /** The `data` of an event about a connection. */
@@ -136,33 +167,59 @@ export function mediaBody(
   return body(kind, instanceId, at, { id, messageId, chat, media: showMedia(media) })
 }
 
-/** @param messageId the ID of the stored message @param media its file, if it has one */
+/**
+ * `message.received`, or `message.written` if the owner wrote it on another device.
+ * @param messageId the ID of the stored message @param media its file, if it has one
+ */
 export function incomingBody(
   instanceId: InstanceId,
   messageId: MessageId,
   message: IncomingMessage,
   media: EventMedia | null = null,
 ): string {
-  const { sentAt, id, from, addressing, type, text, group, name, chat, lid, username, details } = message
-  const shown = text?.slice(0, endOfText(text))
-  const isCut = shown !== undefined && shown !== text
-  return body('message.received', instanceId, sentAt, {
+  const { written, sentAt, id, from, addressing, type, group, name, chat, lid, username, details } = message
+  const who = written ? { to: chat } : { from, ...(addressing && { addressing }) }
+  return body(written ? 'message.written' : 'message.received', instanceId, sentAt, {
     id,
-    from,
-    ...(addressing && { addressing }),
+    ...who,
     type,
-    ...(shown !== undefined && { text: shown }),
-    ...(isCut && { truncated: true }),
+    ...cutText(message.text),
     ...(group && { group }),
     ...(name && { name }),
     messageId,
     chat,
-    phone: phoneOf(message),
+    phone: written ? numberOf(chat) : phoneOf(message),
     lid,
     username,
     ...(media !== null && { media: showMedia(media) }),
     ...(details && showDetails(details)),
   })
+}
+
+/** The text of an event, at most as long as an event may have it. */
+function cutText(text: string | undefined) {
+  const shown = text?.slice(0, endOfText(text))
+  return { ...(shown !== undefined && { text: shown }), ...(shown !== text && { truncated: true }) }
+}
+
+/** The number that a chat is named by; null for a group or a LID address. */
+function numberOf(chat: string): string | null {
+  return chat.includes('@') ? null : chat
+}
+
+/** The message that was edited or deleted. Without an ID it is unknown here. */
+export interface Changed {
+  messageId: MessageId | null
+  direction: 'in' | 'out'
+}
+
+/** `message.edited` or `message.deleted`. */
+export function changeBody(instanceId: InstanceId, { messageId, direction }: Changed, change: IncomingChange): string {
+  const { sentAt, target: id, from, addressing, chat, group, lid } = change
+  const by = addressing === undefined ? from : lid
+  const kind: ChangeEventKind = change.change === 'edit' ? 'message.edited' : 'message.deleted'
+  const data = { id, messageId, chat, direction, by, ...(group && { group }), ...cutText(change.text) }
+  return body(kind, instanceId, sentAt, data)
 }
 
 /** References have both IDs. */

@@ -8,13 +8,20 @@ export interface AccountAccess {
   instances: readonly InstanceId[] | null
 }
 
+/** A login of an OpenID Connect provider, which the provider never gives to another person. */
+export interface Identity {
+  issuer: string
+  subject: string
+}
+
 /** A person who can sign in. */
 export interface Account extends AccountAccess {
   id: string
   name: string
   createdAt: number
-  /** Whether the invitation was accepted. */
+  /** Whether the person can sign in: a password is set, or an identity is bound. */
   isActive: boolean
+  hasIdentity: boolean
   /** When the open invitation ends; null if there is none. It may be in the past. */
   invitationEndsAt: number | null
 }
@@ -29,6 +36,9 @@ export type AccountChange = { kind: 'changed'; account: Account } | { kind: 'no_
 
 /** `wrong_password`: the old hash is not the account's. `signed_out`: the session that would be kept has ended. */
 export type PasswordChange = 'changed' | 'wrong_password' | 'signed_out'
+
+/** `other_identity`: another identity of this issuer is bound to the account. `taken`: the identity is bound to another account. */
+export type Binding = 'bound' | 'other_identity' | 'taken' | 'no_account'
 
 export interface Accounts {
   /** `exists`: another account has this name; `full`: there are `MAX_ACCOUNTS`. */
@@ -55,8 +65,19 @@ export interface Accounts {
    * so that it works once however many calls race.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
+  /**
+   * Like `accept`, with an identity instead of a password. It replaces the account's password and its identity of this issuer.
+   * `taken`: the identity is bound to another account, and nothing changes.
+   */
+  acceptWith(digest: Uint8Array, identity: Identity, now: number): Promise<Account | 'taken' | null>
+  /** The account that the identity is bound to. */
+  findByIdentity(identity: Identity): Promise<Account | null>
+  /** The account of a name, active or not. */
+  findByName(name: string): Promise<Account | null>
+  /** Binds an identity to an account for good. If the account was not active, its invitation ends. */
+  bind(accountId: string, identity: Identity, now: number): Promise<Binding>
   /** Sets a new password and ends the account's sessions except `keptId`, in one commit. */
   changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<PasswordChange>
-  /** The account of a name that is active, with its password's hash. */
+  /** The account of a name that has a password, with its hash. */
   findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null>
 }

@@ -1,11 +1,23 @@
-import { sql } from 'kysely'
+import { type SelectQueryBuilder, sql } from 'kysely'
 import { accountNameKey, MAX_ACCOUNTS } from '../../domain/access.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { AccountsTable } from '../engine/schema/accounts.ts'
+import type { Database } from '../engine/schema/database.ts'
 import { clearPanelPasswordOf } from '../sessions/panel-password.ts'
-import type { Account, AccountAccess, AccountChange, Accounts, Invitation, PasswordChange } from './accounts.ts'
+import type {
+  Account,
+  AccountAccess,
+  AccountChange,
+  Accounts,
+  Binding,
+  Identity,
+  Invitation,
+  PasswordChange,
+} from './accounts.ts'
+import { identityOperations } from './identities.ts'
+import { type AccountRow, hasIdentity, isActive, toAccount } from './rows.ts'
 
 export class StoredAccounts implements Accounts {
   readonly #core: Core
@@ -13,7 +25,7 @@ export class StoredAccounts implements Accounts {
 
   constructor(core: Core) {
     this.#core = core
-    this.#operations = operations(core)
+    this.#operations = { ...operations(core), ...identityOperations(core) }
   }
 
   create(account: Pick<Account, 'id' | 'name'> & AccountAccess, invitation: Invitation, now: number) {
@@ -21,8 +33,7 @@ export class StoredAccounts implements Accounts {
   }
 
   async list(): Promise<Account[]> {
-    const { db } = this.#core.statements
-    const rows = await this.#core.reader.query(db.selectFrom('accounts').selectAll().orderBy('name_key'))
+    const rows = await this.#core.reader.query(this.#select.orderBy('name_key'))
     return rows.map(toAccount)
   }
 
@@ -39,19 +50,33 @@ export class StoredAccounts implements Accounts {
   }
 
   async findInvited(digest: Uint8Array): Promise<Account | null> {
-    const { db, now } = this.#core.statements
-    const [row] = await this.#core.reader.query(
-      db
-        .selectFrom('accounts')
-        .selectAll()
-        .where('invitation_digest', '=', digest)
-        .where('invitation_ends_at', '>', now),
-    )
-    return row === undefined ? null : toAccount(row)
+    const { now } = this.#core.statements
+    return this.#find(this.#select.where('invitation_digest', '=', digest).where('invitation_ends_at', '>', now))
   }
 
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null> {
     return this.#core.write(this.#operations.accept, { digest, passwordHash })
+  }
+
+  acceptWith(digest: Uint8Array, identity: Identity, now: number): Promise<Account | 'taken' | null> {
+    return this.#core.write(this.#operations.acceptWith, { digest, identity, now })
+  }
+
+  findByIdentity({ issuer, subject }: Identity): Promise<Account | null> {
+    const bound = this.#core.statements.db
+      .selectFrom('account_identities')
+      .select('account_id')
+      .where('issuer', '=', issuer)
+      .where('subject', '=', subject)
+    return this.#find(this.#select.where('id', 'in', bound))
+  }
+
+  findByName(name: string): Promise<Account | null> {
+    return this.#find(this.#select.where('name_key', '=', accountNameKey(name)))
+  }
+
+  bind(accountId: string, identity: Identity, now: number): Promise<Binding> {
+    return this.#core.write(this.#operations.bind, { accountId, identity, now })
   }
 
   changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<PasswordChange> {
@@ -59,12 +84,18 @@ export class StoredAccounts implements Accounts {
   }
 
   async findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null> {
-    const { db } = this.#core.statements
-    const [row] = await this.#core.reader.query(
-      db.selectFrom('accounts').selectAll().where('name_key', '=', accountNameKey(name)),
-    )
+    const [row] = await this.#core.reader.query(this.#select.where('name_key', '=', accountNameKey(name)))
     if (row === undefined || row.password_hash === null) return null
     return { account: toAccount(row), passwordHash: row.password_hash }
+  }
+
+  get #select() {
+    return this.#core.statements.db.selectFrom('accounts').selectAll().select(hasIdentity)
+  }
+
+  async #find(query: SelectQueryBuilder<Database, 'accounts', AccountRow>): Promise<Account | null> {
+    const [row] = await this.#core.reader.query(query)
+    return row === undefined ? null : toAccount(row)
   }
 }
 
@@ -78,10 +109,12 @@ function operations({ statements }: Core) {
 
   /** Locks every owner, so that two owners cannot remove each other at the same time. */
   async function isLastOwner(tx: Transaction, id: string): Promise<boolean> {
-    const query = db.selectFrom('accounts').select(['id', 'password_hash']).where('role', '=', 'owner').orderBy('id')
-    const active = (await tx.query(statements.locking(query, 'update', 'accounts'))).filter(
-      owner => owner.password_hash !== null,
-    )
+    const query = db
+      .selectFrom('accounts')
+      .select(['id', 'password_hash', hasIdentity])
+      .where('role', '=', 'owner')
+      .orderBy('id')
+    const active = (await tx.query(statements.locking(query, 'update', 'accounts'))).filter(isActive)
     return active.length === 1 && active[0]!.id === id
   }
 
@@ -108,7 +141,8 @@ function operations({ statements }: Core) {
               created_at: now,
             })
             .onConflict(oc => oc.column('name_key').doNothing())
-            .returningAll(),
+            .returningAll()
+            .returning(hasIdentity),
         )
         return row === undefined ? 'exists' : toAccount(row)
       },
@@ -125,8 +159,15 @@ function operations({ statements }: Core) {
         if (access === null) await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id))
         const [row] =
           access === null
-            ? await tx.query(db.deleteFrom('accounts').where('id', '=', id).returningAll())
-            : await tx.query(db.updateTable('accounts').set(accessOf(access)).where('id', '=', id).returningAll())
+            ? await tx.query(db.deleteFrom('accounts').where('id', '=', id).returningAll().returning(hasIdentity))
+            : await tx.query(
+                db
+                  .updateTable('accounts')
+                  .set(accessOf(access))
+                  .where('id', '=', id)
+                  .returningAll()
+                  .returning(hasIdentity),
+              )
         if (row === undefined) return { kind: 'no_account' }
         if (access?.role !== 'owner') await clearPanelPasswordOf(tx, statements, id)
         return { kind: 'changed', account: toAccount(row) }
@@ -139,7 +180,7 @@ function operations({ statements }: Core) {
       noInstance,
       async (tx, { id, invitation }: { id: string; invitation: Invitation }): Promise<Account | null> => {
         const update = db.updateTable('accounts').set(invitationOf(invitation)).where('id', '=', id)
-        const [row] = await tx.query(update.returningAll())
+        const [row] = await tx.query(update.returningAll().returning(hasIdentity))
         return row === undefined ? null : toAccount(row)
       },
     ),
@@ -154,7 +195,8 @@ function operations({ statements }: Core) {
             .set({ password_hash: passwordHash, invitation_digest: null, invitation_ends_at: null })
             .where('invitation_digest', '=', digest)
             .where('invitation_ends_at', '>', clock)
-            .returningAll(),
+            .returningAll()
+            .returning(hasIdentity),
         )
         if (row === undefined) return null
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', row.id))
@@ -194,20 +236,4 @@ function operations({ statements }: Core) {
 
 function accessOf({ role, instances }: AccountAccess): Pick<AccountsTable, 'role' | 'instances'> {
   return { role, instances: role === 'owner' || instances === null ? null : instances.join(' ') }
-}
-
-export function parseInstances(stored: string | null): string[] | null {
-  return stored === null ? null : stored.split(' ').filter(id => id !== '')
-}
-
-function toAccount(row: AccountsTable): Account {
-  return {
-    id: row.id,
-    name: row.name,
-    role: row.role,
-    instances: parseInstances(row.instances),
-    createdAt: row.created_at,
-    isActive: row.password_hash !== null,
-    invitationEndsAt: row.invitation_ends_at,
-  }
 }

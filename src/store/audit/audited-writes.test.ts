@@ -28,12 +28,12 @@ test('the chain is locked once in a commit, after every change, whichever write 
       units.push({ operation, input, instanceId, lease: undefined, turn: null, resolve, reject } as Unit)
     })
 
-  const writes = new AuditedWrites(chain, () => 5)
+  const writes = new AuditedWrites(chain, () => 5, write)
   const ended = [
-    writes.append(ENTRY, write),
-    writes.during(ENTRY, () => writes.write(rename, 'inst_1', write)),
-    writes.write(accept, 'inst_2', write),
-    writes.during(ENTRY, () => writes.append(ENTRY, (operation, input) => writes.write(operation, input, write))),
+    writes.append(ENTRY),
+    writes.during(ENTRY, () => writes.write(rename, 'inst_1')),
+    writes.write(accept, 'inst_2'),
+    writes.during(ENTRY, () => writes.append(ENTRY)),
   ]
   for (const { operation, units: members } of arrange(units)) {
     const outcomes = await operation.run(

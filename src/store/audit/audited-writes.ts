@@ -35,9 +35,11 @@ const NO_CHANGE: Operation<unknown, unknown> = {
 export class AuditedWrites {
   readonly #current = new AsyncLocalStorage<State>()
   readonly #audited: Operation<AuditedWrite, AuditedOutcome>
+  readonly #write: Write
 
   /** @param now milliseconds since 1970 */
-  constructor(chain: AuditChain, now: () => number) {
+  constructor(chain: AuditChain, now: () => number, write: Write) {
+    this.#write = write
     this.#audited = {
       name: 'audit.write',
       instanceId: ({ operation, input }) => operation.instanceId(input),
@@ -59,31 +61,31 @@ export class AuditedWrites {
     return this.#current.run(state, () => change(state))
   }
 
-  async finish(pending: PendingAudit, append: ((entry: AuditEntry) => Promise<AuditNumber>) | null): Promise<void> {
+  async finish(pending: PendingAudit, succeeded: boolean): Promise<void> {
     const state = pending as State
     state.isTaken = true
-    if (state.recorded === null && !state.hasWritten && append !== null) state.recorded = await append(state.entry)
+    if (state.recorded === null && !state.hasWritten && succeeded) state.recorded = await this.append(state.entry)
   }
 
   /**
    * Records an entry in a commit of its own. It is an input of the same operation as changes with an entry, so that the chain is
    * locked once in a transaction, after all changes.
    */
-  async append(entry: AuditEntry, write: Write): Promise<AuditNumber> {
-    const { recorded } = await write(this.#audited, { operation: NO_CHANGE, input: null, entry })
+  async append(entry: AuditEntry): Promise<AuditNumber> {
+    const { recorded } = await this.#write(this.#audited, { operation: NO_CHANGE, input: null, entry })
     return recorded!
   }
 
-  /** Writes through `write`, together with the entry of the current call if there is one that is not recorded yet. */
-  async write<I, O>(operation: Operation<I, O>, input: I, write: Write): Promise<O> {
+  /** Writes together with the entry of the current call, if there is one that is not recorded yet. */
+  readonly write: Write = async <I, O>(operation: Operation<I, O>, input: I): Promise<O> => {
     const state = this.#current.getStore()
     const isTaken = state === undefined || state.recorded !== null || state.isTaken
-    if (isTaken || operation.lease || operation.isLast) return write(operation, input)
+    if (isTaken || operation.lease || operation.isLast) return this.#write(operation, input)
     state.isTaken = true
     try {
       const { entry } = state
       const audited = { operation: operation as Operation<unknown, unknown>, input, entry }
-      const { outcome, recorded } = await write(this.#audited, audited)
+      const { outcome, recorded } = await this.#write(this.#audited, audited)
       state.recorded = recorded
       state.hasWritten = true
       return outcome as O

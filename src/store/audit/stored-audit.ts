@@ -23,11 +23,11 @@ export class StoredAudit implements Audit {
   }
 
   finish(pending: PendingAudit, succeeded: boolean): Promise<void> {
-    return this.#writes.finish(pending, succeeded ? entry => this.append(entry) : null)
+    return this.#writes.finish(pending, succeeded)
   }
 
   append(entry: AuditEntry): Promise<AuditNumber> {
-    return this.#writes.append(entry, (operation, input) => this.#core.write(operation, input))
+    return this.#writes.append(entry)
   }
 
   async list(page: PageRequest, filter: AuditFilter): Promise<Page<AuditRecord>> {

@@ -1,19 +1,29 @@
-import type { InstanceId } from '../../domain/ids.ts'
-import type { Message, MessageState } from '../../domain/message.ts'
+import type { Command, CommandState } from '../../domain/conversation.ts'
+import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import type { Message, MessageFailure, MessageState } from '../../domain/message.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { StoredIncoming } from '../messages/messages.ts'
 
-/** A message in either direction. */
-export type Line = { direction: 'out'; message: Message } | { direction: 'in'; message: StoredIncoming }
+/** A message in either direction. `written`: the owner wrote it on another device. */
+export type Line = { direction: 'out'; message: Message } | { direction: 'in' | 'written'; message: StoredIncoming }
 
 export interface LineFilter {
   /** A number, a LID or a group. Messages under another name of the same person count too. */
   chat?: string | undefined
-  /** `received`: all incoming messages. */
-  status?: MessageState | 'received' | undefined
+  /** `received`: all incoming messages. `written`: those that the owner wrote on another device. */
+  status?: MessageState | 'received' | 'written' | undefined
+  /** `out` includes those that the owner wrote on another device. */
   direction?: 'in' | 'out' | undefined
   since?: number | undefined
+  /** Part of the text, without regard to case and accents. */
+  search?: string | undefined
 }
+
+/** A command with what it does. */
+export type StoredCommand = CommandState & { failure: MessageFailure | null; command: Command }
+
+/** What happened in a chat: a message, or a command of the instance. */
+export type ChatEntry = Line | { direction: 'command'; command: StoredCommand }
 
 export interface Chat {
   /** Its name as a recipient: a number, a LID or a group. */
@@ -29,10 +39,30 @@ export interface Chat {
   lastMessageAt: number
 }
 
+export const MAX_UNREAD = 100
+
+/** A chat as an inbox lists it. */
+export interface InboxChat extends Chat {
+  /**
+   * Messages received since the later of the last message to the chat and the last read mark, without reactions. At most
+   * `MAX_UNREAD`.
+   */
+  unreadCount: number
+  lastReceivedId: MessageId | null
+  /** Null if it was erased. Messages that were never written to a socket do not count. */
+  lastLine: Line | null
+}
+
 /** Messages in both directions, and the chats that they belong to. */
 export interface Conversations {
   /** Newest first. */
   listLines(instanceId: InstanceId, page: PageRequest, filter?: LineFilter): Promise<Page<Line>>
   /** The chats since the account was linked, latest first. @param search part of a number, or of a name */
   listChats(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<Chat>>
+  /** The same chats, each with its last line. The chats of a page are in the order of these. */
+  listInbox(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<InboxChat>>
+  /** Messages and commands of one chat, latest first. @param chat a number, a LID or a group */
+  listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>>
+  /** Asks the owner to show in a chat for so many seconds that somebody types. It is only a hint: nothing is stored. */
+  requestTyping(instanceId: InstanceId, chat: string, seconds: number): void
 }

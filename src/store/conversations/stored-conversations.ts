@@ -10,35 +10,76 @@ import { selectIncoming, toIncoming } from '../messages/incoming.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { FEW, type Slice, search } from '../messages/searching.ts'
 import { SHOWN, toMessage } from '../messages/stored-messages.ts'
-import type { Chat, Conversations, Line, LineFilter } from './conversations.ts'
-
-/** All names of one chat. */
-interface Names {
-  /** As a caller or an event names it. */
-  chats: readonly string[]
-  /** As WhatsApp names it. */
-  addresses: readonly string[]
-}
+import { ChatLines, lineOf, type Names, namesOf } from './chat-lines.ts'
+import type { Chat, ChatEntry, Conversations, InboxChat, Line, LineFilter } from './conversations.ts'
+import { Inbox } from './inbox.ts'
 
 export class StoredConversations implements Conversations {
   readonly #core: Core
+  readonly #chatLines: ChatLines
+  readonly #inbox: Inbox
 
   constructor(core: Core) {
     this.#core = core
+    this.#chatLines = new ChatLines(core)
+    this.#inbox = new Inbox(core)
   }
 
   async listLines(instanceId: InstanceId, page: PageRequest, filter: LineFilter = {}): Promise<Page<Line>> {
-    const { chat, status, direction, since = 0 } = filter
+    const { chat, status, direction, since = 0, search: wanted } = filter
     const slice: Slice = { below: idBefore(page, 'msg'), from: firstMessageId(since) }
     const names = chat === undefined ? null : await this.#namesOf(instanceId, chat)
     const limit = page.limit + 1
     const lines: Line[] = []
-    if (direction !== 'in' && status !== 'received')
-      lines.push(...(await this.#listSent(instanceId, slice, limit, names, status)))
-    if (direction !== 'out' && (status === undefined || status === 'received'))
-      lines.push(...(await this.#listReceived(instanceId, slice, limit, names)))
+    const isWholeChat = names !== null && wanted === undefined
+    if (direction !== 'in' && status !== 'received' && status !== 'written')
+      lines.push(
+        ...(isWholeChat && status === undefined
+          ? await this.#chatLines.listSent(instanceId, slice, limit, names)
+          : await this.#listSent(instanceId, slice, limit, names, status, wanted)),
+      )
+    const isWritten = whichWritten(direction, status)
+    if (isWritten !== 'none')
+      lines.push(
+        ...(isWholeChat
+          ? await this.#chatLines.listDelivered(instanceId, slice, limit, names, isWritten)
+          : await this.#listDelivered(instanceId, slice, limit, names, isWritten, wanted)),
+      )
     lines.sort((one, other) => (idOf(one) < idOf(other) ? 1 : -1))
     return toPage(lines, page.limit, idOf, line => line)
+  }
+
+  async listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>> {
+    const slice: Slice = { below: idBefore(page, 'msg'), from: firstMessageId(0) }
+    const names = await this.#namesOf(instanceId, chat)
+    const limit = page.limit + 1
+    const [sent, received, commands] = await Promise.all([
+      this.#chatLines.listSent(instanceId, slice, limit, names),
+      this.#chatLines.listDelivered(instanceId, slice, limit, names),
+      this.#chatLines.listCommands(instanceId, slice.below, limit, names),
+    ])
+    const all: ChatEntry[] = [
+      ...sent,
+      ...received,
+      ...commands.map(command => ({ direction: 'command', command }) as const),
+    ]
+    const entries = all.map(entry => ({ entry, position: positionOf(entry) }))
+    entries.sort((one, other) => (one.position < other.position ? 1 : -1))
+    return toPage(
+      entries,
+      page.limit,
+      ({ position }) => position,
+      ({ entry }) => entry,
+    )
+  }
+
+  async listInbox(instanceId: InstanceId, page: PageRequest, wanted?: string): Promise<Page<InboxChat>> {
+    const { data, nextCursor } = await this.listChats(instanceId, page, wanted)
+    const chats = await this.#inbox.complete(instanceId, data)
+    // The recorded times are up to a minute old.
+    const orderOf = ({ lastLine, lastMessageAt }: InboxChat) =>
+      lastLine === null ? firstMessageId(lastMessageAt) : idOf(lastLine)
+    return { data: chats.toSorted((one, other) => (orderOf(one) < orderOf(other) ? 1 : -1)), nextCursor }
   }
 
   async listChats(instanceId: InstanceId, page: PageRequest, wanted?: string): Promise<Page<Chat>> {
@@ -52,7 +93,7 @@ export class StoredConversations implements Conversations {
       // Its number became known later, and has a row of its own.
       .where(
         sql<boolean>`not exists (select 1 from contacts as c
-          where c.instance_id = contacts.instance_id and c.lid = contacts.number)`,
+          where c.instance_id = contacts.instance_id and c.lid = contacts.number and c.number <> contacts.number)`,
       )
       .orderBy('last_at', 'desc')
       .orderBy('number')
@@ -64,12 +105,17 @@ export class StoredConversations implements Conversations {
     return toPage(rows, page.limit, row => `${row.last_at} ${row.number}`, toChat)
   }
 
+  requestTyping(instanceId: InstanceId, chat: string, seconds: number): void {
+    this.#core.hints.publish('typing', instanceId, `${seconds} ${chat}`)
+  }
+
   async #listSent(
     instanceId: InstanceId,
     slice: Slice,
     limit: number,
     names: Names | null,
-    status: Exclude<LineFilter['status'], 'received'>,
+    status: Exclude<LineFilter['status'], 'received' | 'written'>,
+    wanted: string | undefined,
   ): Promise<Line[]> {
     const { reader, statements } = this.#core
     const ids = ({ below, from }: Slice) =>
@@ -90,16 +136,25 @@ export class StoredConversations implements Conversations {
         query = query.where(({ or, eb }) =>
           or([eb('recipient', 'in', names.chats), eb('address', 'in', [...names.addresses, ''])]),
         )
+      if (wanted !== undefined) query = query.where(this.#contains(wanted, 'text'))
       return reader.query(query)
     }
     const edge = async (part: Slice, distance: number) =>
       (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
-    const isWhole = names === null && status === undefined
+    const isWhole = names === null && status === undefined && wanted === undefined
     const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find)
     return rows.map(row => ({ direction: 'out', message: toMessage(row) }))
   }
 
-  async #listReceived(instanceId: InstanceId, slice: Slice, limit: number, names: Names | null): Promise<Line[]> {
+  /** Received messages, and those that the owner wrote on another device. @param isWritten null: both */
+  async #listDelivered(
+    instanceId: InstanceId,
+    slice: Slice,
+    limit: number,
+    names: Names | null,
+    isWritten: boolean | null,
+    wanted: string | undefined,
+  ): Promise<Line[]> {
     const { reader, statements } = this.#core
     const ids = ({ below, from }: Slice) =>
       statements.db
@@ -116,34 +171,57 @@ export class StoredConversations implements Conversations {
         .orderBy('incoming_messages.id', 'desc')
         .limit(count)
       if (names !== null) query = query.where('incoming_messages.chat', 'in', names.chats)
+      if (isWritten !== null) query = query.where('incoming_messages.written', isWritten ? 'is not' : 'is', null)
+      if (wanted !== undefined) query = query.where(this.#contains(wanted, 'incoming_messages.text'))
       return reader.query(query)
     }
     const edge = async (part: Slice, distance: number) =>
       (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
-    const rows = names === null ? await find(slice, limit, limit) : await search(slice, limit, edge, find, FEW)
-    return rows.map(row => ({ direction: 'in', message: toIncoming(row) }))
+    const isWhole = names === null && isWritten === null && wanted === undefined
+    const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find, FEW)
+    return rows.map(row => lineOf(toIncoming(row)))
+  }
+
+  /** Received texts are compared as JSON strings, like names. */
+  #contains(wanted: string, column: 'text' | 'incoming_messages.text'): RawBuilder<boolean> {
+    const text = this.#core.statements.dialect.fold(sql`coalesce(${sql.ref(column)}, '')`)
+    return sql<boolean>`${text} like ${searchPatterns(wanted).words} escape '\\'`
   }
 
   /** The other names of a person are known from the messages received. */
   async #namesOf(instanceId: InstanceId, chat: string): Promise<Names> {
     const kind = parseRecipient(chat)?.kind
-    if (kind !== 'number' && kind !== 'lid') return { chats: [chat], addresses: [] }
+    if (kind !== 'number' && kind !== 'lid') return namesOf(chat)
     const [row] = await this.#core.reader.query(
       this.#core.statements.db
         .selectFrom('contacts')
         .select(['number', 'lid'])
         .where('instance_id', '=', instanceId)
         .where(kind === 'number' ? 'number' : 'lid', '=', chat)
+        // A person known only by LID has a row under the LID.
+        .where(kind === 'number' ? sql<boolean>`true` : sql<boolean>`number <> lid`)
         .limit(1),
     )
-    const chats = new Set([chat, ...(row ? [row.number] : []), ...(row?.lid ? [row.lid] : [])])
-    const addresses = Array.from(chats, name => (name.includes('@') ? name : `${name}@s.whatsapp.net`))
-    return { chats: [...chats], addresses }
+    return namesOf(chat, row?.number ?? null, row?.lid ?? null)
   }
 }
 
+/** The IDs of messages and of commands differ in their first letters only. */
+function positionOf(entry: ChatEntry): string {
+  return entry.direction === 'command' ? entry.command.id.replace('cmd_', 'msg_') : idOf(entry)
+}
+
 function idOf(line: Line): string {
-  return line.direction === 'in' ? line.message.messageId : line.message.id
+  return line.direction === 'out' ? line.message.id : line.message.messageId
+}
+
+/** Which messages that WhatsApp delivered the filter shows; null for all. */
+function whichWritten(direction: LineFilter['direction'], status: LineFilter['status']): boolean | null | 'none' {
+  if (status !== undefined && status !== 'received' && status !== 'written') return 'none'
+  const byStatus = status === undefined ? null : status === 'written'
+  const byDirection = direction === undefined ? null : direction === 'out'
+  if (byStatus !== null && byDirection !== null && byStatus !== byDirection) return 'none'
+  return byStatus ?? byDirection
 }
 
 /** Names are compared as JSON strings, without the quotes around them. */

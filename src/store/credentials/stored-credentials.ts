@@ -24,8 +24,8 @@ export class StoredCredentials implements Credentials {
     this.#get = statements.find('credentials', { instance_id: 'text', type: 'text', id: 'text' }, ['id', 'value'])
     this.#set = setOperation(core)
     this.#clear = fencedOneByOne('credentials.clear', async (tx, { lease }: { lease: Lease }) => {
-      await tx.query(statements.db.deleteFrom('credentials').where('instance_id', '=', lease.instanceId))
-      await tx.query(statements.db.deleteFrom('contacts').where('instance_id', '=', lease.instanceId))
+      for (const table of ['credentials', 'contacts', 'groups', 'directory_fills'] as const)
+        await tx.query(statements.db.deleteFrom(table).where('instance_id', '=', lease.instanceId))
     })
   }
 

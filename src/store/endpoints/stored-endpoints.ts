@@ -7,6 +7,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
+import { eventsOf } from '../events/event-recorder.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
 import type {
   ChangeOutcome,
@@ -16,7 +17,6 @@ import type {
   NewEndpoint,
   PostingState,
 } from './endpoints.ts'
-import { eventsOf } from './subscriptions.ts'
 
 interface EndpointRow {
   instance_id: string

@@ -30,6 +30,14 @@ export function nameAfter({ cursor }: PageRequest): { name: string; seq: number 
   return { name, seq: Number(seq) }
 }
 
+/** The last row of the previous page of a list in the order of folded names, then IDs; null for the first page. */
+export function nameAfterId({ cursor }: PageRequest): { name: string; id: string } | null {
+  if (cursor === undefined) return null
+  const [, id, name] = /^([0-9a-z@.:-]{1,80}) ([^\0]*)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (id === undefined || name === undefined || cursorOf(`${id} ${name}`) !== cursor) throw new InvalidCursor()
+  return { name, id }
+}
+
 /**
  * @param rows one more than `limit` if there is another page
  * @param positionOf the ID or `seq` below which the next page starts

@@ -1,5 +1,8 @@
 import { fold } from '../../kit/fold.ts'
 
+/** Of a name. WhatsApp's own limit for a group's subject is 100. */
+const MAX_SEARCHED_UNITS = 200
+
 /** The patterns of LIKE for a search: for folded text, and for digits. A number may be written as people do (`+55 11 …`). */
 export function searchPatterns(search: string): { words: string; number: string } {
   // SQLite reads a pattern up to its first U+0000. No name or text contains one.
@@ -11,4 +14,10 @@ export function searchPatterns(search: string): { words: string; number: string 
 /** `%` and `_` are literals. */
 function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`
+}
+
+/** The form in which a name is stored for searches. JSON's escapes stand for what the databases cannot hold. */
+export function searchedAs(text: string): string {
+  const escaped = JSON.stringify(text.slice(0, MAX_SEARCHED_UNITS)).slice(1, -1)
+  return fold(escaped).slice(0, MAX_SEARCHED_UNITS).toWellFormed()
 }

@@ -44,6 +44,7 @@ export class Writer {
   readonly #ordered: Lane
   /** Null if commits do not run concurrently. */
   readonly #independent: Lane | null
+  readonly #lanes: readonly Lane[]
   /** By instance: its turns that have not ended, in their order. */
   readonly #turns = new Map<InstanceId, Turn[]>()
   #closed: PromiseWithResolvers<void> | null = null
@@ -54,6 +55,7 @@ export class Writer {
     this.#monotonicNow = monotonicNow
     this.#ordered = newLane(commitsAtOnce)
     this.#independent = commitsAtOnce > 1 ? newLane(1) : null
+    this.#lanes = this.#independent === null ? [this.#ordered] : [this.#ordered, this.#independent]
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
@@ -104,10 +106,6 @@ export class Writer {
     this.#closed ??= Promise.withResolvers()
     this.#finishClosing()
     return this.#closed.promise
-  }
-
-  get #lanes(): readonly Lane[] {
-    return this.#independent === null ? [this.#ordered] : [this.#ordered, this.#independent]
   }
 
   #finishClosing(): void {
@@ -180,7 +178,7 @@ export class Writer {
       this.#leaveTurn(unit)
     }
     for (const each of this.#lanes) if (each.waiting.length > 0) this.#startSoon(each)
-    this.#finishClosing()
+    if (this.#closed !== null) this.#finishClosing()
   }
 
   async #settle(units: readonly Unit[], conflicts = 0): Promise<void> {

@@ -1,7 +1,7 @@
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
-import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { IncomingChange, IncomingMessage } from '../../domain/incoming-message.ts'
 import type { MediaTerms } from '../../domain/media.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
@@ -74,8 +74,14 @@ export interface Events {
     now: number,
     terms?: MediaTerms | null,
   ): Promise<'recorded' | 'duplicate'>
-  /** True if `recordIncoming` would do nothing. */
-  isRecorded(instanceId: InstanceId, message: IncomingMessage): Promise<boolean>
+  /**
+   * Changes the text of the message that was edited or deleted, in one commit with the event. If the message is unknown, there
+   * is only the event. `ignored`: nobody but its author may edit it, and nobody but its author and the group's admins may
+   * delete it; or it is deleted already.
+   */
+  recordChange(lease: Lease, change: IncomingChange, now: number): Promise<'recorded' | 'duplicate' | 'ignored'>
+  /** True if `recordIncoming` or `recordChange` would do nothing because of its keys. */
+  isRecorded(instanceId: InstanceId, message: IncomingMessage | IncomingChange): Promise<boolean>
   list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>
   find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
   /**

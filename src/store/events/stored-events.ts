@@ -2,7 +2,7 @@ import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import { type EventKind, otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
-import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { IncomingChange, IncomingMessage } from '../../domain/incoming-message.ts'
 import type { MediaTerms } from '../../domain/media.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
@@ -22,6 +22,7 @@ import {
   incomingOperation,
   isGroup,
 } from '../messages/incoming.ts'
+import { changeOperation } from '../messages/incoming-changes.ts'
 import { FEW, type Slice, search, WINDOW } from '../messages/searching.ts'
 import { EventDetails } from './event-detail.ts'
 import { EventFeed } from './event-feed.ts'
@@ -37,6 +38,7 @@ interface EventRow extends SummaryRow {
   recipient: string | null
   chat: string | null
   sender: string | null
+  written: number | null
   short_body: string | null
 }
 
@@ -46,6 +48,7 @@ const MAX_LISTED_BODY_BYTES = 16 * 1024
 export class StoredEvents implements Events {
   readonly #core: Core
   readonly #record: Operation<Incoming, IncomingOutcome>
+  readonly #recordChange
   readonly #findKnown
   readonly #details: EventDetails
   readonly #feed: EventFeed
@@ -54,6 +57,7 @@ export class StoredEvents implements Events {
     this.#core = core
     this.#findKnown = findKnownStatement(core.statements)
     this.#record = incomingOperation(core.statements, recorder, this.#findKnown)
+    this.#recordChange = changeOperation(core.statements, recorder, this.#findKnown)
     this.#details = new EventDetails(core)
     this.#feed = new EventFeed(core)
   }
@@ -76,7 +80,15 @@ export class StoredEvents implements Events {
     return recorded ? 'recorded' : 'duplicate'
   }
 
-  async isRecorded(instanceId: InstanceId, message: IncomingMessage): Promise<boolean> {
+  async recordChange(lease: Lease, change: IncomingChange, now: number): Promise<'recorded' | 'duplicate' | 'ignored'> {
+    const input = { lease, change, digests: digestsOf(change), now }
+    const { outcome, deliverable } = await this.#core.write(this.#recordChange, input)
+    if (deliverable) this.#core.hints.publish('deliveries', lease.instanceId)
+    if (outcome === 'recorded') this.#core.hints.publish('log', lease.instanceId)
+    return outcome
+  }
+
+  async isRecorded(instanceId: InstanceId, message: IncomingMessage | IncomingChange): Promise<boolean> {
     const keys = digestsOf(message).map(digest => ({ instance_id: instanceId, digest }))
     return (await this.#core.reader.each(this.#findKnown, keys)).length > 0
   }
@@ -243,15 +255,15 @@ function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
     .leftJoin('incoming_messages as received', join =>
       join.onRef('received.instance_id', '=', 'events.instance_id').onRef('received.id', '=', 'events.message_id'),
     )
-    .select(['sent.recipient', 'received.chat', 'received.sender'])
+    .select(['sent.recipient', 'received.chat', 'received.sender', 'received.written'])
     .select(
       sql<string | null>`case when sent.id is null and received.id is null then events.short_body end`.as('short_body'),
     )
 }
 
-function otherSide({ recipient, chat, sender, short_body }: EventRow): string {
+function otherSide({ recipient, chat, sender, written, short_body }: EventRow): string {
   if (recipient !== null) return recipient
-  if (chat !== null && sender !== null) return isGroup(chat) ? chat : sender
+  if (chat !== null && sender !== null) return isGroup(chat) || written !== null ? chat : sender
   return short_body === null ? '' : otherSideOf(short_body)
 }
 

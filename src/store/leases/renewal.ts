@@ -1,4 +1,5 @@
-import { machineClock, type StoreClock } from '../clock.ts'
+import { systemClock } from '../../kit/clock.ts'
+import type { StoreClock } from '../clock.ts'
 
 /** Without a renewal for this time, a node no longer acts for its instances: 5 s before another node may take over. */
 const VALID_FOR_MS = 10_000
@@ -12,30 +13,22 @@ export interface Moment {
 /** The last renewal of this node's leases. The clock that has advanced further gives its age, because either may stand still. */
 export class Renewal {
   readonly #clock: StoreClock
-  #startedAt: Moment | null
+  /** When the last renewal began; null before the first. */
+  startedAt: Moment | null
 
-  constructor(clock: StoreClock = machineClock, startedAt: Moment | null = null) {
+  constructor(clock: StoreClock = systemClock, startedAt: Moment | null = null) {
     this.#clock = clock
-    this.#startedAt = startedAt
+    this.startedAt = startedAt
   }
 
   get present(): Moment {
     return { steady: this.#clock.steady(), now: this.#clock.now() }
   }
 
-  /** When the last renewal began; null before the first. */
-  get startedAt(): Moment | null {
-    return this.#startedAt
-  }
-
-  renewed(startedAt: Moment): void {
-    this.#startedAt = startedAt
-  }
-
   get ageMs(): number {
-    if (this.#startedAt === null) return Number.POSITIVE_INFINITY
+    if (this.startedAt === null) return Number.POSITIVE_INFINITY
     const { steady, now } = this.present
-    return Math.max(steady - this.#startedAt.steady, now - this.#startedAt.now)
+    return Math.max(steady - this.startedAt.steady, now - this.startedAt.now)
   }
 
   /** False if another node may have taken over. */
@@ -45,6 +38,6 @@ export class Renewal {
 
   /** Milliseconds until the renewal is too old, on the monotonic clock. For a timer. */
   get validForMs(): number {
-    return this.#startedAt === null ? 0 : this.#startedAt.steady + VALID_FOR_MS - this.#clock.steady()
+    return this.startedAt === null ? 0 : this.startedAt.steady + VALID_FOR_MS - this.#clock.steady()
   }
 }

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { acceptsMessages, acceptsScheduled, currentState } from '../../domain/connection/connection.ts'
+import { acceptsMessages, currentState, isLinked } from '../../domain/connection/connection.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -28,6 +28,7 @@ const MESSAGE = {
 
 const SCHEDULED = { ...MESSAGE, seq: 'integer', not_before: 'integer' } as const
 
+const NO_FILE = { media_id: null, file: null }
 const EVERYTHING = { now: true, scheduled: true }
 /** The number of a scheduled message is below 0, so that nothing reads it before its moment. */
 const MAX_SCHEDULED_SEQ = 2 ** 47
@@ -85,20 +86,23 @@ export function acceptOperation(
       const known = await findKeys(tx, queries, keysOf(inputs))
       const outcomes = new Map<Acceptance, AcceptOutcome>()
       const accepted: Acceptance[] = []
+      const withFile: NewMessage[] = []
+      const withExtras: Acceptance[] = []
       for (const input of inputs) {
-        const outcome = decide(input, accepting.get(input.message.instanceId), known)
+        const { message } = input
+        const outcome = decide(input, accepting.get(message.instanceId), known)
         outcomes.set(input, outcome)
-        if (outcome.kind === 'accepted') accepted.push(input)
+        if (outcome.kind !== 'accepted') continue
+        accepted.push(input)
+        if (message.file !== undefined) withFile.push(message)
+        if (message.extras !== undefined || message.notBefore !== undefined) withExtras.push(input)
       }
-      const files = await checkFiles(
-        tx,
-        accepted.map(({ message }) => message),
-      )
-      const extras = await resolver.resolve(tx, accepted)
+      const files = withFile.length === 0 ? undefined : await checkFiles(tx, withFile)
+      const extras = withExtras.length === 0 ? undefined : await resolver.resolve(tx, withExtras)
       const sendable: Acceptance[] = []
       for (const input of accepted) {
-        const file = files.get(input.message)
-        const found = extras.get(input.message)
+        const file = files?.get(input.message)
+        const found = extras?.get(input.message)
         if (file !== undefined && !('form' in file)) outcomes.set(input, file)
         else if (found !== undefined && 'kind' in found) outcomes.set(input, found)
         else if (isForNow(input, found) && accepting.get(input.message.instanceId)?.now !== true)
@@ -106,7 +110,7 @@ export function acceptOperation(
         else sendable.push(input)
       }
       // What is sendable was not refused.
-      const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras>
+      const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const taken = await takeKeys(tx, queries, keysOf(sendable, resolved))
       const rows: RowOf<typeof MESSAGE>[] = []
       const scheduled: RowOf<typeof SCHEDULED>[] = []
@@ -117,7 +121,8 @@ export function acceptOperation(
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         const { id, instanceId: instance_id, text, whatsappId: whatsapp_id, notBefore = 0 } = message
-        const found = resolved.get(message)
+        const found = resolved?.get(message)
+        const file = files?.get(message)
         const recipient = found?.to ?? message.to
         const cancelled = found?.cancelled ?? null
         const row = {
@@ -127,7 +132,7 @@ export function acceptOperation(
           text,
           whatsapp_id,
           created_at: now,
-          ...fileColumns(files.get(message)),
+          ...(file === undefined ? NO_FILE : fileColumns(file)),
           extras: found?.extras ? JSON.stringify(found.extras) : null,
         }
         const not_before = found?.notBefore ?? (notBefore > now ? notBefore : null)
@@ -161,7 +166,7 @@ async function findAccepting(
   for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
     const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
     const state = currentState(stored, row.lease_until > row.now, row.now)
-    accepting.set(row.id, { now: acceptsMessages(state), scheduled: acceptsScheduled(state) })
+    accepting.set(row.id, { now: acceptsMessages(state), scheduled: isLinked(state) })
   }
   return accepting
 }

@@ -56,10 +56,23 @@ const OWN = [
   'media_id',
   'not_before',
   'seq',
+  'deleted_at',
 ] as const
-const RECEIVED = ['instance_id', 'id', 'chat', 'sender', 'addressing', 'lid', 'whatsapp_id'] as const
+const RECEIVED = [
+  'instance_id',
+  'id',
+  'chat',
+  'sender',
+  'addressing',
+  'lid',
+  'whatsapp_id',
+  'type',
+  'sent_at',
+  'written',
+  'deleted_at',
+] as const
 
-/** Resolves what messages refer to. Plain texts are not in its result. */
+/** Resolves what messages refer to. */
 export class ExtrasResolver {
   readonly #statements: Statements
   readonly #find
@@ -73,13 +86,11 @@ export class ExtrasResolver {
     tx: Transaction,
     inputs: readonly { message: NewMessage; now: number }[],
   ): Promise<Map<NewMessage, ResolvedExtras | Refusal>> {
-    const asking = inputs.filter(({ message }) => message.extras !== undefined || message.notBefore !== undefined)
-    if (asking.length === 0) return new Map()
     if (await hasOldNodes(this.#statements, tx, 'conversations'))
-      return new Map(asking.map(({ message }) => [message, { kind: 'old_nodes' }]))
-    const references = asking.flatMap(({ message }) => referenceOf(message) ?? [])
+      return new Map(inputs.map(({ message }) => [message, { kind: 'old_nodes' }]))
+    const references = inputs.flatMap(({ message }) => referenceOf(message) ?? [])
     const found = await this.#findReferenced(tx, references)
-    return new Map(asking.map(({ message, now }) => [message, resolveOne(message, now, found.get(message))]))
+    return new Map(inputs.map(({ message, now }) => [message, resolveOne(message, now, found.get(message))]))
   }
 
   /** @returns for each message the one that it refers to */
@@ -200,20 +211,20 @@ function toOwn({ recipient, address, state, sent_at: sentAt, ...row }: Own): Ref
       state,
       sentAt,
       isWritten: address !== null,
-      isText: row.media_id === null,
+      isText: row.media_id === null && row.deleted_at === null,
       waitsUntil: state === 'queued' && row.seq < 0 ? row.not_before : null,
     },
   }
 }
 
 function toReceived(row: Pick<Selectable<IncomingMessagesTable>, (typeof RECEIVED)[number]>): Referenced {
-  return {
-    messageId: row.id,
-    whatsappId: JSON.parse(row.whatsapp_id),
-    author: authorOf(row),
-    chats: [row.chat],
-    sent: null,
-  }
+  const { id: messageId, chat, lid, type, sent_at: sentAt, written, deleted_at } = row
+  const reference = { messageId, whatsappId: JSON.parse(row.whatsapp_id), chats: [chat] }
+  if (written === null) return { ...reference, author: authorOf(row), sent: null }
+  // The owner wrote it on another device.
+  const isText = type === 'text' && deleted_at === null
+  const sent = { state: 'sent' as const, sentAt, isWritten: true, isText, waitsUntil: null }
+  return { ...reference, chats: lid === null ? [chat] : [chat, lid], author: null, sent }
 }
 
 function keyOf(instanceId: InstanceId, id: string): string {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { type Selectable, sql } from 'kysely'
 import { type EventMedia, incomingBody } from '../../domain/events/event.ts'
 import { type EventId, type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
-import { type IncomingMessage, incomingKeys } from '../../domain/incoming-message.ts'
+import { type IncomingChange, type IncomingMessage, incomingKeys, phoneOf } from '../../domain/incoming-message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
 import type { MediaTable } from '../engine/schema/media.ts'
@@ -35,7 +35,7 @@ export interface IncomingOutcome {
   deliverable: boolean
 }
 
-export function digestsOf(message: IncomingMessage): Uint8Array[] {
+export function digestsOf(message: IncomingMessage | IncomingChange): Uint8Array[] {
   return incomingKeys(message).map(key => createHash('sha256').update(key).digest())
 }
 
@@ -68,7 +68,7 @@ export function incomingOperation(
       const events = Array.from(made, ([{ lease, message, digests, now }, { eventId, messageId, media }]) => ({
         instance_id: lease.instanceId,
         id: eventId,
-        kind: 'message.received' as const,
+        kind: message.written ? ('message.written' as const) : ('message.received' as const),
         timestamp: message.sentAt,
         created_at: now,
         message_id: messageId,
@@ -89,7 +89,7 @@ export function incomingOperation(
           file && media ? [{ instanceId: lease.instanceId, messageId, file, media, now }] : [],
         ),
       )
-      contacts.note(tx, inputs.map(talkOf))
+      contacts.note(tx, inputs.flatMap(talksOf))
       return inputs.map(input => {
         const ids = made.get(input)
         const recorded = ids !== undefined && written.events.has(ids.eventId)
@@ -116,10 +116,15 @@ export function incomingOperation(
   }
 }
 
-/** The chat of a message: the group, or the sender with its names. */
-function talkOf({ lease: { instanceId }, message, now }: Incoming): Talk {
+/** The chat of a message and its sender, with the sender's names. */
+function talksOf({ lease: { instanceId }, message, now }: Incoming): Talk[] {
   const { chat, group, lid, username, name = null } = message
-  return { instanceId, with: chat, at: now, ...(group === undefined && { lid, username, name }) }
+  if (group === undefined) return [{ instanceId, with: chat, at: now, lid, username, name }]
+  const sender = message.written ? null : (phoneOf(message) ?? lid)
+  const chatOnly = { instanceId, with: chat, at: now }
+  return sender === null
+    ? [chatOnly]
+    : [chatOnly, { instanceId, with: sender, at: null, lid, username, name, isStranger: true }]
 }
 
 /** A message with its medium. */
@@ -167,6 +172,9 @@ export function toIncoming(row: IncomingRow): StoredIncoming {
     ...(isGroup(chat) && { group: chat }),
     ...(name !== null && { name: JSON.parse(name) }),
     sentAt: row.sent_at,
+    ...(row.written !== null && { written: true }),
+    editedAt: row.edited_at,
+    deletedAt: row.deleted_at,
     ...(media && { media }),
     ...(row.details !== null && { details: JSON.parse(row.details) }),
   }
@@ -206,6 +214,7 @@ function toRow({ lease, message, file, digests, now }: Incoming, messageId: Mess
     media_id: file?.id ?? null,
     file: file && encodeFacts(file.facts),
     details: details === undefined ? null : JSON.stringify(details),
+    written: message.written ? 1 : null,
   }
 }
 
@@ -249,5 +258,6 @@ function insertStatement(statements: Statements) {
     media_id: 'text?',
     file: 'text?',
     details: 'text?',
+    written: 'integer?',
   })
 }

@@ -11,7 +11,7 @@ type FileCheck =
   | MessageFile
   | Extract<AcceptOutcome, { kind: 'no_media' | 'pending_media' | 'unsupported' | 'old_nodes' }>
 
-/** @returns a check of the files of these messages. Messages without a file are not in its result. */
+/** @returns a check of the files of messages */
 export function fileChecker(statements: Statements) {
   // The lock keeps the file from being erased before the commit. Afterwards the queued message does.
   const findMedia = statements.find(
@@ -23,7 +23,6 @@ export function fileChecker(statements: Statements) {
 
   return async (tx: Transaction, messages: readonly NewMessage[]): Promise<Map<NewMessage, FileCheck>> => {
     const asking = messages.flatMap(message => (message.file === undefined ? [] : [{ message, file: message.file }]))
-    if (asking.length === 0) return new Map()
     if (await hasOldNodes(statements, tx, 'media'))
       return new Map(asking.map(({ message }) => [message, { kind: 'old_nodes' }]))
     const keys = asking.map(({ message, file }) => ({ instance_id: message.instanceId, id: file.mediaId }))
@@ -50,8 +49,8 @@ function checkFile(
 }
 
 /** The columns of a message that contain its file. */
-export function fileColumns(file: FileCheck | undefined): { media_id: string | null; file: string | null } {
-  if (file === undefined || !('form' in file)) return { media_id: null, file: null }
+export function fileColumns(file: FileCheck): { media_id: string | null; file: string | null } {
+  if (!('form' in file)) return { media_id: null, file: null }
   const { mediaId, ...shown } = file
   return { media_id: mediaId, file: JSON.stringify(shown) }
 }

@@ -100,6 +100,9 @@ export interface PreparedMessage {
 export interface StoredIncoming extends Omit<IncomingMessage, 'file'> {
   messageId: MessageId
   createdAt: number
+  /** When its sender last edited it, and when it was deleted for everyone. Then its text is erased. */
+  editedAt: number | null
+  deletedAt: number | null
   /** Its file, if it has one. */
   media?: ReceivedMedia
 }

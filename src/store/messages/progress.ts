@@ -11,6 +11,7 @@ import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Contacts, chatOf, type Talk } from '../numbers/contacts.ts'
 import type { Cancellation } from './accepting.ts'
+import { Changes, type Change as TextChange } from './changes.ts'
 import type { ProgressOutcome } from './messages.ts'
 
 /** The state that a message reaches, or why it fails. */
@@ -73,11 +74,13 @@ export class Progress {
   readonly failQueue: Operation<QueueFailure, { count: number; deliverable: boolean }>
   readonly #recorder: EventRecorder
   readonly #contacts: Contacts
+  readonly #changes: Changes
   readonly #statements
 
   constructor(statements: Statements, recorder: EventRecorder) {
     this.#recorder = recorder
     this.#contacts = new Contacts(statements)
+    this.#changes = new Changes(statements)
     this.#statements = prepare(statements)
     this.record = this.#recordOperation()
     this.failQueue = fencedOneByOne('messages.failQueue', (tx, input) => this.#failQueue(tx, input))
@@ -169,8 +172,7 @@ export class Progress {
       messages.push(moved)
     }
     tx.post(this.#statements.update, messages)
-    const edits = latestEdits(changes)
-    if (edits.length > 0) tx.post(this.#statements.edit, edits)
+    this.#changes.apply(tx, latestChanges(changes))
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
@@ -189,17 +191,18 @@ function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
 }
 
-/** The new texts of messages whose edits are done: one row for each message, of its last edit. */
-function latestEdits(changes: readonly Change[]) {
-  const edits = new Map<string, { instance_id: InstanceId; id: MessageId; text: string }>()
-  for (const { message, moves } of changes) {
-    const { instance_id, extras } = message
+/** What commands that are done have changed: the last change of each message. */
+function latestChanges(changes: readonly Change[]): TextChange[] {
+  const latest = new Map<string, TextChange>()
+  for (const { message, moves, now } of changes) {
+    const { instance_id: instanceId, extras } = message
     const { command }: MessageExtras = extras === null || moves[0] !== 'sent' ? {} : JSON.parse(extras)
-    if (command?.kind !== 'edit') continue
-    const { messageId: id } = command.target
-    edits.set(`${instance_id}/${id}`, { instance_id, id, text: command.text })
+    if (command?.kind !== 'edit' && command?.kind !== 'delete') continue
+    const { messageId } = command.target
+    const text = command.kind === 'edit' ? command.text : null
+    latest.set(`${instanceId}/${messageId}`, { instanceId, messageId, text, at: now })
   }
-  return [...edits.values()]
+  return [...latest.values()]
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {
@@ -263,8 +266,6 @@ function prepare(statements: Statements) {
         'messages',
       ),
     ),
-
-    edit: statements.update('messages', { instance_id: 'text', id: 'text' }, { text: 'text' }),
 
     update: statements.update(
       'messages',

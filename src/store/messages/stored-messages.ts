@@ -1,6 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { MessageExtras } from '../../domain/conversation.ts'
-import { EVENT_KINDS } from '../../domain/events/event.ts'
+import { EVENT_KINDS, type EventKind } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageFile, MessageProgress } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
@@ -48,6 +48,8 @@ export const SHOWN = [
   'file',
   'extras',
   'not_before',
+  'edited_at',
+  'deleted_at',
 ] as const
 
 export class StoredMessages implements Messages {
@@ -135,12 +137,13 @@ export class StoredMessages implements Messages {
     const { db } = this.#core.statements
     const rows = await this.#core.reader.query(
       withLatestDelivery(db.selectFrom('events'))
-        .select(['events.id', 'events.kind', 'events.timestamp'])
+        .select(['events.id', 'events.kind', 'events.timestamp', 'events.seq'])
         .where('events.instance_id', '=', instanceId)
         .where('events.message_id', '=', id),
     )
-    // A message has at most one event of each kind, and they happen in the order of `EVENT_KINDS`, whatever the clocks say.
-    rows.sort((one, other) => EVENT_KINDS.indexOf(one.kind) - EVENT_KINDS.indexOf(other.kind))
+    // Events without a number are older. They happened in the order of `EVENT_KINDS`, whatever the clocks say.
+    const kind = (row: { kind: EventKind }) => EVENT_KINDS.indexOf(row.kind)
+    rows.sort((one, other) => (one.seq ?? 0) - (other.seq ?? 0) || kind(one) - kind(other))
     return rows.map(row => ({ id: row.id, kind: row.kind, timestamp: row.timestamp, delivery: toSummary(row) }))
   }
 
@@ -265,6 +268,8 @@ export function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[nu
     deliveredAt: row.delivered_at,
     readAt: row.read_at,
     failedAt: row.failed_at,
+    editedAt: row.edited_at,
+    deletedAt: row.deleted_at,
     failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message! },
   }
 }

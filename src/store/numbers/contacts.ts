@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import { parseRecipient } from '../../domain/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
+import { searchedAs } from '../engine/search-patterns.ts'
 import type { Statements } from '../engine/statement.ts'
 
 /** A busy chat is written at most once in this time, unless its names change. */
@@ -17,6 +18,8 @@ export interface Talk {
   lid?: string | null
   username?: string | null
   name?: string | null
+  /** It wrote in a group, which does not make it a contact. */
+  isStranger?: boolean
 }
 
 /** Records an instance's contacts and chats in the same commit as the message that makes them so. */
@@ -25,26 +28,39 @@ export class Contacts {
   readonly #resolve
 
   constructor(statements: Statements) {
-    const isNew = (column: 'lid' | 'username' | 'name') =>
+    const isNew = (column: 'lid' | 'username' | 'name' | 'search_name') =>
       sql`(excluded.${sql.ref(column)} is not null and excluded.${sql.ref(column)} <> coalesce(contacts.${sql.ref(column)}, ''))`
+    const known = (column: 'lid' | 'username' | 'name' | 'search_name') =>
+      sql<string | null>`coalesce(excluded.${sql.ref(column)}, contacts.${sql.ref(column)})`
     this.#insert = statements.insert(
       'contacts',
-      { instance_id: 'text', number: 'text', last_at: 'integer?', lid: 'text?', username: 'text?', name: 'text?' },
+      {
+        instance_id: 'text',
+        number: 'text',
+        last_at: 'integer?',
+        lid: 'text?',
+        username: 'text?',
+        name: 'text?',
+        search_name: 'text?',
+        stranger: 'integer',
+      },
       {
         finish: query =>
           query.onConflict(oc =>
             oc
               .columns(['instance_id', 'number'])
               .doUpdateSet({
-                last_at: sql`excluded.last_at`,
-                lid: sql`coalesce(excluded.lid, contacts.lid)`,
-                username: sql`coalesce(excluded.username, contacts.username)`,
-                name: sql`coalesce(excluded.name, contacts.name)`,
+                last_at: sql`coalesce(excluded.last_at, contacts.last_at)`,
+                lid: known('lid'),
+                username: known('username'),
+                name: known('name'),
+                search_name: known('search_name'),
+                stranger: sql`excluded.stranger * contacts.stranger`,
               })
               .where(
-                sql<boolean>`excluded.last_at is not null and (
-                  excluded.last_at >= coalesce(contacts.last_at, 0) + ${sql.lit(ACCURACY_MS)}
-                  or ${isNew('lid')} or ${isNew('username')} or ${isNew('name')})`,
+                sql<boolean>`(excluded.last_at >= coalesce(contacts.last_at, 0) + ${sql.lit(ACCURACY_MS)}
+                  or excluded.stranger < contacts.stranger
+                  or ${isNew('lid')} or ${isNew('username')} or ${isNew('name')} or ${isNew('search_name')})`,
               ),
           ),
       },
@@ -77,6 +93,8 @@ export class Contacts {
         lid: row.lid ?? other?.lid ?? null,
         username: row.username ?? other?.username ?? null,
         name: row.name ?? other?.name ?? null,
+        search_name: row.search_name ?? other?.search_name ?? null,
+        stranger: Math.min(row.stranger, other?.stranger ?? 1),
       })
       if (recipient.kind === 'number' && lid)
         resolved.set(key, { instance_id, lid, address: `${recipient.number}@s.whatsapp.net` })
@@ -86,7 +104,7 @@ export class Contacts {
   }
 }
 
-function toRow({ instanceId, with: number, at, lid = null, username = null, name = null }: Talk) {
+function toRow({ instanceId, with: number, at, lid = null, username = null, name = null, isStranger = false }: Talk) {
   return {
     instance_id: instanceId,
     number,
@@ -94,6 +112,8 @@ function toRow({ instanceId, with: number, at, lid = null, username = null, name
     lid,
     username: username === null ? null : JSON.stringify(username),
     name: name === null ? null : JSON.stringify(name),
+    search_name: name === null ? null : searchedAs(name),
+    stranger: Number(isStranger),
   }
 }
 

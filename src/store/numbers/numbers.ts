@@ -8,13 +8,41 @@ export interface LookedUpNumber {
   expiresAt: number
 }
 
+/** An order is forgotten after this time. Its caller waits less long. */
+export const ORDER_LIVES_MS = 15_000
+
+/** What the hint `numbers` is about when an order was settled. */
+export const SETTLED = 'settled'
+
+/** `spent`: nothing was ordered, because only `left` numbers may be ordered until the budget is renewed. */
+export type CheckOrder = { kind: 'ordered' } | { kind: 'spent'; left: number; renewsInMs: number }
+
 export interface Numbers {
   /** Null if there is no result or it has expired: after 7 days for a number on WhatsApp, after 1 hour for another one. */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
+  /** The results of these numbers that have not expired. */
+  findMany(
+    instanceId: InstanceId,
+    numbers: readonly PhoneNumber[],
+    now: number,
+  ): Promise<Map<PhoneNumber, LookedUpNumber>>
   record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void>
   /**
    * Whether one of these numbers wrote to the instance (not only in a group), or a message to it was acknowledged, since the
    * account was linked. Contacts are recorded with that event and are not subject to retention.
    */
   isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean>
+
+  /**
+   * Orders look-ups, which the owner of the instance makes. Those that are ordered already do not count against the budget.
+   * The hint `numbers` announces orders and their end.
+   * @param perDay the budget of an instance for a day (UTC). It is spent in the same commit
+   */
+  order(instanceId: InstanceId, numbers: readonly PhoneNumber[], perDay: number): Promise<CheckOrder>
+  /** Repeats the hint. */
+  remind(instanceId: InstanceId): void
+  /** The orders of the last 15 s, oldest first. */
+  listOrders(instanceId: InstanceId): Promise<PhoneNumber[]>
+  /** Removes the order. The result is recorded before, if there is one. */
+  settleOrder(lease: Lease, number: PhoneNumber): Promise<void>
 }

@@ -1,15 +1,18 @@
+import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
-import type { LookedUpNumber, Numbers } from './numbers.ts'
+import { NumberOrders } from './number-orders.ts'
+import type { CheckOrder, LookedUpNumber, Numbers } from './numbers.ts'
 
 const FOUND_MS = 7 * 24 * 60 * 60_000
 const NOT_FOUND_MS = 60 * 60_000
 
 export class StoredNumbers implements Numbers {
   readonly #core: Core
+  readonly #orders: NumberOrders
   readonly #find
   readonly #record
   readonly #findContact
@@ -17,6 +20,7 @@ export class StoredNumbers implements Numbers {
   constructor(core: Core) {
     const { db } = core.statements
     this.#core = core
+    this.#orders = new NumberOrders(core)
     this.#find = core.statements.one((p: { instanceId: InstanceId; number: PhoneNumber; now: number }) =>
       db
         .selectFrom('numbers')
@@ -25,7 +29,9 @@ export class StoredNumbers implements Numbers {
         .where('number', '=', p.number)
         .where('expires_at', '>', p.now),
     )
-    this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'])
+    this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'], {
+      where: sql`contacts.stranger = 0`,
+    })
     const put = core.statements.insert(
       'numbers',
       { instance_id: 'text', number: 'text', address: 'text?', expires_at: 'integer' },
@@ -42,6 +48,38 @@ export class StoredNumbers implements Numbers {
   async find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null> {
     const [row] = await this.#core.reader.run(this.#find, { instanceId, number, now })
     return row ? { address: row.address, expiresAt: row.expires_at } : null
+  }
+
+  async findMany(
+    instanceId: InstanceId,
+    numbers: readonly PhoneNumber[],
+    now: number,
+  ): Promise<Map<PhoneNumber, LookedUpNumber>> {
+    const rows = await this.#core.reader.query(
+      this.#core.statements.db
+        .selectFrom('numbers')
+        .select(['number', 'address', 'expires_at'])
+        .where('instance_id', '=', instanceId)
+        .where('number', 'in', numbers)
+        .where('expires_at', '>', now),
+    )
+    return new Map(rows.map(({ number, address, expires_at }) => [number, { address, expiresAt: expires_at }]))
+  }
+
+  order(instanceId: InstanceId, numbers: readonly PhoneNumber[], perDay: number): Promise<CheckOrder> {
+    return this.#orders.order(instanceId, numbers, perDay)
+  }
+
+  remind(instanceId: InstanceId): void {
+    this.#orders.remind(instanceId)
+  }
+
+  listOrders(instanceId: InstanceId): Promise<PhoneNumber[]> {
+    return this.#orders.listOpen(instanceId)
+  }
+
+  settleOrder(lease: Lease, number: PhoneNumber): Promise<void> {
+    return this.#orders.settle(lease, number)
   }
 
   async isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean> {

@@ -12,6 +12,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
+import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
 import type { Retention } from './retention.ts'
 
 /** Messages or events in one commit, each with a few events, deliveries and attempts. */
@@ -73,13 +74,18 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
     .where('deleted_at', 'is not', null)
     .where(({ not }) => not(HAS_DELIVERIES))
     .returning('instance_id')
+  const forgotten = db
+    .deleteFrom('number_orders')
+    .where('ordered_at', '<', sql<number>`${now} - ${sql.lit(ORDER_LIVES_MS)}`)
+    .returning('instance_id')
   return oneByOne(
     'retention.expired',
     () => '',
     async (tx, input) =>
       (await erase(tx, 'idempotency_keys', 'key', now)) +
       (await erase(tx, 'numbers', 'number', input.now)) +
-      (await tx.query(idle)).length,
+      (await tx.query(idle)).length +
+      (await tx.query(forgotten)).length,
   )
 }
 

@@ -1,4 +1,4 @@
-import type { AccountAccess } from '../accounts/accounts.ts'
+import type { AccountAccess, Identity } from '../accounts/accounts.ts'
 
 /** A panel session. Times are milliseconds since 1970. */
 export interface PanelSession {
@@ -21,8 +21,10 @@ export interface NewSession extends Omit<PanelSession, 'account'> {
   tokenDigest: Uint8Array
   /** Null: opened with the admin key or the panel's password. */
   accountId: string | null
-  /** The hash of the password that was checked. Null, only without an account: the admin key. */
+  /** The hash of the password that was checked. Null without an account: the admin key. */
   passwordHash: string | null
+  /** What was checked instead of a password. Only with an account. */
+  identity?: Identity | null
 }
 
 /** Whose wrong keys are counted, and the length of the window, which opens with the first one. */
@@ -38,7 +40,10 @@ export interface WrongKeyCount {
 }
 
 export interface Sessions {
-  /** False, and nothing is created, if the account does not exist or its password, or the panel's, has changed since. */
+  /**
+   * False, and nothing is created, if the account does not exist, or the password or identity that was checked has been replaced
+   * since.
+   */
   create(session: NewSession): Promise<boolean>
   /** Null if it is unknown, was ended, is expired at `now`, or its account was removed. */
   find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Role } from '../../domain/access.ts'
-import { parseInstances } from '../accounts/stored-accounts.ts'
+import type { Identity } from '../accounts/accounts.ts'
+import { parseInstances } from '../accounts/rows.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -111,6 +112,19 @@ function operations({ statements }: Core) {
     return (await tx.query(statements.locking(query, 'share', 'accounts'))).length > 0
   }
 
+  /** False if it is not bound to the account any more. The lock waits for a call that replaces it, or removes the account. */
+  async function lockIdentity(tx: Transaction, accountId: string, { issuer, subject }: Identity): Promise<boolean> {
+    const account = db.selectFrom('accounts').select('id').where('id', '=', accountId)
+    await tx.query(statements.locking(account, 'share', 'accounts'))
+    const bound = db
+      .selectFrom('account_identities')
+      .select('account_id')
+      .where('issuer', '=', issuer)
+      .where('subject', '=', subject)
+      .where('account_id', '=', accountId)
+    return (await tx.query(bound)).length > 0
+  }
+
   /** Of the sessions of an account, or (null) of those without one. */
   function deleteOf(accountId: string | null) {
     return accountId === null
@@ -120,7 +134,7 @@ function operations({ statements }: Core) {
 
   return {
     create: oneByOne('sessions.create', noInstance, async (tx, session: NewSession): Promise<boolean> => {
-      const { id, accountId, passwordHash, tokenDigest, createdAt, expiresAt, userAgent } = session
+      const { id, accountId, passwordHash, identity, tokenDigest, createdAt, expiresAt, userAgent } = session
       const row = {
         id,
         token_digest: tokenDigest,
@@ -129,7 +143,12 @@ function operations({ statements }: Core) {
         user_agent: userAgent,
       }
       const isWithAdminKey = accountId === null && passwordHash === null
-      if (!isWithAdminKey && !(await lockPassword(tx, accountId, passwordHash ?? ''))) return false
+      const isValid =
+        isWithAdminKey ||
+        (accountId !== null && identity
+          ? await lockIdentity(tx, accountId, identity)
+          : await lockPassword(tx, accountId, passwordHash ?? ''))
+      if (!isValid) return false
       if (accountId === null) await tx.query(db.insertInto('panel_sessions').values(row))
       else await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: accountId }))
       return true

@@ -22,7 +22,8 @@ export async function readMessageCounts(
     sql`(select count(*) from ${messageIds(sql.val(instanceId), range, state)} as ids)`
   const query = sql<Record<'settled' | 'failed' | 'received', number>>`select
     ${count('sent')} as settled, ${count('failed')} as failed,
-    (select count(*) from incoming_messages where instance_id = ${instanceId} and ${range}) as received`
+    (select count(*) from incoming_messages where instance_id = ${instanceId} and ${range})
+      - (select count(*) from incoming_messages where instance_id = ${instanceId} and ${range} and written = 1) as received`
   const [row] = await reader.query({ compile: () => query.compile(statements.db) })
   const [settled, failed] = [Number(row?.settled ?? 0), Number(row?.failed ?? 0)]
   return { sent: settled - failed, failed, received: Number(row?.received ?? 0) }

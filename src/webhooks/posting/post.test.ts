@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCertificate } from '../../../test/certificate.ts'
 import { type Answer, createReceiver, type Receiver } from '../../../test/receiver.ts'
-import { type AddressPolicy, createAddressGuard } from './address-guard.ts'
+import { type AddressPolicy, createAddressGuard } from '../../outbound/address-guard.ts'
 import { createPoster, type Poster, type PosterOptions } from './post.ts'
 
 const TIMEOUT_MS = 400

@@ -1,10 +1,10 @@
-import { type ClientRequest, type IncomingMessage, request as openRequest } from 'node:http'
-import type { AddressGuard } from './address-guard.ts'
-import { type AttemptError, attemptError } from './attempt-error.ts'
-import { createConnector } from './connector.ts'
+import { type IncomingMessage, request as openRequest } from 'node:http'
+import type { AddressGuard } from '../../outbound/address-guard.ts'
+import { type AttemptError, attemptError } from '../../outbound/attempt-error.ts'
+import { createConnector, limitInterimResponses, MAX_HEADER_BYTES } from '../../outbound/connector.ts'
+import type { Lookup } from '../../outbound/resolver.ts'
+import { Resolver } from '../../outbound/resolver.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
-import type { Lookup } from './resolver.ts'
-import { Resolver } from './resolver.ts'
 
 export interface PostRequest {
   url: string
@@ -32,10 +32,6 @@ export interface PosterOptions {
   /** For the whole request, from the name resolution to the last byte read. */
   timeoutMs: number
 }
-
-const MAX_HEADER_BYTES = 16 * 1024
-/** Interim responses (RFC 9110, section 15.2) accepted before the final one, with at most `MAX_HEADER_BYTES` in all. */
-const MAX_INTERIM_RESPONSES = 16
 
 function systemResolve(): Lookup {
   const resolver = new Resolver()
@@ -85,16 +81,6 @@ export function createPoster({ guard, timeoutMs, resolve = systemResolve() }: Po
   }
 
   return { send, close: async () => connector.destroy() }
-}
-
-function limitInterimResponses(request: ClientRequest, onTooMany: () => void): void {
-  let responses = 0
-  let headerBytes = 0
-  request.on('information', ({ rawHeaders }) => {
-    responses += 1
-    for (const text of rawHeaders) headerBytes += text.length
-    if (responses > MAX_INTERIM_RESPONSES || headerBytes > MAX_HEADER_BYTES) onTooMany()
-  })
 }
 
 /** Starts to read at once, so that every error of the body has a listener. */

@@ -3,8 +3,8 @@ import type { ALERT_POST } from '../../domain/alert.ts'
 import type { EventKind, TEST_EVENT } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { SigningSecrets } from '../../domain/instance.ts'
+import type { Clock } from '../../kit/clock.ts'
 import type { Endpoints } from '../../store/endpoints/endpoints.ts'
-import type { Clock } from '../clock.ts'
 
 const SECRET_PREFIX = 'whsec_'
 /** The longest delay until a rotation takes effect if its hint is lost. */
@@ -50,12 +50,10 @@ export function signatureHeaders(attempt: SignedAttempt): Record<string, string>
     'X-Service-Attempt': attempt.attemptNumber.toString(),
     'webhook-id': eventId,
     'webhook-timestamp': timestamp,
-    'webhook-signature': keys.standard.map(key => standardSignature(key, eventId, timestamp, body)).join(' '),
+    'webhook-signature': keys.standard
+      .map(key => `v1,${createHmac('sha256', key).update(`${eventId}.${timestamp}.`).update(body).digest('base64')}`)
+      .join(' '),
   }
-}
-
-function standardSignature(key: KeyObject, id: string, timestamp: string, body: Uint8Array): string {
-  return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64')}`
 }
 
 /** What an attempt needs to know about its endpoint. */

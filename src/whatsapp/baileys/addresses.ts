@@ -1,4 +1,5 @@
 import { isHostedLidUser, isHostedPnUser, isLidUser, isPnUser, jidDecode } from 'baileys'
+import type { OwnAddresses } from '../../domain/group.ts'
 
 /** The user part of a JID, without device and server. Undefined if it is not a JID. */
 export function userOf(jid: string | null | undefined): string | undefined {
@@ -15,10 +16,20 @@ export function lidOf(jid: string | null | undefined): string | undefined {
   return jid && (isLidUser(jid) || isHostedLidUser(jid)) ? userOf(jid) : undefined
 }
 
+/** The LID address in a JID, without the device. Null for anything else. */
+export function lidAddressOf(jid: string | null | undefined): string | null {
+  const lid = lidOf(jid)
+  return lid === undefined ? null : `${lid}@lid`
+}
+
 /** The addresses of our account: the number and, usually, the LID. */
 export interface Self {
   id?: string | undefined
   lid?: string | undefined
+}
+
+export function ownAddresses({ id, lid }: Self): OwnAddresses {
+  return { phone: numberOf(id) ?? null, lid: lidAddressOf(lid) }
 }
 
 /** True if a JID is one of ours, by number or by LID, on any device. */

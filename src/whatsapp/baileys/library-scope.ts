@@ -1,5 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { WASocket } from 'baileys'
+import type { ILogger } from 'baileys/lib/Utils/logger.js'
+import type { Logger } from 'pino'
+
+const LIBRARY_FILE = /[\\/]node_modules[\\/]((?:baileys|libsignal)[\\/][^)\s]+)/
+const PLACE = /:\d+:\d+\)?$/
+/** Longer than any log message of Baileys. */
+const MAX_SENTENCE = 160
 
 /** Receives errors that the library leaves unhandled. */
 export interface LibraryErrors {
@@ -57,22 +63,139 @@ export function outsideLibrary<T extends object>(object: T): T {
   })
 }
 
-/** The events that Baileys emits for one stanza: all stanzas, by kind, and by the query that it answers. */
-const STANZA_EVENT = /^(?:frame$|CB:|TAG:)/
+/** Runs calls into Baileys for one socket. Their errors are logged, and no caller waits longer than the socket lives. */
+export class LibraryCalls extends LibraryScope {
+  readonly #end = new AbortController()
+  /** Aborted when the link has ended. */
+  readonly closed = this.#end.signal
+  readonly #logger: Logger
+  #failures = 0
 
-/**
- * Reports and drops a stanza whose listener throws. The next stanzas are still read. Otherwise Baileys would treat the
- * exception as a decryption failure, and the socket would end at each login at which WhatsApp delivers the stanza again.
- */
-export function containStanzas({ ws }: WASocket, scope: LibraryScope): void {
-  const emit = ws.emit.bind(ws)
-  ws.emit = (event: string, ...args: unknown[]) => {
-    if (!STANZA_EVENT.test(event)) return emit(event, ...args)
+  /** @param onBroken an exception may have left the socket in an inconsistent state */
+  constructor(logger: Logger, onBroken: () => void) {
+    super({
+      failed: error => this.#unhandled(error),
+      broke: error => {
+        this.#unhandled(error)
+        onBroken()
+      },
+    })
+    this.#logger = logger
+  }
+
+  override end(): void {
+    super.end()
+    this.#end.abort()
+  }
+
+  /**
+   * Baileys never settles some calls when a socket ends, and rejects others with a bare number.
+   * @throws LinkClosed when the link ends first; otherwise what `work` threw
+   */
+  async orClosed<T>(work: () => Promise<T>): Promise<T> {
+    const { closed } = this
+    const { promise: ended, reject } = Promise.withResolvers<never>()
+    const onClose = () => reject(new LinkClosed())
+    closed.addEventListener('abort', onClose, { once: true })
+    if (closed.aborted) onClose()
     try {
-      return emit(event, ...args)
-    } catch (error) {
-      scope.failed(error)
-      return true
+      return await Promise.race([ended, this.run(work)])
+    } finally {
+      closed.removeEventListener('abort', onClose)
     }
   }
+
+  /** Runs `work` without waiting for it. A failure is logged under the name of the step. */
+  inBackground(step: string, work: () => Promise<unknown>): void {
+    this.run(work).catch(error => this.logFailure(step, error))
+  }
+
+  logFailure(step: string, error: unknown): void {
+    if (this.closed.aborted) return
+    const { name, output } = (error ?? {}) as { name?: string; output?: { statusCode?: number } }
+    this.#logger.debug({ step, error: name, code: output?.statusCode }, 'whatsapp.step_failed')
+  }
+
+  /** Logs the first error, the second, the fourth and so on: a peer can cause any number of them. */
+  #unhandled(error: unknown): void {
+    this.#failures += 1
+    if ((this.#failures & (this.#failures - 1)) !== 0) return
+    this.#logger.warn({ ...describeLibraryError(error), failures: this.#failures }, 'whatsapp.library_failed')
+  }
+}
+
+/** The socket ended during a call. */
+export class LinkClosed extends Error {
+  override readonly name = 'LinkClosed'
+  constructor() {
+    super('The link to WhatsApp has ended.')
+  }
+}
+
+/**
+ * Keeps the process alive when Baileys or libsignal leaves an error unhandled. The error is passed to the scope of the
+ * socket that caused it. Without a scope, an error of the library is logged.
+ * @param crash called with any other error, which is the service's own
+ */
+export function containLibraryErrors(logger: Logger, crash: (error: unknown) => void): void {
+  const contain = (error: unknown, kind: 'failed' | 'broke') => {
+    const scope = LibraryScope.current
+    if (scope) scope[kind](error)
+    else if (isOfLibrary(error)) logger.error(describeLibraryError(error), 'whatsapp.library_failed')
+    else crash(error)
+  }
+  process.on('unhandledRejection', reason => contain(reason, 'failed'))
+  process.on('uncaughtException', error => contain(error, 'broke'))
+}
+
+/** True if the library created the error. Values that are not an `Error` are its own: Baileys rejects with bare numbers. */
+export function isOfLibrary(error: unknown): boolean {
+  if (!(error instanceof Error)) return true
+  const frames = error.stack?.split('\n').filter(line => line.trimStart().startsWith('at ') && PLACE.test(line))
+  const frame = frames?.find(line => !line.includes('node:'))
+  return frame !== undefined && LIBRARY_FILE.test(frame)
+}
+
+/** The fields of a log line, without numbers, keys or texts. */
+export function describeLibraryError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { error: typeof error }
+  const code = (error as { output?: { statusCode?: unknown } }).output?.statusCode
+  return {
+    error: error.name,
+    sentence: redact(error.message),
+    ...(typeof code === 'number' && { code }),
+    at: LIBRARY_FILE.exec(error.stack ?? '')?.[1],
+  }
+}
+
+/**
+ * Logs the messages of Baileys at debug level. The objects that it logs contain keys, message content, JIDs and stanzas
+ * and are dropped. Its messages may quote a JID, so they are redacted.
+ */
+export function createLibraryLogger(logger: Logger): ILogger {
+  const log = (first: unknown, second?: string) => {
+    const sentence = typeof first === 'string' ? first : second
+    if (sentence) logger.debug({ sentence: redact(sentence) }, 'whatsapp.library')
+  }
+  const ignore = () => undefined
+  const library: ILogger = {
+    // At this level Baileys does not build its debug and trace lines.
+    level: 'warn',
+    child: () => library,
+    trace: ignore,
+    debug: ignore,
+    info: ignore,
+    warn: log,
+    error: log,
+  }
+  return library
+}
+
+/** Replaces everything that could be a number, an address or a key. */
+export function redact(sentence: string): string {
+  return sentence
+    .slice(0, MAX_SENTENCE)
+    .replace(/\S*@\S*/g, '…')
+    .replace(/\d{4,}/g, '…')
+    .replace(/[A-Za-z0-9+/=]{24,}/g, '…')
 }

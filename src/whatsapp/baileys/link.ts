@@ -1,22 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  type BinaryNode,
-  DisconnectReason,
-  type GroupMetadata,
-  makeWASocket,
-  type WAMessageKey,
-  type WASocket,
-} from 'baileys'
+import { type BinaryNode, DisconnectReason, makeWASocket, type WAMessageKey, type WASocket } from 'baileys'
+import type { GroupDetails } from '../../domain/group.ts'
 import { lidOf, type Self, userOf } from './addresses.ts'
-import { createLibraryLogger } from './library-logger.ts'
-import { containStanzas, outsideLibrary } from './library-scope.ts'
-import { sendDurably } from './link/durable-frames.ts'
+import { createLibraryLogger, LibraryCalls, outsideLibrary } from './library-scope.ts'
+import { readAddressBook, reportContacts } from './link/contacts.ts'
 import { AcknowledgementReader, watchVitalSigns } from './link/events.ts'
-import { watchHandshake } from './link/handshake.ts'
+import { containStanzas, sendDurably, watchHandshake } from './link/frames.ts'
+import { recordGroupChanges } from './link/group-notices.ts'
 import { IncomingMessages } from './link/incoming-messages.ts'
-import { LibraryCalls } from './link/library-calls.ts'
 import { LinkFiles } from './link/link-files.ts'
-import type { LinkOptions } from './link/link-options.ts'
+import { findMetadata, type LinkOptions } from './link/link-options.ts'
 import { LinkingWatch } from './link/linking-watch.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
@@ -26,15 +19,15 @@ import { LIBRARY_BROKE, LINKING_FAILED, type LinkEnd, NOT_RECORDED, parseLinkEnd
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
 import { decodeContent } from './parsing/content.ts'
+import { toGroupDetails } from './parsing/group.ts'
 import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
 import { Journal } from './signal/journal.ts'
 import { boundRetryRequests, storePreKeysFirst } from './signal/retry-requests.ts'
 import { createSignalRepository, sending } from './signal/signal-repository.ts'
 import { QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 
-export type { GroupMetadata } from 'baileys'
+export { LinkClosed } from './library-scope.ts'
 export type { Acknowledgement, LinkEvents } from './link/events.ts'
-export { LinkClosed } from './link/library-calls.ts'
 
 /** A dead peer never answers the close frame: after this time the connection is destroyed. */
 const CLOSE_GRACE_MS = 1_000
@@ -45,6 +38,8 @@ export class Link {
   readonly #calls: LibraryCalls
   readonly #socket: WASocket
   readonly #incoming: IncomingMessages
+  /** Aborted when the link has ended. */
+  readonly closed: AbortSignal
   readonly files: LinkFiles
   readonly #acknowledgements = new AcknowledgementReader()
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
@@ -56,6 +51,7 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#options = { ...options, events: outsideLibrary(options.events) }
     this.#calls = new LibraryCalls(options.logger, () => this.#endAs(LIBRARY_BROKE))
+    this.closed = this.#calls.closed
     this.files = new LinkFiles(this.#calls, () => this.#socket, options.network.kind === 'simulated')
     this.#incoming = new IncomingMessages({
       self: () => this.self,
@@ -64,7 +60,7 @@ export class Link {
       lookUps: options.retryBudgets.lookUps,
       events: this.#options.events,
     })
-    this.#socket = this.#calls.scope.run(() => this.#open())
+    this.#socket = this.#calls.run(() => this.#open())
     const isLinked = options.credentials.creds.account !== undefined
     this.#linking = isLinked ? null : this.#watchLinking()
   }
@@ -94,7 +90,7 @@ export class Link {
           const sent = key.id ? await options.findSent(key.id) : null
           return sent ? decodeContent(sent.content) : undefined
         },
-        cachedGroupMetadata: async group => options.findGroup(group),
+        cachedGroupMetadata: group => findMetadata(options, group),
         userDevicesCache: options.devices,
         ...caches,
       }),
@@ -106,7 +102,10 @@ export class Link {
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
       socket,
-      () => Promise.all([this.#sendRecorded(), credentials.settled()]),
+      () => {
+        const send = sending.getStore()
+        return Promise.all([send?.link === this ? send.recorded : undefined, credentials.settled()])
+      },
       options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )
@@ -115,7 +114,7 @@ export class Link {
       this.#endAs(code)
     })
     options.devices.attach(credentials)
-    containStanzas(socket, this.#calls.scope)
+    containStanzas(socket, this.#calls)
     this.#listen(socket)
     watchVitalSigns(socket, options.events)
     return socket
@@ -123,10 +122,6 @@ export class Link {
 
   get isOpen(): boolean {
     return this.#isOpen
-  }
-
-  get closed(): AbortSignal {
-    return this.#calls.closed
   }
 
   get self(): Self {
@@ -156,6 +151,10 @@ export class Link {
     return this.#calls.orClosed(() => markRead(this.#socket, key))
   }
 
+  type(address: string, state: 'composing' | 'paused'): void {
+    this.#calls.inBackground('typing', () => this.#socket.sendPresenceUpdate(state, address))
+  }
+
   uploadFile(attachment: Attachment): Promise<Uint8Array> {
     return this.files.upload(attachment)
   }
@@ -169,8 +168,20 @@ export class Link {
   }
 
   /** @throws Boom with WhatsApp's error code in `data` */
-  queryGroup(group: string): Promise<GroupMetadata> {
-    return this.#calls.orClosed(() => this.#socket.groupMetadata(group))
+  async queryGroup(group: string): Promise<GroupDetails> {
+    return toGroupDetails(await this.#calls.orClosed(() => this.#socket.groupMetadata(group)))
+  }
+
+  /** All groups of the account, in one query. */
+  async queryGroups(): Promise<GroupDetails[]> {
+    return Object.values(await this.#calls.orClosed(() => this.#socket.groupFetchAllParticipating())).map(
+      toGroupDetails,
+    )
+  }
+
+  /** @returns false if the phone has not sent the key yet */
+  readAddressBook(): Promise<boolean> {
+    return this.#calls.orClosed(() => readAddressBook(this.#socket, this.#options.credentials))
   }
 
   /** WhatsApp may answer with a notice of the restriction, which arrives as an event. */
@@ -190,7 +201,7 @@ export class Link {
   async forgetDevices(address: string): Promise<void> {
     const user = userOf(address)
     const { lidMapping } = this.#socket.signalRepository
-    const lid = await this.#calls.scope.run(() => lidMapping.getLIDForPN(address)).catch(() => null)
+    const lid = await this.#calls.run(() => lidMapping.getLIDForPN(address)).catch(() => null)
     for (const one of [user, userOf(lid)]) if (one) await this.#options.devices.del(one)
   }
 
@@ -201,7 +212,7 @@ export class Link {
   /** Unlinks the account from the phone. Resolves once the request is written, or at once if the link is not open. */
   async logOut(): Promise<void> {
     if (!this.#isOpen) return
-    await this.#calls.scope.run(() => this.#socket.logout()).catch(error => this.#calls.logFailure('logout', error))
+    await this.#calls.run(() => this.#socket.logout()).catch(error => this.#calls.logFailure('logout', error))
   }
 
   /** Emits buffered events, then closes without a `closed` event. Idempotent. */
@@ -212,19 +223,10 @@ export class Link {
     this.#markEnded()
   }
 
-  #sendRecorded(): Promise<void> | undefined {
-    const send = sending.getStore()
-    return send?.link === this ? send.recorded : undefined
-  }
-
   #listen(socket: WASocket): void {
-    const { ev, ws } = socket
+    const { ws } = socket
     const { credentials, events, onStanza } = this.#options
     this.#listenToConnection(socket)
-    ev.on('groups.update', groups => {
-      for (const { id } of groups) if (id) events.groupChanged(id)
-    })
-    ev.on('group-participants.update', ({ id }) => events.groupChanged(id))
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
     ws.prependListener('frame', frame => {
       if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
@@ -236,14 +238,12 @@ export class Link {
       node.attrs['offline'] ??= '0'
     })
     this.#acknowledgements.listen(socket, ack => events.acknowledged(ack))
-    recordReceipts(socket, {
-      ...this.#options,
-      credentials,
-      calls: this.#calls,
-      self: () => this.self,
-      record: receipt => events.receipt(receipt),
-      onFailed: error => this.#notRecorded(error),
-    })
+    const onFailed = (error: unknown) => this.#notRecorded(error)
+    const calls = this.#calls
+    recordGroupChanges(socket, { events, calls, onFailed })
+    reportContacts(socket, { events, calls })
+    const receipts = { credentials, calls, self: () => this.self, onFailed }
+    recordReceipts(socket, { ...this.#options, ...receipts, record: receipt => events.receipt(receipt) })
   }
 
   #listenToConnection({ ev, ws }: WASocket): void {

@@ -1,7 +1,6 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import { describe, expect, test, vi } from 'vitest'
-import { dropKeyErrors, relayToDevices } from './recipient-devices.ts'
-import { DeviceCache } from './signal/device-cache.ts'
+import { DeviceCache, dropKeyErrors, relayToDevices } from './recipient-devices.ts'
 
 const OWN = '5511900000000'
 const CONTACT = '5511987654321'
@@ -11,6 +10,13 @@ const allFailed = Object.assign(new Error('All encryptions failed'), { output: {
 /** Writes to the devices in the cache. Fails as Baileys does if one side of the conversation has no device with keys. */
 function stage(listed: Record<string, number[]>, keyless: string[]) {
   const devices = new DeviceCache(() => 0)
+  const rows = new Map<string, unknown>()
+  devices.attach({
+    read: async () => rows,
+    async write(changes) {
+      for (const { id, value } of changes) rows.set(id, value)
+    },
+  })
   const writtenTo: string[][] = []
   const list = async () => {
     const found = await devices.mget<{ user: string; device: number }[]>([OWN, CONTACT])

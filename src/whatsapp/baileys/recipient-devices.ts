@@ -4,13 +4,14 @@ import {
   isJidGroup,
   jidDecode,
   jidNormalizedUser,
+  type PossiblyExtendedCacheStore,
   type proto,
   type WASocket,
 } from 'baileys'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, numberOf, type Self } from './addresses.ts'
-import { stanzaAttributes } from './parsing/extended-content.ts'
+import { stanzaAttributes } from './parsing/content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
-import type { DeviceCache } from './signal/device-cache.ts'
 
 /*
  * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp provides. If no device is listed, it
@@ -24,6 +25,87 @@ const PHONE = 0
 const NOT_ENCRYPTED = 500
 /** WhatsApp renews tokens weekly (Baileys `tc-token-utils.js`). */
 const WEEK_SECONDS = 604_800
+
+/**
+ * Baileys' default is 5 minutes, and each expiry costs a query and discards a working Signal session. WhatsApp notifies us
+ * of changes, so a list can stay much longer. The week limits the effect of a missed notification.
+ */
+const FRESH_MS = 7 * 86_400_000
+/** A device without keys may have some later. */
+const LEFT_OUT_MS = 3_600_000
+const MAX_LEFT_OUT = 4_000
+
+interface Entry {
+  at: number
+  devices: unknown
+}
+
+/** The stored lists, in the credential store of the open socket. */
+export interface DeviceRows {
+  read(type: 'devices', ids: readonly string[]): Promise<Map<string, unknown>>
+  write(changes: readonly { type: 'devices'; id: string; value: unknown }[]): Promise<void>
+}
+
+/** The devices of each contact. The lists outlive the socket and the process. */
+export class DeviceCache implements PossiblyExtendedCacheStore {
+  /** When each device may be written to again, in ms of the monotonic clock, by user and device. */
+  readonly #leftOut = new BoundedMap<string, number>(MAX_LEFT_OUT)
+  readonly #now: () => number
+  #rows: DeviceRows | null = null
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
+
+  attach(rows: DeviceRows): void {
+    this.#rows = rows
+  }
+
+  async get<T>(user: string): Promise<T> {
+    // Baileys' type excludes a missing list, but its code allows for one.
+    return (await this.mget<T>([user]))[user] as T
+  }
+
+  async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
+    const rows = await this.#rows?.read('devices', users)
+    const found: Record<string, T | undefined> = {}
+    for (const user of users) {
+      const entry = rows?.get(user) as Entry | undefined
+      if (entry && this.#now() - entry.at < FRESH_MS) found[user] = this.#reachable(user, entry.devices) as T
+    }
+    return found
+  }
+
+  async set<T>(user: string, devices: T): Promise<void> {
+    await this.mset([{ key: user, value: devices }])
+  }
+
+  async mset<T>(lists: { key: string; value: T }[]): Promise<void> {
+    const at = this.#now()
+    await this.#rows?.write(
+      lists.map(({ key, value }) => ({ type: 'devices', id: key, value: { at, devices: value } })),
+    )
+  }
+
+  async del(user: string): Promise<void> {
+    await this.#rows?.write([{ type: 'devices', id: user, value: null }])
+  }
+
+  leaveOut(user: string, device: number): void {
+    this.#leftOut.set(`${user}:${device}`, performance.now() + LEFT_OUT_MS)
+  }
+
+  #reachable(user: string, devices: unknown): unknown {
+    if (!Array.isArray(devices)) return devices
+    const now = performance.now()
+    return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get(`${user}:${device}`) ?? 0))
+  }
+
+  /** A logout deletes the stored lists. */
+  flushAll(): void {
+    this.#leftOut.clear()
+  }
+}
 
 export interface Relay {
   socket: WASocket

@@ -1,21 +1,19 @@
 import type { Logger } from 'pino'
 import { currentState, type StoredConnection } from '../../domain/connection/connection.ts'
-import { Batcher } from '../../kit/batcher.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { Turns } from '../../kit/turns.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
-import type { Store } from '../../store/store.ts'
 import { LinkClosed } from '../baileys/link.ts'
+import { DirectoryKeeper } from '../receiving/directory-keeper.ts'
 import { Downloads } from '../receiving/downloads.ts'
 import { IncomingRecorder } from '../receiving/record.ts'
-import { GroupDirectory } from '../sending/group-directory.ts'
 import { Sender } from '../sending/sender.ts'
 import type { NextStep } from './after-close.ts'
-import type { ConnectionFiles } from './connection-files.ts'
 import { ConnectionPacing } from './connection-pacing.ts'
+import type { ConnectionFiles, ConnectionStore } from './connection-parts.ts'
 import { HealthLog } from './health-log.ts'
 import { type ConnectionNetwork, type ConnectionSettings, LinkManager } from './link-manager.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
@@ -43,11 +41,10 @@ const POLL_INTERVAL_MS = 10_000
 /** A logout waits this long for acknowledgements. Messages without one fail as `unconfirmed`. */
 const LOGOUT_DRAIN_MS = 3_000
 const STOP_TIMEOUT_MS = 2_500
-/** Outcomes and receipts within this window share a commit. */
-const BATCH_WINDOW_MS = 5
+
 export interface ConnectionOptions {
   lease: Lease
-  store: Pick<Store, 'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'downloads' | 'hints'>
+  store: ConnectionStore
   network: ConnectionNetwork
   settings: ConnectionSettings
   /** Default: no storage. */
@@ -74,10 +71,9 @@ export class Connection {
   readonly #instanceId: string
   readonly #status: Status
   readonly #windingUp: WindingUp
-  readonly #batcher = new Batcher(BATCH_WINDOW_MS)
   readonly #recorder: IncomingRecorder
   readonly #downloads: Downloads
-  readonly #groups = new GroupDirectory()
+  readonly #directory: DirectoryKeeper
   readonly #restriction: RestrictionWatch
   readonly #health: HealthLog
   readonly #links: LinkManager
@@ -104,8 +100,9 @@ export class Connection {
     this.#windingUp = new WindingUp({ ...shared, store, status: this.#status })
     const { receiver = null, turns = new Turns(1) } = options.files ?? {}
     const mediaTerms = receiver?.terms ?? null
-    this.#recorder = new IncomingRecorder({ ...shared, store, batcher: this.#batcher, mediaTerms })
+    this.#recorder = new IncomingRecorder({ ...shared, store, mediaTerms })
     this.#downloads = new Downloads({ ...shared, store, receiver, turns })
+    this.#directory = new DirectoryKeeper({ ...shared, store })
     this.#health = new HealthLog({ ...shared, connections: store.connections })
     this.#restriction = new RestrictionWatch({
       now: this.#now,
@@ -124,7 +121,7 @@ export class Connection {
       sender: this.#createSender(),
       recorder: this.#recorder,
       downloads: this.#downloads,
-      groups: this.#groups,
+      directory: this.#directory,
       restriction: this.#restriction,
       health: this.#health,
       runStep: work => this.#step(work),
@@ -193,9 +190,8 @@ export class Connection {
     return new Sender({
       lease,
       store,
-      groups: this.#groups,
+      groups: this.#directory.groups,
       files: files?.reader ?? null,
-      batcher: this.#batcher,
       eventLoopBudget,
       messageTtlMs: settings.messageTtlMs,
       ackTimeoutMs: settings.ackTimeoutMs,

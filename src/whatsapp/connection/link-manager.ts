@@ -11,13 +11,13 @@ import { numberOf } from '../baileys/addresses.ts'
 import { createLibraryCaches } from '../baileys/library-caches.ts'
 import { Link } from '../baileys/link.ts'
 import type { LinkEnd } from '../baileys/link-end.ts'
+import { DeviceCache } from '../baileys/recipient-devices.ts'
 import { CredentialStore } from '../baileys/signal/credential-store.ts'
-import { DeviceCache } from '../baileys/signal/device-cache.ts'
 import { createRetryBudgets } from '../baileys/signal/retry-requests.ts'
 import type { Network } from '../baileys/socket-options.ts'
+import type { DirectoryKeeper } from '../receiving/directory-keeper.ts'
 import type { Downloads } from '../receiving/downloads.ts'
 import type { IncomingRecorder } from '../receiving/record.ts'
-import type { GroupDirectory } from '../sending/group-directory.ts'
 import type { Sender } from '../sending/sender.ts'
 import { type LoggedOut, type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
@@ -65,7 +65,7 @@ export interface LinkManagerOptions {
   sender: Sender
   recorder: IncomingRecorder
   downloads: Downloads
-  groups: GroupDirectory
+  directory: DirectoryKeeper
   restriction: RestrictionWatch
   health: HealthLog
   logger: Logger
@@ -152,7 +152,7 @@ export class LinkManager {
   closeForGood(): void {
     this.close()
     this.#devices.flushAll()
-    this.#options.groups.flushAll()
+    this.#options.directory.flush()
   }
 
   /** Logs out and closes the link if the instance was deleted, otherwise only closes it. */
@@ -214,7 +214,7 @@ export class LinkManager {
   }
 
   #createLink(network: Network, credentials: CredentialStore): Link {
-    const { lease, store, settings, mayAct, groups, recorder, restriction, health, runStep } = this.#options
+    const { lease, store, settings, mayAct, directory, recorder, restriction, health, runStep } = this.#options
     const link: Link = new Link({
       network,
       version: settings.version,
@@ -226,7 +226,7 @@ export class LinkManager {
       caches: this.#caches,
       retryBudgets: this.#retryBudgets,
       mayAct,
-      findGroup: group => groups.get(group),
+      findGroup: group => directory.groups.describe(group),
       findSent: id => store.messages.findSent(lease.instanceId, id),
       logger: this.#options.logger.child({ instanceId: lease.instanceId }),
       events: {
@@ -244,15 +244,18 @@ export class LinkManager {
           this.sender.noteReceipt(await recorder.recordReceipt(receipt, link.closed))
         },
         received: async message => {
-          await recorder.recordIncoming(message, link.closed)
+          await recorder.recordIncoming(message, link.closed, change => directory.groups.isAdmin(change, link))
           this.sender.noteSender(message)
-          if (message.file) this.#options.downloads.wake()
+          if ('file' in message) this.#options.downloads.wake()
         },
         isRecorded: message => recorder.isRecorded(message, link.closed),
         frame: () => health.frame(),
         undecryptable: () => health.undecryptable(),
         restriction: notice => restriction.onNotice(notice),
-        groupChanged: group => groups.forget(group),
+        groupChanged: (group, change) => directory.recordChange(group, change, link),
+        groupsListed: groups => directory.recordListed(groups, link),
+        contacts: contacts => directory.recordContacts(contacts, link),
+        addressBookReadable: () => directory.readAddressBook(link),
       },
     })
     return link
@@ -305,6 +308,7 @@ export class LinkManager {
     await status.record({ ...NO_CODES, state: 'connected', phone, ...restricted })
     this.sender.attach(link)
     this.#options.downloads.attach(link)
+    this.#options.directory.attach(link)
     restriction.ask()
   }
 

@@ -1,7 +1,6 @@
 import type { Logger } from 'pino'
-import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import { type IncomingChange, type IncomingMessage, isChange } from '../../domain/incoming-message.ts'
 import type { MediaTerms } from '../../domain/media.ts'
-import type { Batcher } from '../../kit/batcher.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -10,7 +9,6 @@ import type { SentReceipt } from '../baileys/parsing/receipt.ts'
 export interface IncomingRecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
-  batcher: Batcher
   /** The terms under which files are kept. Null: this node has no storage. */
   mediaTerms: MediaTerms | null
   logger: Logger
@@ -38,11 +36,18 @@ export class IncomingRecorder {
     return this.#track(this.#recordReceipt(receipt, closed))
   }
 
-  recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
-    return this.#track(this.#recordIncoming(message, closed))
+  /** @param isAdmin whether the sender of a change is an admin of its group */
+  recordIncoming(
+    message: IncomingMessage | IncomingChange,
+    closed: AbortSignal,
+    isAdmin: (change: IncomingChange) => Promise<boolean>,
+  ): Promise<void> {
+    return this.#track(
+      isChange(message) ? this.#recordChange(message, closed, isAdmin) : this.#recordMessage(message, closed),
+    )
   }
 
-  isRecorded(message: IncomingMessage, closed: AbortSignal): Promise<boolean> {
+  isRecorded(message: IncomingMessage | IncomingChange, closed: AbortSignal): Promise<boolean> {
     const { store, lease } = this.#options
     return untilStored(() => store.events.isRecorded(lease.instanceId, message), closed)
   }
@@ -53,8 +58,7 @@ export class IncomingRecorder {
   }
 
   async #recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
-    const { store, lease, logger, now, batcher } = this.#options
-    await batcher.turn()
+    const { store, lease, logger, now } = this.#options
     const { whatsappIds, reached, from } = receipt
     const record = (whatsappId: string, addresses: readonly string[]) =>
       untilStored(() => store.messages.recordProgress(lease, whatsappId, reached, now(), addresses), closed)
@@ -70,7 +74,7 @@ export class IncomingRecorder {
     return recorded.flat()
   }
 
-  async #recordIncoming(message: IncomingMessage, closed: AbortSignal): Promise<void> {
+  async #recordMessage(message: IncomingMessage, closed: AbortSignal): Promise<void> {
     const { store, lease, logger, now, mediaTerms } = this.#options
     const startedAt = performance.now()
     const record = () => store.events.recordIncoming(lease, message, now(), mediaTerms)
@@ -79,8 +83,24 @@ export class IncomingRecorder {
     const durationMs = Math.round(performance.now() - startedAt)
     logger.info(
       { instanceId: lease.instanceId, whatsappId: message.id, type: message.type, durationMs },
-      'message.received',
+      message.written ? 'message.written' : 'message.received',
     )
+  }
+
+  async #recordChange(
+    change: IncomingChange,
+    closed: AbortSignal,
+    isAdmin: (change: IncomingChange) => Promise<boolean>,
+  ): Promise<void> {
+    const { store, lease, logger, now } = this.#options
+    const log = { instanceId: lease.instanceId, whatsappId: change.target }
+    if (change.byAdmin && !(await isAdmin(change))) return logger.info(log, 'message.change_ignored')
+    // Whoever changes a message has it, so WhatsApp's server has it too.
+    if (change.ofOwn)
+      await untilStored(() => store.messages.recordProgress(lease, change.target, 'sent', now()), closed)
+    const outcome = await untilStored(() => store.events.recordChange(lease, change, now()), closed)
+    if (outcome === 'recorded') logger.info(log, change.change === 'edit' ? 'message.edited' : 'message.deleted')
+    else if (outcome === 'ignored') logger.info(log, 'message.change_ignored')
   }
 
   #track<T>(work: Promise<T>): Promise<T> {

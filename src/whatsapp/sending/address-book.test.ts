@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
+import { createGroupDirectory } from '../../../test/units/group-directory.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import type { LookUp } from '../baileys/look-up.ts'
 import { AddressBook } from './address-book.ts'
-import { GroupDirectory } from './group-directory.ts'
 
 const NUMBER = '5511987654321'
 const FOUND_MS = 1_000
@@ -28,8 +28,8 @@ function stage(address: string | null) {
   }
   const book = new AddressBook({
     lease: { instanceId: 'inst_1', owner: 'node', epoch: 1 },
-    numbers: numbers as Numbers,
-    groups: new GroupDirectory(),
+    numbers: numbers as Partial<Numbers> as Numbers,
+    groups: createGroupDirectory().groups,
     now: () => clock.now,
     signal: new AbortController().signal,
   })

@@ -43,7 +43,7 @@ export class AddressBook {
 
   async find(to: string, link: GroupSource & Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const recipient = parseRecipient(to)
-    return recipient?.kind === 'group' ? this.#findGroup(recipient.group, link) : this.#findNumber(to, link)
+    return recipient?.kind === 'group' ? this.#findGroup(recipient.group, link) : this.findNumber(to, link)
   }
 
   /** `known`: the recipient is a contact or a group. `numbers`: the numbers from which the recipient may write. */
@@ -55,16 +55,25 @@ export class AddressBook {
     return { known: await untilStored(() => numbers.isContact(lease.instanceId, asked), signal), numbers: asked }
   }
 
+  /** The address without asking WhatsApp: as it was last found, else as written. Null if the number is not on WhatsApp. */
+  async recallAddress(to: string): Promise<string | null> {
+    const recipient = parseRecipient(to)
+    if (recipient === null || recipient.kind === 'group') return to
+    const known = await this.#recall(to)
+    if (known) return known.address
+    return recipient.kind === 'lid' ? to : `${to}@s.whatsapp.net`
+  }
+
   async #findGroup(group: string, link: GroupSource): Promise<FoundAddress> {
     const { groups } = this.#options
     const found = await groups.find(group, link)
     if (found === 'member') return { kind: 'found', address: group }
     if (found === 'silent') return { kind: 'unanswered', why: 'group_query' }
-    groups.forget(group)
     return { kind: 'refused', failure: messageFailure('not_a_group_member') }
   }
 
-  async #findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
+  /** @param number a number, or a LID address */
+  async findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const { numbers, lease, now, signal } = this.#options
     let known: { address: string | null } | null = await this.#recall(number)
     if (!known) {

@@ -43,7 +43,8 @@ interface ClaimsOptions {
 export class Claims {
   readonly #options: ClaimsOptions
   readonly #queue: SendQueue
-  #nextWakeAt = NEVER
+  /** When the first chat that `ready` left out may be tried again; Infinity if there is none. */
+  nextWakeAt = NEVER
   /** Claims so far. */
   #count = 0
   #reading: Promise<void> | null = null
@@ -62,20 +63,15 @@ export class Claims {
   /** The next message of each chat that may send now. Chats that failed come last. */
   *ready(now: number): Generator<QueuedMessage> {
     const failing: QueuedMessage[] = []
-    this.#nextWakeAt = NEVER
+    this.nextWakeAt = NEVER
     for (const { isBusy, messages, notBefore, failures } of this.#queue.chats()) {
       const [message] = messages
       if (isBusy || !message) continue
-      if (notBefore > now) this.#nextWakeAt = Math.min(this.#nextWakeAt, notBefore)
+      if (notBefore > now) this.nextWakeAt = Math.min(this.nextWakeAt, notBefore)
       else if (failures > 0) failing.push(message)
       else yield message
     }
     yield* failing
-  }
-
-  /** When the first chat that `ready` left out may be tried again; Infinity if there is none. */
-  get nextWakeAt(): number {
-    return this.#nextWakeAt
   }
 
   claim(message: QueuedMessage): void {

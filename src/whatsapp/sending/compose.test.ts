@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import { createGroupDirectory } from '../../../test/units/group-directory.ts'
 import { EDIT_WINDOW_MS, type MessageExtras } from '../../domain/conversation.ts'
 import type { Message } from '../../domain/message.ts'
 import type { QuotedMessage } from '../../store/messages/messages.ts'
 import { Composer } from './compose.ts'
-import { GroupDirectory } from './group-directory.ts'
 
 const NOW = 10 * EDIT_WINDOW_MS
 const TARGET = { messageId: 'msg_target', whatsappId: '3EB0', author: null }
@@ -18,7 +18,7 @@ function setUp(stored: QuotedMessage | null, notBefore?: number) {
   const unquoted: string[] = []
   const composer = new Composer({
     lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
-    groups: new GroupDirectory(),
+    groups: createGroupDirectory().groups,
     store: {
       messages: {
         find: async () => ({ id: TARGET.messageId, notBefore }) as Message,

@@ -4,8 +4,9 @@ import { parseRecipient } from '../../domain/recipient.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { lidOf, numberOf, type Self } from '../baileys/addresses.ts'
-import { encodeExtended } from '../baileys/parsing/extended-content.ts'
+import type { Self } from '../baileys/addresses.ts'
+import { encodeExtended } from '../baileys/parsing/content.ts'
+import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { UploadOutcome } from './uploads.ts'
 
@@ -92,13 +93,13 @@ export class Composer {
     const { groups } = this.#options
     if (parseRecipient(address)?.kind !== 'group') return mentions === 'all' ? [address] : mentions.map(jidOf)
     if ((await groups.find(address, link)) === 'silent') return null
-    const members = groups.get(address)?.participants ?? []
-    if (mentions === 'all') return members.map(({ id }) => id)
+    const group = await groups.describe(address)
+    const members = group?.members ?? []
+    const addressing = group?.addressing ?? 'lid'
+    if (mentions === 'all') return members.map(member => jidOfMember(member, addressing))
     return mentions.map(mention => {
-      const user = mention.replace(/@lid$/, '')
-      const isMentioned = (jid: string | undefined) =>
-        mention.endsWith('@lid') ? lidOf(jid) === user : numberOf(jid) === user
-      return members.find(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(isMentioned))?.id ?? jidOf(mention)
+      const mentioned = members.find(({ lid, phone }) => mention === lid || mention === phone)
+      return mentioned ? jidOfMember(mentioned, addressing) : jidOf(mention)
     })
   }
 }

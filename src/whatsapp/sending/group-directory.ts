@@ -1,8 +1,17 @@
+import type { GroupDetails } from '../../domain/group.ts'
+import { isSameMember } from '../../domain/group.ts'
+import { type IncomingChange, phoneOf } from '../../domain/incoming-message.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
-import { isSelf, lidOf, type Self } from '../baileys/addresses.ts'
-import type { GroupMetadata } from '../baileys/link.ts'
+import type { Directory, KnownGroup } from '../../store/directory/directory.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import { ownAddresses, type Self } from '../baileys/addresses.ts'
+import { LinkClosed } from '../baileys/link.ts'
 
-/** A notification of a change removes the entry. This limit, in milliseconds, covers a missed notification. */
+/**
+ * WhatsApp is asked about a group at most once in this time, in milliseconds, and only for a message to it. Notifications keep
+ * the rows up to date; the query covers a missed one.
+ */
 const FRESH_MS = 3_600_000
 const MAX_GROUPS = 500
 
@@ -14,48 +23,130 @@ type Membership = 'member' | 'not_member' | 'silent'
 
 export interface GroupSource {
   readonly self: Self
-  queryGroup(group: string): Promise<GroupMetadata>
+  queryGroup(group: string): Promise<GroupDetails>
 }
 
-/** Caches the members of groups, so a message to a group needs no query. It is kept across sockets. */
-export class GroupDirectory {
-  readonly #groups = new BoundedMap<string, { at: number; metadata: GroupMetadata }>(MAX_GROUPS)
+export interface GroupDirectoryOptions {
+  lease: Lease
+  store: { directory: Pick<Directory, 'readGroup' | 'recordGroups' | 'recordNoMember'> }
+  now: () => number
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
+}
 
-  get(group: string): GroupMetadata | undefined {
-    const entry = this.#groups.get(group)
-    return entry && performance.now() - entry.at < FRESH_MS ? entry.metadata : undefined
+/** The groups of the account, read from the store and kept across sockets, so a message to a group needs no query. */
+export class GroupDirectory {
+  readonly #options: GroupDirectoryOptions
+  readonly #groups = new BoundedMap<string, KnownGroup>(MAX_GROUPS)
+  /** Groups that may have changed without a notification. */
+  readonly #doubtful = new BoundedMap<string, true>(MAX_GROUPS)
+  readonly #queries = new Map<string, Promise<Membership>>()
+
+  constructor(options: GroupDirectoryOptions) {
+    this.#options = options
   }
 
+  /** The group as it is known without a query; null if the account is not known to be a member. */
+  async describe(group: string): Promise<GroupDetails | null> {
+    return (await this.#recall(group))?.details ?? null
+  }
+
+  /** Its row has changed. */
   forget(group: string): void {
     this.#groups.delete(group)
   }
 
+  /** WhatsApp's answer to a message indicates that the group has changed. */
+  doubt(group: string): void {
+    this.#doubtful.set(group, true)
+  }
+
   flushAll(): void {
     this.#groups.clear()
+    this.#doubtful.clear()
   }
 
   async find(group: string, source: GroupSource): Promise<Membership> {
-    try {
-      const metadata = this.get(group) ?? (await this.#query(group, source))
-      return isMember(source.self, metadata) ? 'member' : 'not_member'
-    } catch (error) {
-      return NOT_A_MEMBER_CODES.has(codeOf(error)) ? 'not_member' : 'silent'
-    }
+    const known = await this.#recall(group)
+    const now = this.#options.now()
+    const isFresh = known !== null && now - known.asOf < FRESH_MS && this.#doubtful.get(group) === undefined
+    const mayQuery = known === null || now - known.queriedAt >= FRESH_MS
+    if (known !== null && (isFresh || !mayQuery)) return membershipIn(known, source.self)
+    const answer = await this.query(group, source, 'queried')
+    if (answer !== 'silent' || known?.details == null) return answer
+    // Not asked again for an hour, or every message would wait for an answer.
+    this.#groups.set(group, { ...known, queriedAt: now })
+    return membershipIn(known, source.self)
   }
 
-  async #query(group: string, source: GroupSource): Promise<GroupMetadata> {
-    const metadata = await source.queryGroup(group)
-    this.#groups.set(group, { at: performance.now(), metadata })
-    return metadata
+  /** Whether somebody is an admin of a group. False if WhatsApp gives no answer. @throws LinkClosed */
+  async isAdmin(
+    change: Pick<IncomingChange, 'group' | 'from' | 'addressing' | 'lid'>,
+    source: GroupSource & { readonly closed: AbortSignal },
+  ): Promise<boolean> {
+    const { group, lid } = change
+    if (group === undefined) return false
+    const membership = await this.find(group, source)
+    // The change is delivered again over the next link.
+    if (membership === 'silent' && source.closed.aborted) throw new LinkClosed()
+    const members = (await this.describe(group))?.members ?? []
+    return members.some(member => member.role !== 'member' && isSameMember(member, { phone: phoneOf(change), lid }))
+  }
+
+  /** Asks WhatsApp and records its answer. Concurrent callers share one query. */
+  query(group: string, source: GroupSource, reason: 'queried' | 'joined'): Promise<Membership> {
+    const running = this.#queries.get(group)
+    if (running) return running
+    const query = this.#query(group, source, reason).finally(() => this.#queries.delete(group))
+    this.#queries.set(group, query)
+    return query
+  }
+
+  async #query(group: string, source: GroupSource, reason: 'queried' | 'joined'): Promise<Membership> {
+    const { lease, store, now, signal } = this.#options
+    const { directory } = store
+    const askedAt = now()
+    let details: GroupDetails | null
+    try {
+      details = await source.queryGroup(group)
+    } catch (error) {
+      if (!NOT_A_MEMBER_CODES.has(codeOf(error))) return 'silent'
+      details = null
+    }
+    if (details !== null && !isMember(source.self, details)) details = null
+    const of = { self: ownAddresses(source.self), askedAt, now: now(), reason }
+    await untilStored(
+      () =>
+        details === null
+          ? directory.recordNoMember(lease, group, now())
+          : directory.recordGroups(lease, [{ ...details, id: group }], of),
+      signal,
+    )
+    this.#doubtful.delete(group)
+    this.forget(group)
+    return details === null ? 'not_member' : 'member'
+  }
+
+  async #recall(group: string): Promise<KnownGroup | null> {
+    const cached = this.#groups.get(group)
+    if (cached) return cached
+    const { lease, store, signal } = this.#options
+    const found = await untilStored(() => store.directory.readGroup(lease.instanceId, group), signal)
+    if (found) this.#groups.set(group, found)
+    return found
   }
 }
 
+function membershipIn({ details }: KnownGroup, self: Self): Membership {
+  return details !== null && isMember(self, details) ? 'member' : 'not_member'
+}
+
 /** True as well if the group lists no members, or if we cannot recognize ourselves among them. */
-function isMember(self: Self, { participants }: GroupMetadata): boolean {
+function isMember(self: Self, { members }: GroupDetails): boolean {
+  const own = ownAddresses(self)
   // Members may be listed by LID only, and WhatsApp may not have announced our own LID.
-  const unnamed = self.lid === undefined && participants.some(({ id, phoneNumber }) => lidOf(id) && !phoneNumber)
-  const named = participants.some(({ id, lid, phoneNumber }) => [id, lid, phoneNumber].some(jid => isSelf(jid, self)))
-  return participants.length === 0 || named || unnamed
+  const unnamed = own.lid === null && members.some(({ phone }) => phone === null)
+  return members.length === 0 || unnamed || members.some(member => isSameMember(member, own))
 }
 
 /** Baileys puts WhatsApp's code into `data` and its own replacement into the status code. */

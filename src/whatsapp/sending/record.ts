@@ -1,5 +1,4 @@
 import { messageFailure } from '../../domain/message.ts'
-import type { Batcher } from '../../kit/batcher.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { MessageReference, Messages, QueuedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -15,7 +14,6 @@ export type FinalOutcome = Extract<SendOutcome, { kind: 'acknowledged' | 'refuse
 interface OutcomeRecorderOptions {
   lease: Lease
   messages: Pick<Messages, 'recordProgress' | 'recordFailure'>
-  batcher: Batcher
   now: () => number
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
@@ -42,7 +40,7 @@ export class OutcomeRecorder {
   }
 
   record(message: QueuedMessage, outcome: FinalOutcome): void {
-    this.#inFlight.set(message.whatsappId, this.#recordInBatch(message, outcome))
+    this.#inFlight.set(message.whatsappId, this.#recordOutcome(message, outcome))
   }
 
   /** Resolves when no outcome of this message is being recorded. */
@@ -61,11 +59,9 @@ export class OutcomeRecorder {
     await Promise.all(this.#inFlight.values())
   }
 
-  /** Outcomes within the same batch window share a commit. */
-  async #recordInBatch(message: QueuedMessage, outcome: FinalOutcome): Promise<void> {
-    const { batcher, onRecorded, onFailed } = this.#options
+  async #recordOutcome(message: QueuedMessage, outcome: FinalOutcome): Promise<void> {
+    const { onRecorded, onFailed } = this.#options
     try {
-      await batcher.turn()
       await this.#record(message, outcome).finally(() => this.#inFlight.delete(message.whatsappId))
       onRecorded(message)
     } catch (error) {

@@ -54,23 +54,19 @@ export class SendQueue {
   readonly #deferred = new Map<string, Deferred>()
   /** `seq` of the first message of a chat that exceeded `MAX_DEFERRED`. No other chat is opened from there on. */
   #deferredFrom = Number.POSITIVE_INFINITY
-  #scannedTo = 0
+  /** The next page starts after this number. */
+  scannedTo = 0
   /** Every row up to this number has been read. It is in memory, or its chat is overflowing or deferred. */
   #seenTo = 0
   /**
-   * The keys of chats whose skipped rows are being read again, from `#scannedTo` on. Once each of them is full, the read goes
+   * The keys of chats whose skipped rows are being read again, from `scannedTo` on. Once each of them is full, the read goes
    * on at `#seenTo`.
    */
   readonly #refilling = new Set<string>()
-  #skippedRows = 0
+  skippedRows = 0
   /** Null: the next read continues where the last one ended. */
   #readFrom: ReadFrom | null = null
   #complete = false
-
-  /** The next page starts after this number. */
-  get scannedTo(): number {
-    return this.#scannedTo
-  }
 
   /** True if there may be rows that are not in memory, and space for them. */
   get wantsMore(): boolean {
@@ -81,7 +77,7 @@ export class SendQueue {
   skipNewRow(to: string, from: ReadFrom): boolean {
     const isOverflowing = typeof this.#chats.get(this.#keyOf(to))?.overflowFrom === 'number'
     if (!isOverflowing) return false
-    this.#skippedRows += 1
+    this.skippedRows += 1
     this.#moveBack(from)
     return true
   }
@@ -127,13 +123,13 @@ export class SendQueue {
   /** Call before the first page of a read. Moving back between pages would never end while hints keep arriving. */
   rewind(): void {
     if (this.#readFrom === 'start') {
-      this.#scannedTo = 0
+      this.scannedTo = 0
       this.#seenTo = 0
       this.#refilling.clear()
-      this.#skippedRows = 0
+      this.skippedRows = 0
       this.#deferredFrom = Number.POSITIVE_INFINITY
     } else if (this.#readFrom === 'overlap') {
-      this.#scannedTo = Math.max(0, this.#scannedTo - OVERLAP)
+      this.scannedTo = Math.max(0, this.scannedTo - OVERLAP)
       this.#seenTo = Math.max(0, this.#seenTo - OVERLAP)
     }
     this.#readFrom = null
@@ -148,7 +144,7 @@ export class SendQueue {
     const { removed, readAgain, reopened } = this.#reading!
     this.#reading = null
     for (const message of rows) {
-      this.#scannedTo = Math.max(this.#scannedTo, message.seq)
+      this.scannedTo = Math.max(this.scannedTo, message.seq)
       if (removed.has(message.id) || this.#known.has(message.id)) continue
       for (const address of [message.foundAddress, message.prepared?.address]) {
         if (address) this.#join(message.to, address)
@@ -158,13 +154,13 @@ export class SendQueue {
       const chat = this.chatOf(message)
       if (chat?.messages.length === 0) this.#closeChat(chat)
     }
-    const isAtEnd = isLast || this.#scannedTo >= this.#seenTo
-    this.#seenTo = Math.max(this.#seenTo, this.#scannedTo)
+    const isAtEnd = isLast || this.scannedTo >= this.#seenTo
+    this.#seenTo = Math.max(this.#seenTo, this.scannedTo)
     for (const key of this.#refilling) {
       if (!reopened.has(key) && (isAtEnd || this.#isOverflowing(key))) this.#refilling.delete(key)
     }
-    if (this.#refilling.size === 0) this.#scannedTo = this.#seenTo
-    for (const from of reopened.values()) this.#scannedTo = Math.min(this.#scannedTo, from - 1)
+    if (this.#refilling.size === 0) this.scannedTo = this.#seenTo
+    for (const from of reopened.values()) this.scannedTo = Math.min(this.scannedTo, from - 1)
     if (isLast && !readAgain && reopened.size === 0) this.#complete = true
   }
 
@@ -203,10 +199,6 @@ export class SendQueue {
     return this.#deferred.size
   }
 
-  get skippedRows(): number {
-    return this.#skippedRows
-  }
-
   /** Releases the chats deferred for this number, or all chats. */
   release(number?: string): void {
     const size = this.#deferred.size
@@ -240,7 +232,7 @@ export class SendQueue {
     const deferred = this.#deferred.get(key)
     const isBehindDeferred = message.seq >= this.#deferredFrom && !this.#chats.has(key)
     if (isBehindDeferred || (deferred && deferred.until > now)) {
-      this.#skippedRows += 1
+      this.skippedRows += 1
       return
     }
     this.#deferred.delete(key)
@@ -252,7 +244,7 @@ export class SendQueue {
     }
     if (chat.messages.length >= MAX_PER_CHAT) chat.noteOverflow(message.seq)
     if (message.seq >= (chat.overflowFrom ?? Number.POSITIVE_INFINITY)) {
-      this.#skippedRows += 1
+      this.skippedRows += 1
       return
     }
     this.#known.add(message.id)
@@ -262,7 +254,7 @@ export class SendQueue {
   /** Whether the read has passed a row that did not fit. */
   #isOverflowing(key: string): boolean {
     const from = this.#chats.get(this.#keyOf(key))?.overflowFrom
-    return typeof from === 'number' && from <= this.#scannedTo
+    return typeof from === 'number' && from <= this.scannedTo
   }
 
   #openChat(key: string, deferred: Deferred | undefined): QueuedChat {
@@ -275,7 +267,7 @@ export class SendQueue {
   #closeChat(chat: QueuedChat): void {
     if (chat.overflowFrom !== null) {
       this.#reopen(chat.key, chat.overflowFrom)
-      this.#scannedTo = Math.min(this.#scannedTo, chat.overflowFrom - 1)
+      this.scannedTo = Math.min(this.scannedTo, chat.overflowFrom - 1)
       this.#complete = false
       chat.overflowFrom = null
       for (const key of [chat.key, ...chat.aliases]) this.#refilling.add(key)
@@ -317,7 +309,7 @@ export class SendQueue {
   #dropOverflowing(chat: QueuedChat): void {
     const overflowing = chat.takeOverflowing()
     for (const { id } of overflowing) this.#known.delete(id)
-    this.#skippedRows += overflowing.length
+    this.skippedRows += overflowing.length
     if (overflowing.length > 0 && chat.messages.length === 0) this.#closeChat(chat)
   }
 }

@@ -8,18 +8,15 @@ import type { PreparedMessage, QueuedMessage } from '../../store/messages/messag
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
-import { encodeContent } from '../baileys/parsing/content.ts'
-import { messageKey } from '../baileys/parsing/extended-content.ts'
+import { encodeContent, messageKey } from '../baileys/parsing/content.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
-import type { AddressBook, FoundAddress } from './address-book.ts'
+import type { AddressBook } from './address-book.ts'
 import type { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { SendQueue } from './send-queue.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
-/** A message younger than this is encrypted while it is being recorded. */
-const FRESH_MS = 1_000
 /** A message that is evicted from this cache may be retried once more. */
 const MAX_RETRIED = 2_000
 
@@ -46,6 +43,7 @@ export type SendingLink = Pick<
   | 'self'
   | 'write'
   | 'markRead'
+  | 'type'
   | 'uploadFile'
   | 'lookUp'
   | 'queryGroup'
@@ -102,8 +100,8 @@ export class Transmitter {
       const { known, numbers } = await addresses.findContactStatus(message.to)
       if (!known) return { kind: 'restricted', numbers }
     }
-    const found = await this.#findAddress(message, link)
-    if (found.kind !== 'found') return found
+    const found = message.prepared ?? (await addresses.find(message.to, link))
+    if ('kind' in found && found.kind !== 'found') return found
     const { address } = found
     // Before an upload, so that the messages of a chat stay in their order and none is uploaded in vain.
     if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
@@ -122,8 +120,11 @@ export class Transmitter {
       obstacle = error
       if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
     })
-    // A frame that is refused would end the link.
-    if (this.#mayBeGone(message)) await recorded.catch(() => undefined)
+    // Normally the message is encrypted while it is being recorded. If the frame is then refused, the link ends. Not if a
+    // deletion has begun since a message that was never written was accepted: it may be gone. If the hint of the deletion arrives
+    // after its commit, the link may end once. It reconnects, and nothing is lost.
+    const mayBeGone = message.prepared === null && message.createdAt <= this.#lastDeletion
+    if (mayBeGone) await recorded.catch(() => undefined)
     if (obstacle !== null) return unwritten(obstacle)
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
@@ -149,11 +150,6 @@ export class Transmitter {
     this.#lastDeletion = this.#options.now()
   }
 
-  /** The message was never written, and its caller has had time to delete it. */
-  #mayBeGone({ prepared, createdAt }: QueuedMessage): boolean {
-    return prepared === null && (createdAt <= this.#lastDeletion || createdAt <= this.#options.now() - FRESH_MS)
-  }
-
   /** @returns false if no send waits for this acknowledgement */
   acknowledged(ack: Acknowledgement): boolean {
     const settle = this.#waiting.get(ack.whatsappId)
@@ -174,11 +170,6 @@ export class Transmitter {
   #expiryFailure(message: QueuedMessage): MessageFailure | null {
     const { messageTtlMs, now } = this.#options
     return expiryFailure(message, now() - messageTtlMs)
-  }
-
-  async #findAddress(message: QueuedMessage, link: SendingLink): Promise<FoundAddress> {
-    if (message.prepared) return { kind: 'found', address: message.prepared.address }
-    return this.#options.addresses.find(message.to, link)
   }
 
   /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
@@ -234,7 +225,7 @@ export class Transmitter {
   ): Promise<SendOutcome> {
     if (ack.error === STALE_DEVICES || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
       await link.forgetDevices(prepared.address).catch(() => undefined)
-      this.#options.groups.forget(prepared.address)
+      this.#options.groups.doubt(prepared.address)
     }
     if (ack.error === undefined) return { kind: 'acknowledged' }
     shareKeyAgain(prepared.address, link)
@@ -250,7 +241,7 @@ export class Transmitter {
   async #findFailure(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
     const { groups } = this.#options
     if (parseRecipient(address)?.kind === 'group') {
-      groups.forget(address)
+      groups.doubt(address)
       if ((await groups.find(address, link)) === 'not_member') return messageFailure('not_a_group_member')
     }
     return messageFailure('rejected_by_whatsapp', code)

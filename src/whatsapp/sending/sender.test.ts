@@ -226,11 +226,12 @@ test('a message is written only after it is recorded as prepared, with the conte
   await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
 })
 
-test('a message that was deleted while it waited is not written, so its frame is not refused', async () => {
-  const { sender, accept, link, answer, written, rows, messages } = stage()
-  const deleted = accept('5511987654321', Date.now() - 60_000)
+test('a message whose deletion has begun is not written, so its frame is not refused', async () => {
+  const { sender, accept, link, answer, written, rows, messages, beginDeletion } = stage()
+  const deleted = accept()
   messages.recordPrepared.mockResolvedValueOnce(null)
   sender.start()
+  beginDeletion()
   sender.attach(link)
   const next = accept()
   await vi.waitFor(

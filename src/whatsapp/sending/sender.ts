@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
-import type { Batcher } from '../../kit/batcher.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
@@ -11,10 +10,12 @@ import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
 import { Composer } from './compose.ts'
 import { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
+import { NumberChecker } from './number-checker.ts'
 import { OutcomeRecorder } from './record.ts'
 import { Schedule } from './schedule.ts'
 import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter, type TransmitterOptions } from './send.ts'
 import { SendQueue } from './send-queue.ts'
+import { Typing } from './typing.ts'
 import { type Files, Uploads } from './uploads.ts'
 
 /** Finds new rows whose hint was lost. */
@@ -26,7 +27,6 @@ export interface SenderOptions {
   groups: GroupDirectory
   /** Null: this node has no storage for files. */
   files: Files | null
-  batcher: Batcher
   eventLoopBudget: EventLoopBudget
   messageTtlMs: number
   ackTimeoutMs?: number | undefined
@@ -48,6 +48,7 @@ export interface SenderOptions {
 export class Sender {
   readonly #options: SenderOptions
   readonly #addresses: AddressBook
+  readonly #checker: NumberChecker
   readonly #queue = new SendQueue()
   readonly #stopped = new AbortController()
   readonly #claims: Claims
@@ -64,6 +65,7 @@ export class Sender {
   #poll: NodeJS.Timeout | undefined
   #unsubscribe: (() => void)[] = []
   readonly #schedule: Schedule
+  readonly #typing: Typing
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -71,6 +73,7 @@ export class Sender {
     const { signal } = this.#stopped
     const onFailed = (error: unknown) => this.#failed(error)
     this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, signal })
+    this.#checker = new NumberChecker({ ...options, addresses: this.#addresses, signal, onFailed })
     this.#claims = new Claims({
       lease,
       messages: store.messages,
@@ -97,6 +100,7 @@ export class Sender {
       onFailed,
     })
     this.#schedule = new Schedule({ ...options, messages: store.messages, signal, onFailed })
+    this.#typing = new Typing(this.#addresses, () => this.#link, onFailed)
     this.#recorder = new OutcomeRecorder({
       ...options,
       messages: store.messages,
@@ -116,6 +120,8 @@ export class Sender {
     this.#unsubscribe = [
       store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), instanceId),
       store.hints.on('plans', () => this.#plansChanged(), instanceId),
+      this.#checker.start(),
+      store.hints.on('typing', (_, __, request = '') => this.#typing.show(request), instanceId),
     ]
     this.#poll = setInterval(() => {
       this.#claims.poll()
@@ -134,6 +140,7 @@ export class Sender {
   /** Sends through this link from now on. */
   attach(link: SendingLink): void {
     this.#link = link
+    this.#checker.attach(link)
     this.#queue.resetBackoff()
     this.#claims.requestRead('start')
     // If memory is full of waiting messages, no read happens that would start a claim.
@@ -143,6 +150,7 @@ export class Sender {
   /** Starts no new send. Sends in flight end when their link closes. */
   detach(): void {
     this.#link = null
+    this.#checker.detach()
   }
 
   /** Resolves when nothing is in flight and every outcome is recorded. Call `detach` first. */
@@ -155,6 +163,7 @@ export class Sender {
   async stop(): Promise<void> {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     this.#schedule.stop()
+    this.#typing.stop()
     clearTimeout(this.#retryTimer)
     clearInterval(this.#poll)
     this.#expiry.stop()
@@ -183,7 +192,9 @@ export class Sender {
   }
 
   /** An incoming message was recorded: its sender is no longer a stranger, and its number and LID are one chat. */
-  noteSender({ from, addressing, lid }: Pick<IncomingMessage, 'from' | 'addressing' | 'lid'>): void {
+  noteSender({ written, ...message }: Pick<IncomingMessage, 'from' | 'addressing' | 'lid' | 'written' | 'chat'>): void {
+    const { addressing, lid } = message
+    const from = written ? message.chat : message.from
     if (addressing === undefined && lid !== null) this.#queue.noteSame(from, lid)
     this.#releaseContact(addressing === 'lid' && lid !== null ? lid : from)
   }
@@ -196,13 +207,14 @@ export class Sender {
 
   // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Claims within the same batch window are made together. */
-  async #claimSoon(): Promise<void> {
+  /** Once in a turn of the event loop, because a claim looks at every chat. */
+  #claimSoon(): void {
     if (this.#claimRequested) return
     this.#claimRequested = true
-    await this.#options.batcher.turn()
-    this.#claimRequested = false
-    this.#claim()
+    setImmediate(() => {
+      this.#claimRequested = false
+      this.#claim()
+    })
   }
 
   #claim(): void {

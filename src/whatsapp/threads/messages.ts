@@ -8,14 +8,14 @@ import type { ConnectionNetwork, ConnectionSettings } from '../connection/link-m
 /** The parts of the store that a thread calls. Arguments and results are plain data. */
 export type ThreadStore = Pick<
   Store,
-  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'downloads'
+  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'directory' | 'downloads'
 > & {
   media: Pick<Store['media'], 'find' | 'begin' | 'extend' | 'discard' | 'forget'>
 }
 export type Subject = keyof ThreadStore
 
 /** The hints that a connection listens to. */
-export const FORWARDED_HINTS = ['goal', 'queued', 'plans'] as const satisfies readonly HintTopic[]
+export const FORWARDED_HINTS = ['goal', 'queued', 'plans', 'numbers', 'typing'] as const satisfies readonly HintTopic[]
 
 /** A network whose QR codes the main thread scans, if `scans`. */
 export type ThreadNetwork =

@@ -2,40 +2,88 @@
 import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pino } from 'pino'
+import { systemClock } from '../../kit/clock.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { Turns } from '../../kit/turns.ts'
 import { openFiles } from '../../media/open-files.ts'
-import { machineClock } from '../../store/clock.ts'
+import { LocalHints } from '../../store/hints.ts'
 import { Renewal } from '../../store/leases/renewal.ts'
-import { containLibraryErrors } from '../baileys/library-errors.ts'
+import { containLibraryErrors } from '../baileys/library-scope.ts'
 import { passKeysAsObjects } from '../baileys/signal/keys-as-objects.ts'
 import { silenceSignalConsole } from '../baileys/signal/quiet-libsignal.ts'
 import { Connection } from '../connection/connection.ts'
-import type { ConnectionFiles } from '../connection/connection-files.ts'
 import { ConnectionPacing } from '../connection/connection-pacing.ts'
+import type { ConnectionFiles } from '../connection/connection-parts.ts'
 import type { ConnectionNetwork } from '../connection/link-manager.ts'
 import {
   type FromThread,
   Outbox,
+  type Subject,
   type ThreadData,
   type ThreadNetwork,
+  type ThreadStore,
   type ToThread,
   type Validity,
 } from './messages.ts'
-import { Calls, ForwardedHints, remoteStore } from './remote-store.ts'
+import { fromPlain } from './plain-errors.ts'
 
 /** Files that the connections of a thread fetch from WhatsApp at once. */
 const FETCHES_AT_ONCE = 12
+
+type Call = Extract<FromThread, { call: number }>
+type Unnumbered<C> = C extends Call ? Omit<C, 'call'> : never
+
+/** Calls of the main thread. They arrive in their order. */
+class Calls {
+  readonly #post: (call: Call) => void
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  #last = 0
+
+  constructor(post: (call: Call) => void) {
+    this.#post = post
+  }
+
+  make(call: Unnumbered<Call>): Promise<unknown> {
+    const number = ++this.#last
+    const result = Promise.withResolvers<unknown>()
+    this.#waiting.set(number, result)
+    this.#post({ ...call, call: number })
+    return result.promise
+  }
+
+  /** Takes the call, which has its result. */
+  end(number: number): PromiseWithResolvers<unknown> | undefined {
+    const waiting = this.#waiting.get(number)
+    this.#waiting.delete(number)
+    return waiting
+  }
+
+  /** A part of the store, whose methods are called in the main thread. */
+  store<S extends Subject>(subject: S): ThreadStore[S] {
+    const methods: ProxyHandler<object> = {
+      get:
+        (_, method) =>
+        (...args: unknown[]) =>
+          this.make({ kind: 'call', subject, method: String(method), args }),
+    }
+    // The main thread answers each method as its interface states.
+    return new Proxy({}, methods) as ThreadStore[S]
+  }
+}
 
 /** The connections of one thread. */
 class Thread {
   readonly #settings: ThreadData['settings']
   readonly #outbox = new Outbox<FromThread>(
     messages => parentPort?.postMessage(messages),
-    (message, error) => this.#calls.failUndeliverable(message, error),
+    (message, error) => {
+      // Only a call can be undeliverable, because of its arguments.
+      if (!('call' in message)) throw error
+      this.#calls.end(message.call)?.reject(error)
+    },
   )
   readonly #calls = new Calls(message => this.#outbox.post(message))
-  readonly #hints: ForwardedHints
+  readonly #hints: LocalHints
   readonly #store
   readonly #files: ConnectionFiles | null
   readonly #renewal = new Renewal()
@@ -49,17 +97,28 @@ class Thread {
   constructor({ settings, media, logLevel, hintsShared, threads, validity }: ThreadData) {
     this.#settings = settings
     this.#shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing(undefined, threads) }
-    this.#hints = new ForwardedHints(hintsShared)
-    this.#store = remoteStore(this.#calls, this.#hints)
+    this.#hints = new LocalHints(hintsShared)
+    this.#store = {
+      connections: this.#calls.store('connections'),
+      messages: this.#calls.store('messages'),
+      events: this.#calls.store('events'),
+      credentials: this.#calls.store('credentials'),
+      numbers: this.#calls.store('numbers'),
+      directory: this.#calls.store('directory'),
+      media: this.#calls.store('media'),
+      downloads: this.#calls.store('downloads'),
+      hints: this.#hints,
+    }
     this.#files = media && { ...openFiles(media, this.#store.media), turns: new Turns(FETCHES_AT_ONCE) }
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
     this.#setValidity(validity)
   }
 
   take(message: ToThread): void {
-    if (message.kind === 'result') this.#calls.resolve(message.call, message.value)
-    else if (message.kind === 'error') this.#calls.reject(message.call, message.error)
-    else if (message.kind === 'hint') this.#hints.take(message)
+    if (message.kind === 'result') this.#calls.end(message.call)?.resolve(message.value)
+    else if (message.kind === 'error') this.#calls.end(message.call)?.reject(fromPlain(message.error))
+    else if (message.kind === 'hint')
+      this.#hints.publish(message.topic, message.instanceId, message.about, message.origin)
     else if (message.kind === 'start') this.#start(message)
     else if (message.kind === 'stop') void this.#stop(message)
     else if (message.kind === 'revoke') this.#revoke(message.connection)
@@ -77,7 +136,7 @@ class Thread {
       files: this.#files,
       mayAct: () => !this.#revoked.has(number) && this.#mayAct(),
       logger: this.logger,
-      now: () => Math.round(machineClock.steady() + this.#clockOffsetMs),
+      now: () => Math.round(systemClock.steady() + this.#clockOffsetMs),
       onLinking: isLinking => this.#outbox.post({ kind: 'linking', connection: number, isLinking }),
       onLeaseLost: () => this.#outbox.post({ kind: 'leaseLost', connection: number }),
     })
@@ -100,12 +159,12 @@ class Thread {
 
   #networkOf(connection: number, network: ThreadNetwork): ConnectionNetwork {
     if (network.kind !== 'simulated') return network
-    const linkBy = (qr: string) => this.#calls.make(call => ({ kind: 'scan', call, connection, qr }))
+    const linkBy = (qr: string) => this.#calls.make({ kind: 'scan', connection, qr })
     return { kind: 'simulated', url: network.url, ...(network.scans && { linkBy }) }
   }
 
   #setValidity({ renewedAt, clockOffsetMs }: Validity): void {
-    if (renewedAt !== null) this.#renewal.renewed(renewedAt)
+    if (renewedAt !== null) this.#renewal.startedAt = renewedAt
     this.#clockOffsetMs = clockOffsetMs
   }
 

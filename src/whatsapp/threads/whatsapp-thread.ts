@@ -152,7 +152,7 @@ export class WhatsappThread {
   }
 
   #take(message: FromThread): void {
-    if (message.kind === 'call') void this.#answer(message.call, () => this.#callStore(message))
+    if (message.kind === 'call') void this.#answer(message.call, this.#callStore(message))
     else if (message.kind === 'log') this.#options.writeLog(message.line)
     else if (message.kind === 'heartbeat') this.#noteHeartbeat()
     else if (message.kind === 'renew') this.#options.onRenewalNeeded()
@@ -161,20 +161,20 @@ export class WhatsappThread {
 
   #takeOf(message: Extract<FromThread, { connection: number }>): void {
     const connection = this.#connections.get(message.connection)
-    if (message.kind === 'scan') void this.#answer(message.call, async () => connection?.scan(message.qr))
+    if (message.kind === 'scan') void this.#answer(message.call, Promise.resolve(connection?.scan(message.qr)))
     else connection?.take(message)
   }
 
-  #callStore({ subject, method, args }: Extract<FromThread, { kind: 'call' }>): Promise<unknown> {
+  async #callStore({ subject, method, args }: Extract<FromThread, { kind: 'call' }>): Promise<unknown> {
     const part = this.#options.store[subject]
     // The thread calls each method as its interface states.
     const work = part[method as keyof typeof part] as (...given: unknown[]) => Promise<unknown>
     return work.apply(part, args)
   }
 
-  async #answer(call: number, work: () => Promise<unknown>): Promise<void> {
+  async #answer(call: number, work: Promise<unknown>): Promise<void> {
     try {
-      this.#outbox.post({ kind: 'result', call, value: await work() })
+      this.#outbox.post({ kind: 'result', call, value: await work })
     } catch (error) {
       this.#outbox.post({ kind: 'error', call, error: toPlain(error) })
     }

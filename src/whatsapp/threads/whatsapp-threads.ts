@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { Logger } from 'pino'
 import { backoffMs } from '../../kit/backoff.ts'
-import { machineClock } from '../../store/clock.ts'
+import { systemClock } from '../../kit/clock.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
 import type { Store } from '../../store/store.ts'
 import type { ConnectionSettings } from '../connection/link-manager.ts'
@@ -93,7 +93,7 @@ export class WhatsappThreads {
   get #validity(): Validity {
     return {
       renewedAt: this.#renewedAt,
-      clockOffsetMs: this.#options.store.clock.now() - machineClock.steady(),
+      clockOffsetMs: this.#options.store.clock.now() - systemClock.steady(),
     }
   }
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Role } from '../../../src/domain/access.ts'
 import { newAccountId } from '../../../src/domain/ids.ts'
+import type { Identity } from '../../../src/store/accounts/accounts.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type { CreateHarness } from '../harness.ts'
 import { newEntry } from './audit.ts'
@@ -25,7 +26,12 @@ async function createActive(store: Store, name: string, role: Role = 'viewer', i
   return (await store.accounts.accept(digest, HASH))!
 }
 
-async function signIn(store: Store, accountId: string, passwordHash = HASH) {
+function identity(subject: string): Identity {
+  return { issuer: 'https://login.example', subject }
+}
+
+/** @param boundIdentity is used instead of the password */
+async function signIn(store: Store, accountId: string, passwordHash = HASH, boundIdentity: Identity | null = null) {
   const tokenDigest = randomBytes(32)
   const session = {
     id: `ses_${randomBytes(8).toString('hex')}`,
@@ -33,7 +39,8 @@ async function signIn(store: Store, accountId: string, passwordHash = HASH) {
     expiresAt: 2_000,
     userAgent: null,
     accountId,
-    passwordHash,
+    passwordHash: boundIdentity ? null : passwordHash,
+    identity: boundIdentity,
     tokenDigest,
   }
   const created = await store.sessions.create(session)
@@ -158,6 +165,73 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect([await kept.find(), await foreign.find()]).not.toContain(null)
         expect((await signIn(store, ana.id, HASH)).created).toBe(false)
         expect((await store.accounts.findForSignIn('zoe'))?.passwordHash).toBe(HASH)
+      }))
+
+    test('an identity is bound to one account for good, and signs in while it is bound', () =>
+      withOwnStore(async store => {
+        const { accounts } = store
+        const { account } = await createAccount(store, 'Ana@Example.com', 'owner')
+        const [ana, other] = [identity('ana'), identity('other')]
+        expect(await accounts.findByIdentity(ana)).toBeNull()
+        expect(await accounts.findByName('ana@example.com')).toEqual(account)
+        expect(await Promise.all([1, 2, 3].map(() => accounts.bind(account.id, ana, 5)))).toEqual(
+          Array(3).fill('bound'),
+        )
+        const bound = { ...account, isActive: true, hasIdentity: true, invitationEndsAt: null }
+        expect(await accounts.findByIdentity(ana)).toEqual(bound)
+        expect(await accounts.list()).toEqual([bound])
+        expect(await accounts.findForSignIn('ana@example.com')).toBeNull()
+        expect(await accounts.bind(account.id, other, 5)).toBe('other_identity')
+        expect(await accounts.bind(account.id, { ...other, issuer: 'https://new.example' }, 5)).toBe('bound')
+        const { account: zoe } = await createAccount(store, 'Zoe')
+        expect(await accounts.bind(zoe.id, ana, 5)).toBe('taken')
+        expect(await accounts.bind('acc_missing', other, 5)).toBe('no_account')
+        expect(await accounts.remove(account.id)).toEqual({ kind: 'last_owner' })
+
+        expect((await signIn(store, zoe.id, HASH, ana)).created).toBe(false)
+        const session = await signIn(store, account.id, HASH, ana)
+        expect((await session.find())?.account).toMatchObject({ id: account.id })
+        await createActive(store, 'second', 'owner')
+        await accounts.remove(account.id)
+        expect([await session.find(), await accounts.findByIdentity(ana)]).toEqual([null, null])
+        expect((await signIn(store, account.id, HASH, ana)).created).toBe(false)
+        expect(await accounts.bind(zoe.id, ana, 5)).toBe('bound')
+      }))
+
+    test('of two accounts that an identity is bound to at the same time, one gets it', () =>
+      withOwnStore(async store => {
+        const created = [await createAccount(store, 'Ana'), await createAccount(store, 'Zoe')]
+        const outcomes = await Promise.all(
+          created.map(({ account }) => store.accounts.bind(account.id, identity('x'), 5)),
+        )
+        expect(outcomes.sort()).toEqual(['bound', 'taken'])
+      }))
+
+    test('an invitation that is accepted with an identity replaces the password and the identity, and ends the sessions', () =>
+      withOwnStore(async store => {
+        const { accounts } = store
+        const { id } = await createActive(store, 'Ana')
+        await accounts.bind(id, identity('old'), 5)
+        const sessions = [await signIn(store, id), await signIn(store, id, HASH, identity('old'))]
+        const { digest: foreign } = await createAccount(store, 'Zoe')
+        expect(await accounts.acceptWith(foreign, identity('old'), 5)).toBe('taken')
+        expect(await accounts.findInvited(foreign)).not.toBeNull()
+
+        const open = invitation()
+        await accounts.invite(id, open)
+        const accepted = await Promise.all([1, 2, 3].map(() => accounts.acceptWith(open.digest, identity('new'), 5)))
+        expect(accepted.filter(Boolean)).toMatchObject([
+          { id, isActive: true, hasIdentity: true, invitationEndsAt: null },
+        ])
+        for (const session of sessions) expect(await session.find()).toBeNull()
+        expect(await accounts.findForSignIn('Ana')).toBeNull()
+        expect([await accounts.findByIdentity(identity('old')), (await signIn(store, id)).created]).toEqual([
+          null,
+          false,
+        ])
+        expect((await signIn(store, id, HASH, identity('old'))).created).toBe(false)
+        expect((await signIn(store, id, HASH, identity('new'))).created).toBe(true)
+        expect(await accounts.acceptWith(invitation().digest, identity('x'), 5)).toBeNull()
       }))
 
     test('an owner who leaves, or stops being an owner, takes the password of the panel along', () =>

@@ -33,6 +33,8 @@ export function acceptingContract(createHarness: CreateHarness): void {
         deliveredAt: null,
         readAt: null,
         failedAt: null,
+        editedAt: null,
+        deletedAt: null,
         failure: null,
       })
       expect(await store.messages.find(instanceId, 'msg_absent')).toBeNull()

@@ -13,6 +13,7 @@ const LID_DIGITS = '990000007654321'
 const LID = `${LID_DIGITS}@lid`
 const GROUP = '120363000000000777@g.us'
 const BIG = 1_000_000
+const UNCHANGED = { editedAt: null, deletedAt: null }
 
 /** The names of one sender. */
 const NAMES = {
@@ -107,7 +108,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       const messageId = String(data['messageId'])
       const found = await store.messages.findIncoming(lease.instanceId, messageId)
       expect(found?.text === message.text).toBe(true)
-      expect({ ...found, text: '' }).toEqual({ ...message, text: '', messageId, createdAt: 9_000 })
+      expect({ ...found, text: '' }).toEqual({ ...message, ...UNCHANGED, text: '', messageId, createdAt: 9_000 })
       expect(await store.messages.find(lease.instanceId, messageId)).toBeNull()
       const event = await store.events.find(lease.instanceId, delivery!.eventId)
       expect(event).toMatchObject({ messageId, with: GROUP })
@@ -120,6 +121,7 @@ export function incomingContract(createHarness: CreateHarness): void {
       const messageId = event!.messageId!
       expect(await store.messages.findIncoming(lease.instanceId, messageId)).toEqual({
         ...message,
+        ...UNCHANGED,
         messageId,
         createdAt: 9,
       })

@@ -10,10 +10,10 @@ import { readSettings } from '../../../src/config.ts'
 import type { StoredConnection } from '../../../src/domain/connection/connection.ts'
 import { Refusal } from '../../../src/domain/refusal.ts'
 import { openMedia } from '../../../src/media/open-media.ts'
+import { createAddressGuard } from '../../../src/outbound/address-guard.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { createAddressGuard } from '../../../src/webhooks/posting/address-guard.ts'
 import { signatureHeaders, signingKeys } from '../../../src/webhooks/posting/signature.ts'
 import { PREPARED } from '../../contract/fixture.ts'
 import { createDatabase, type StoreKind } from '../../databases/database.ts'
@@ -259,6 +259,7 @@ function parts(store: Store): Store {
     leases: store.leases,
     credentials: store.credentials,
     numbers: store.numbers,
+    directory: store.directory,
     sandbox: store.sandbox,
     phoneOrders: store.phoneOrders,
     retention: store.retention,

@@ -272,6 +272,8 @@ describe.each(STORES)('on %s', on => {
         deliveredAt: null,
         readAt: null,
         failedAt: null,
+        editedAt: null,
+        deletedAt: null,
         error: null,
       })
       await api.progress(instance, id, 'sent')

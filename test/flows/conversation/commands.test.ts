@@ -1,154 +1,166 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
-let talking: Talking
-beforeAll(async () => {
-  talking = await Talking.open()
-})
-afterAll(async () => talking?.[Symbol.asyncDispose]())
-
-/** Requests a command and waits until it is done. */
-async function run(method: string, path: string, body?: object): Promise<string> {
-  const answer = await talking.call(method, path, body)
-  expect(answer.status, JSON.stringify(answer.body)).toBe(202)
-  const { id } = answer.body.data
-  expect(id).toMatch(/^cmd_/)
-  const done = await until(`${id} to be done`, async () => {
-    const { data } = (await talking.call('GET', `/commands/${id}`)).body
-    return data.status !== 'queued' && data
+describe.each(STORES)('commands, on %s', store => {
+  let talking: Talking
+  beforeAll(async () => {
+    talking = await Talking.open(store)
   })
-  expect(done).toMatchObject({ status: 'done', error: null, doneAt: expect.any(String) })
-  const event = await talking.event('command.done', data => data.id === id)
-  expect(event.data).toEqual({ id, command: done.command, messageId: done.messageId, status: 'done' })
-  return id
-}
+  afterAll(async () => talking?.[Symbol.asyncDispose]())
 
-const refusalOf = async (method: string, path: string, body?: object) => {
-  const answer = await talking.call(method, path, body)
-  return `${answer.status} ${answer.body.error?.code}`
-}
+  /** @returns the command's ID */
+  async function request(method: string, path: string, body?: object): Promise<string> {
+    const answer = await talking.call(method, path, body)
+    expect(answer.status, JSON.stringify(answer.body)).toBe(202)
+    const { id } = answer.body.data
+    expect(id).toMatch(/^cmd_/)
+    return id
+  }
 
-test('a reaction arrives at a received message and at one of ours, and is removed', async () => {
-  const to = '5511987652001'
-  const received = await talking.receive(to, 'oi')
-  const own = await talking.send({ to, text: 'olá' })
-  await run('PUT', `/messages/${received['messageId']}/reaction`, { emoji: '👍' })
-  await run('PUT', `/messages/${own}/reaction`, { emoji: '❤️' })
-  await run('DELETE', `/messages/${received['messageId']}/reaction`)
-  const [text, ...reactions] = await talking.inbox(to)
-  const shown = reactions.map(({ details }) => details.reactionMessage)
-  expect(shown).toMatchObject([
-    { key: { id: received.id, fromMe: false }, text: '👍' },
-    { key: { id: text!.id, fromMe: true }, text: '❤️' },
-    { key: { id: received.id, fromMe: false } },
-  ])
-  expect(shown[2].text || '').toBe('')
-})
+  /** Requests a command and waits until it is done. */
+  async function run(method: string, path: string, body?: object): Promise<string> {
+    return untilDone(await request(method, path, body))
+  }
 
-test('in a group a reaction names the author of the message', async () => {
-  const [from, group] = ['5511987652002', '120363000000000888@g.us']
-  const received = await talking.receive(from, 'oi', { group })
-  await run('PUT', `/messages/${received['messageId']}/reaction`, { emoji: '👀' })
-  const shown = (await talking.inbox(from)).find(({ details }) => details?.reactionMessage)
-  expect(shown?.details.reactionMessage.key).toMatchObject({
-    id: received.id,
-    remoteJid: group,
-    participant: received['lid'],
+  async function untilDone(id: string): Promise<string> {
+    const done = await until(`${id} to be done`, async () => {
+      const { data } = (await talking.call('GET', `/commands/${id}`)).body
+      return data.status !== 'queued' && data
+    })
+    expect(done).toMatchObject({ status: 'done', error: null, doneAt: expect.any(String) })
+    const event = await talking.event('command.done', data => data.id === id)
+    expect(event.data).toEqual({ id, command: done.command, messageId: done.messageId, status: 'done' })
+    return id
+  }
+
+  const refusalOf = async (method: string, path: string, body?: object) => {
+    const answer = await talking.call(method, path, body)
+    return `${answer.status} ${answer.body.error?.code}`
+  }
+
+  test('a reaction arrives at a received message and at one of ours, and is removed', async () => {
+    const to = '5511987652001'
+    const received = await talking.receive(to, 'oi')
+    const own = await talking.send({ to, text: 'olá' })
+    await run('PUT', `/messages/${received['messageId']}/reaction`, { emoji: '👍' })
+    await run('PUT', `/messages/${own}/reaction`, { emoji: '❤️' })
+    await run('DELETE', `/messages/${received['messageId']}/reaction`)
+    const [text, ...reactions] = await talking.inbox(to)
+    const shown = reactions.map(({ details }) => details.reactionMessage)
+    expect(shown).toMatchObject([
+      { key: { id: received.id, fromMe: false }, text: '👍' },
+      { key: { id: text!.id, fromMe: true }, text: '❤️' },
+      { key: { id: received.id, fromMe: false } },
+    ])
+    expect(shown[2].text || '').toBe('')
   })
-})
 
-test('an edit and a deletion arrive in the order of the chat', async () => {
-  const to = '5511987652003'
-  const id = await talking.send({ to, text: 'errado' })
-  const edit = run('PATCH', `/messages/${id}`, { text: 'certo' })
-  const next = await talking.send({ to, text: 'seguinte' })
-  await edit
-  await talking.becomes(next, 'read')
-  expect((await talking.call('GET', `/messages/${id}`)).body.data.text).toBe('certo')
-  await run('DELETE', `/messages/${id}`)
-  const shown = await talking.inbox(to)
-  expect(shown.map(({ text, details }) => text || details.protocolMessage.type)).toEqual([
-    'errado',
-    'MESSAGE_EDIT',
-    'seguinte',
-    'REVOKE',
-  ])
-  const [first, edited, , deleted] = shown
-  expect(edited!.details.protocolMessage).toMatchObject({
-    key: { id: first!.id, fromMe: true },
-    editedMessage: { extendedTextMessage: { text: 'certo' } },
+  test('in a group a reaction names the author of the message', async () => {
+    const [from, group] = ['5511987652002', '120363000000000888@g.us']
+    const received = await talking.receive(from, 'oi', { group })
+    await run('PUT', `/messages/${received['messageId']}/reaction`, { emoji: '👀' })
+    const shown = (await talking.inbox(from)).find(({ details }) => details?.reactionMessage)
+    expect(shown?.details.reactionMessage.key).toMatchObject({
+      id: received.id,
+      remoteJid: group,
+      participant: received['lid'],
+    })
   })
-  expect(deleted!.details.protocolMessage.key).toMatchObject({ id: first!.id, fromMe: true })
-})
 
-test('a read mark reaches WhatsApp', async () => {
-  const received = await talking.receive('5511987652004', 'leia')
-  const when = { stanza: 'receipt', direction: 'in', attrs: { type: 'read' } } as const
-  const { rule } = await talking.harness.network.misbehave({
-    kind: 'rule',
-    rule: { when, do: { delayMs: 0 } },
-  } as never)
-  await run('POST', `/messages/${received['messageId']}/read`)
-  const { rules } = await talking.harness.network.scenario()
-  expect(rules.find(({ id }) => id === rule)?.fitted).toBe(1)
-})
+  test('an edit and a deletion arrive in the order of the chat', async () => {
+    const to = '5511987652003'
+    const id = await talking.send({ to, text: 'errado' })
+    const edit = await request('PATCH', `/messages/${id}`, { text: 'certo' })
+    const next = await talking.send({ to, text: 'seguinte' })
+    await untilDone(edit)
+    await talking.becomes(next, 'read')
+    expect((await talking.call('GET', `/messages/${id}`)).body.data.text).toBe('certo')
+    await run('DELETE', `/messages/${id}`)
+    const shown = await talking.inbox(to)
+    expect(shown.map(({ text, details }) => text || details.protocolMessage.type)).toEqual([
+      'errado',
+      'MESSAGE_EDIT',
+      'seguinte',
+      'REVOKE',
+    ])
+    const [first, edited, , deleted] = shown
+    expect(edited!.details.protocolMessage).toMatchObject({
+      key: { id: first!.id, fromMe: true },
+      editedMessage: { extendedTextMessage: { text: 'certo' } },
+    })
+    expect(deleted!.details.protocolMessage.key).toMatchObject({ id: first!.id, fromMe: true })
+  })
 
-test('a command fails with its message', async () => {
-  const id = await talking.send({ to: '15005550001', text: 'ninguém' })
-  const { body } = await talking.call('PUT', `/messages/${id}/reaction`, { emoji: '👍' })
-  const { data } = await talking.event('command.failed', found => found.id === body.data.id)
-  const code = (data['error'] as { code: string }).code
-  expect(['message_failed', 'recipient_not_on_whatsapp']).toContain(code)
-})
+  test('a read mark reaches WhatsApp', async () => {
+    const received = await talking.receive('5511987652004', 'leia')
+    const when = { stanza: 'receipt', direction: 'in', attrs: { type: 'read' } } as const
+    const { rule } = await talking.harness.network.misbehave({
+      kind: 'rule',
+      rule: { when, do: { delayMs: 0 } },
+    } as never)
+    await run('POST', `/messages/${received['messageId']}/read`)
+    const { rules } = await talking.harness.network.scenario()
+    expect(rules.find(({ id }) => id === rule)?.fitted).toBe(1)
+  })
 
-test('several deletions of a scheduled message at once report its failure once', async () => {
-  const sendAt = new Date(Date.now() + 3_600_000).toISOString()
-  const id = await talking.send({ to: '5511987652007', text: 'depois', sendAt })
-  const answers = await Promise.all(Array.from({ length: 30 }, () => talking.call('DELETE', `/messages/${id}`)))
-  expect(answers.map(({ status }) => status)).toContain(202)
-  await talking.event('message.failed', data => data.id === id)
-  const commands = answers.filter(({ status }) => status === 202).map(({ body }) => body.data.id)
-  for (const command of commands)
-    await until(`${command} to end`, () => talking.events().some(({ data }) => data.id === command))
-  const failures = talking.events().filter(({ event, data }) => event === 'message.failed' && data.id === id)
-  expect(failures).toHaveLength(1)
-})
+  test('a command fails with its message', async () => {
+    const id = await talking.send({ to: '15005550001', text: 'ninguém' })
+    const { body } = await talking.call('PUT', `/messages/${id}/reaction`, { emoji: '👍' })
+    const { data } = await talking.event('command.failed', found => found.id === body.data.id)
+    const code = (data['error'] as { code: string }).code
+    expect(['message_failed', 'recipient_not_on_whatsapp']).toContain(code)
+  })
 
-test('what is not possible is refused', async () => {
-  const to = '5511987652005'
-  const { messageId: received } = await talking.receive(to, 'oi')
-  const own = await talking.send({ to, text: 'olá' })
-  expect(await refusalOf('PATCH', `/messages/${received}`, { text: 'x' })).toBe('409 not_own_message')
-  expect(await refusalOf('DELETE', `/messages/${received}`)).toBe('409 not_own_message')
-  expect(await refusalOf('POST', `/messages/${own}/read`)).toBe('409 not_incoming_message')
-  for (const id of ['msg_01kajxq8r2f0v7m3n5p9s1t4w6', 'x'])
-    expect(await refusalOf('DELETE', `/messages/${id}`)).toBe('404 message_not_found')
-  expect(await refusalOf('PUT', `/messages/${own}/reaction`, { emoji: '' })).toBe('400 invalid_request')
-  expect(await refusalOf('PATCH', `/messages/${own}`, { text: 7 })).toBe('400 invalid_request')
-  expect(await refusalOf('GET', '/commands/cmd_01kajxq8r2f0v7m3n5p9s1t4w6')).toBe('404 command_not_found')
-  expect(await refusalOf('GET', `/commands/${own}`)).toBe('404 command_not_found')
-  const { body } = await talking.call('POST', `/messages/${received}/read`)
-  expect(await refusalOf('GET', `/messages/${body.data.id}`)).toBe('404 message_not_found')
-  const { bytes } = { bytes: Buffer.from('a document') }
-  const { id: file } = await talking.number.instance.sendFile(to, bytes)
-  expect(await refusalOf('PATCH', `/messages/${file}`, { text: 'x' })).toBe('409 not_editable')
-})
+  test('several deletions of a scheduled message at once report its failure once', async () => {
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString()
+    const id = await talking.send({ to: '5511987652007', text: 'depois', sendAt })
+    const answers = await Promise.all(Array.from({ length: 30 }, () => talking.call('DELETE', `/messages/${id}`)))
+    expect(answers.map(({ status }) => status)).toContain(202)
+    await talking.event('message.failed', data => data.id === id)
+    const commands = answers.filter(({ status }) => status === 202).map(({ body }) => body.data.id)
+    for (const command of commands)
+      await until(`${command} to end`, () => talking.events().some(({ data }) => data.id === command))
+    const failures = talking.events().filter(({ event, data }) => event === 'message.failed' && data.id === id)
+    expect(failures).toHaveLength(1)
+  })
 
-test('a command with an idempotency key is executed once', async () => {
-  const to = '5511987652006'
-  const own = await talking.send({ to, text: 'olá' })
-  const react = (emoji: string) =>
-    talking.call('PUT', `/messages/${own}/reaction`, { emoji }, { 'idempotency-key': 'reaction-1' })
-  const [one, two] = await Promise.all([react('🎉'), react('🎉')])
-  expect(one.body.data.id).toBe(two.body.data.id)
-  expect((await react('👎')).body.error.code).toBe('idempotency_key_reused')
-  await talking.event('command.done', data => data.id === one.body.data.id)
-  await talking.becomes(await talking.send({ to, text: 'fim' }), 'read')
-  expect((await talking.inbox(to)).filter(({ details }) => details?.reactionMessage)).toHaveLength(1)
-})
+  test('what is not possible is refused', async () => {
+    const to = '5511987652005'
+    const { messageId: received } = await talking.receive(to, 'oi')
+    const own = await talking.send({ to, text: 'olá' })
+    expect(await refusalOf('PATCH', `/messages/${received}`, { text: 'x' })).toBe('409 not_own_message')
+    expect(await refusalOf('DELETE', `/messages/${received}`)).toBe('409 not_own_message')
+    expect(await refusalOf('POST', `/messages/${own}/read`)).toBe('409 not_incoming_message')
+    for (const id of ['msg_01kajxq8r2f0v7m3n5p9s1t4w6', 'x'])
+      expect(await refusalOf('DELETE', `/messages/${id}`)).toBe('404 message_not_found')
+    expect(await refusalOf('PUT', `/messages/${own}/reaction`, { emoji: '' })).toBe('400 invalid_request')
+    expect(await refusalOf('PATCH', `/messages/${own}`, { text: 7 })).toBe('400 invalid_request')
+    expect(await refusalOf('GET', '/commands/cmd_01kajxq8r2f0v7m3n5p9s1t4w6')).toBe('404 command_not_found')
+    expect(await refusalOf('GET', `/commands/${own}`)).toBe('404 command_not_found')
+    const { body } = await talking.call('POST', `/messages/${received}/read`)
+    expect(await refusalOf('GET', `/messages/${body.data.id}`)).toBe('404 message_not_found')
+    const { bytes } = { bytes: Buffer.from('a document') }
+    const { id: file } = await talking.number.instance.sendFile(to, bytes)
+    expect(await refusalOf('PATCH', `/messages/${file}`, { text: 'x' })).toBe('409 not_editable')
+  })
 
-test('commands are not messages: lists and statistics have none', async () => {
-  const { body } = await talking.call('GET', '/messages?limit=200')
-  expect((body.data as { id: string }[]).every(({ id }) => id.startsWith('msg_'))).toBe(true)
+  test('a command with an idempotency key is executed once', async () => {
+    const to = '5511987652006'
+    const own = await talking.send({ to, text: 'olá' })
+    const react = (emoji: string) =>
+      talking.call('PUT', `/messages/${own}/reaction`, { emoji }, { 'idempotency-key': 'reaction-1' })
+    const [one, two] = await Promise.all([react('🎉'), react('🎉')])
+    expect(one.body.data.id).toBe(two.body.data.id)
+    expect((await react('👎')).body.error.code).toBe('idempotency_key_reused')
+    await talking.event('command.done', data => data.id === one.body.data.id)
+    await talking.becomes(await talking.send({ to, text: 'fim' }), 'read')
+    expect((await talking.inbox(to)).filter(({ details }) => details?.reactionMessage)).toHaveLength(1)
+  })
+
+  test('commands are not messages: lists and statistics have none', async () => {
+    const { body } = await talking.call('GET', '/messages?limit=200')
+    expect((body.data as { id: string }[]).every(({ id }) => id.startsWith('msg_'))).toBe(true)
+  })
 })

@@ -1,3 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { StoreKind } from '../../databases/database.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { noteBody } from '../../logs/log-capture.ts'
 import { eventOf, type ReceivedEvent } from '../../receiver.ts'
@@ -15,13 +20,25 @@ export class Talking implements AsyncDisposable {
   readonly harness: LinkedHarness
   readonly number: LinkedNumber
 
+  /** Where the files of messages are. PostgreSQL has no default for it. */
+  #files: string | null = null
+
   private constructor(harness: LinkedHarness, number: LinkedNumber) {
     this.harness = harness
     this.number = number
   }
 
-  static async open(): Promise<Talking> {
-    const harness = await LinkedHarness.open('sqlite')
+  static async open(store: StoreKind = 'sqlite'): Promise<Talking> {
+    const files = mkdtempSync(join(tmpdir(), 'pombal-talking-'))
+    const talking = await Talking.link(
+      await LinkedHarness.open(store, { env: { MEDIA_URL: pathToFileURL(files).href } }),
+    )
+    talking.#files = files
+    return talking
+  }
+
+  /** One more number. */
+  static async link(harness: LinkedHarness): Promise<Talking> {
     const talking = new Talking(harness, await harness.link())
     // An endpoint that receives every kind of event.
     await talking.call('POST', `/webhooks/${talking.number.id}/endpoints`, { url: `${harness.receiver.url}/all` })
@@ -74,7 +91,8 @@ export class Talking implements AsyncDisposable {
   }
 
   events(): ReceivedEvent[] {
-    return this.harness.receiver.requests.filter(({ path }) => path.endsWith('/all')).map(eventOf)
+    const all = this.harness.receiver.requests.filter(({ path }) => path.endsWith('/all')).map(eventOf)
+    return all.filter(({ instanceId }) => instanceId === this.number.id)
   }
 
   inbox(number: string) {
@@ -83,5 +101,6 @@ export class Talking implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.harness[Symbol.asyncDispose]()
+    if (this.#files !== null) rmSync(this.#files, { recursive: true, force: true })
   }
 }

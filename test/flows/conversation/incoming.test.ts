@@ -1,115 +1,122 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { STORES } from '../../databases/database.ts'
 import { Talking } from './harness.ts'
 
 const FROM = '5511987653001'
 
-let talking: Talking
-beforeAll(async () => {
-  talking = await Talking.open()
-})
-afterAll(async () => talking?.[Symbol.asyncDispose]())
-
-/** A contact sends a message in WhatsApp's encoding. @returns its event's data */
-async function receive(content: object, more: object = {}) {
-  const { id } = await talking.harness.network.writeAs({ from: FROM, to: talking.number.phone, content, ...more })
-  const { data } = await talking.event('message.received', found => found.id === id)
-  const stored = await talking.call('GET', `/messages/${data['messageId']}`)
-  return { data, stored: stored.body.data }
-}
-
-test('a quote names the message, whoever wrote it', async () => {
-  const own = await talking.send({ to: FROM, text: 'pergunta' })
-  await talking.becomes(own, 'read')
-  const [shown] = await talking.inbox(FROM)
-  const answer = await talking.harness.network.writeAs({
-    from: FROM,
-    to: talking.number.phone,
-    text: 'resposta',
-    quote: shown!.id,
+describe.each(STORES)('what contacts send, on %s', store => {
+  let talking: Talking
+  beforeAll(async () => {
+    talking = await Talking.open(store)
   })
-  const { data } = await talking.event('message.received', found => found.id === answer.id)
-  expect(data).toMatchObject({ type: 'text', text: 'resposta' })
-  expect(data['quote']).toMatchObject({ messageId: own, whatsappId: shown!.id, text: 'pergunta' })
-  expect((await talking.call('GET', `/messages/${data['messageId']}`)).body.data.quote).toEqual(data['quote'])
-  const unknown = await receive({
-    extendedTextMessage: {
-      text: 'e isto?',
-      contextInfo: {
-        stanzaId: 'ABSENT',
-        participant: `${FROM}@s.whatsapp.net`,
-        quotedMessage: { conversation: 'antiga' },
-      },
-    },
-  })
-  expect(unknown.data['quote']).toEqual({ messageId: null, whatsappId: 'ABSENT', from: FROM, text: 'antiga' })
-})
+  afterAll(async () => talking?.[Symbol.asyncDispose]())
 
-test('a reaction names its message, and its removal too', async () => {
-  const { messageId, id } = await talking.receive(FROM, 'oi')
-  const key = { remoteJid: `${talking.number.phone}@s.whatsapp.net`, fromMe: true, id }
-  const set = await receive({ reactionMessage: { key, text: '👍' } })
-  expect(set.data).toMatchObject({ type: 'reaction', text: '👍', reaction: { messageId, whatsappId: id, emoji: '👍' } })
-  const removed = await receive({ reactionMessage: { key, text: '' } })
-  expect(removed.data['reaction']).toEqual({ messageId, whatsappId: id, emoji: null })
-})
+  /** A contact sends a message in WhatsApp's encoding. @returns its event's data */
+  async function receive(content: object, more: object = {}) {
+    const { id } = await talking.harness.network.writeAs({ from: FROM, to: talking.number.phone, content, ...more })
+    const { data } = await talking.event('message.received', found => found.id === id)
+    const stored = await talking.call('GET', `/messages/${data['messageId']}`)
+    return { data, stored: stored.body.data }
+  }
 
-test.each([
-  [
-    'mentions',
-    {
+  test('a quote names the message, whoever wrote it', async () => {
+    const own = await talking.send({ to: FROM, text: 'pergunta' })
+    await talking.becomes(own, 'read')
+    const [shown] = await talking.inbox(FROM)
+    const answer = await talking.harness.network.writeAs({
+      from: FROM,
+      to: talking.number.phone,
+      text: 'resposta',
+      quote: shown!.id,
+    })
+    const { data } = await talking.event('message.received', found => found.id === answer.id)
+    expect(data).toMatchObject({ type: 'text', text: 'resposta' })
+    expect(data['quote']).toMatchObject({ messageId: own, whatsappId: shown!.id, text: 'pergunta' })
+    expect((await talking.call('GET', `/messages/${data['messageId']}`)).body.data.quote).toEqual(data['quote'])
+    const unknown = await receive({
       extendedTextMessage: {
-        text: '@5511900000009 @1 veja',
-        contextInfo: { mentionedJid: ['5511900000009@s.whatsapp.net', '990000000000001@lid', 'x'] },
-      },
-    },
-    { mentions: ['5511900000009', '990000000000001@lid'] },
-  ],
-  [
-    'location',
-    { locationMessage: { degreesLatitude: -23.5, degreesLongitude: -46.625, name: 'Praça', address: 'Rua 1' } },
-    { type: 'location', location: { latitude: -23.5, longitude: -46.625, name: 'Praça', address: 'Rua 1' } },
-  ],
-  [
-    'contacts',
-    { contactMessage: { displayName: 'Bia', vcard: 'BEGIN:VCARD\nEND:VCARD' } },
-    { type: 'contact', contacts: [{ name: 'Bia', vcard: 'BEGIN:VCARD\nEND:VCARD' }] },
-  ],
-  [
-    'poll',
-    { pollCreationMessageV3: { name: 'Quando?', options: [{ optionName: 'hoje' }, { optionName: 'amanhã' }] } },
-    { type: 'poll', poll: { question: 'Quando?', options: ['hoje', 'amanhã'], selectable: null } },
-  ],
-  [
-    'referral',
-    {
-      extendedTextMessage: {
-        text: 'vi o anúncio',
+        text: 'e isto?',
         contextInfo: {
-          externalAdReply: { sourceId: '120', ctwaClid: 'click', title: 'Oferta', sourceUrl: 'https://fb.me/x' },
+          stanzaId: 'ABSENT',
+          participant: `${FROM}@s.whatsapp.net`,
+          quotedMessage: { conversation: 'antiga' },
         },
       },
-    },
-    { referral: { sourceId: '120', clickId: 'click', headline: 'Oferta', url: 'https://fb.me/x' } },
-  ],
-])('%s are in the event and in the stored message', async (_, content, expected) => {
-  const { data, stored } = await receive(content)
-  expect(data).toMatchObject(expected)
-  expect(stored).toMatchObject(expected)
-})
-
-test('long and strange parts neither break the event nor make it large', async () => {
-  const { data } = await receive({
-    extendedTextMessage: {
-      text: 'x',
-      contextInfo: {
-        stanzaId: 'S'.repeat(10_000),
-        quotedMessage: { conversation: '🙂'.repeat(10_000) },
-        mentionedJid: Array.from({ length: 3_000 }, (_, n) => `${5_511_900_000_000 + n}@s.whatsapp.net`),
-      },
-    },
+    })
+    expect(unknown.data['quote']).toEqual({ messageId: null, whatsappId: 'ABSENT', from: FROM, text: 'antiga' })
   })
-  const quote = data['quote'] as { whatsappId: string; text: string }
-  expect([quote.whatsappId.length, quote.text.length, (data['mentions'] as string[]).length]).toEqual([
-    100, 1_000, 1_024,
-  ])
+
+  test('a reaction names its message, and its removal too', async () => {
+    const { messageId, id } = await talking.receive(FROM, 'oi')
+    const key = { remoteJid: `${talking.number.phone}@s.whatsapp.net`, fromMe: true, id }
+    const set = await receive({ reactionMessage: { key, text: '👍' } })
+    expect(set.data).toMatchObject({
+      type: 'reaction',
+      text: '👍',
+      reaction: { messageId, whatsappId: id, emoji: '👍' },
+    })
+    const removed = await receive({ reactionMessage: { key, text: '' } })
+    expect(removed.data['reaction']).toEqual({ messageId, whatsappId: id, emoji: null })
+  })
+
+  test.each([
+    [
+      'mentions',
+      {
+        extendedTextMessage: {
+          text: '@5511900000009 @1 veja',
+          contextInfo: { mentionedJid: ['5511900000009@s.whatsapp.net', '990000000000001@lid', 'x'] },
+        },
+      },
+      { mentions: ['5511900000009', '990000000000001@lid'] },
+    ],
+    [
+      'location',
+      { locationMessage: { degreesLatitude: -23.5, degreesLongitude: -46.625, name: 'Praça', address: 'Rua 1' } },
+      { type: 'location', location: { latitude: -23.5, longitude: -46.625, name: 'Praça', address: 'Rua 1' } },
+    ],
+    [
+      'contacts',
+      { contactMessage: { displayName: 'Bia', vcard: 'BEGIN:VCARD\nEND:VCARD' } },
+      { type: 'contact', contacts: [{ name: 'Bia', vcard: 'BEGIN:VCARD\nEND:VCARD' }] },
+    ],
+    [
+      'poll',
+      { pollCreationMessageV3: { name: 'Quando?', options: [{ optionName: 'hoje' }, { optionName: 'amanhã' }] } },
+      { type: 'poll', poll: { question: 'Quando?', options: ['hoje', 'amanhã'], selectable: null } },
+    ],
+    [
+      'referral',
+      {
+        extendedTextMessage: {
+          text: 'vi o anúncio',
+          contextInfo: {
+            externalAdReply: { sourceId: '120', ctwaClid: 'click', title: 'Oferta', sourceUrl: 'https://fb.me/x' },
+          },
+        },
+      },
+      { referral: { sourceId: '120', clickId: 'click', headline: 'Oferta', url: 'https://fb.me/x' } },
+    ],
+  ])('%s are in the event and in the stored message', async (_, content, expected) => {
+    const { data, stored } = await receive(content)
+    expect(data).toMatchObject(expected)
+    expect(stored).toMatchObject(expected)
+  })
+
+  test('long and strange parts neither break the event nor make it large', async () => {
+    const { data } = await receive({
+      extendedTextMessage: {
+        text: 'x',
+        contextInfo: {
+          stanzaId: 'S'.repeat(10_000),
+          quotedMessage: { conversation: '🙂'.repeat(10_000) },
+          mentionedJid: Array.from({ length: 3_000 }, (_, n) => `${5_511_900_000_000 + n}@s.whatsapp.net`),
+        },
+      },
+    })
+    const quote = data['quote'] as { whatsappId: string; text: string }
+    expect([quote.whatsappId.length, quote.text.length, (data['mentions'] as string[]).length]).toEqual([
+      100, 1_000, 1_024,
+    ])
+  })
 })

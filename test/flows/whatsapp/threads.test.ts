@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
-import { machineClock } from '../../../src/store/clock.ts'
+import { systemClock } from '../../../src/kit/clock.ts'
 import { WhatsappThreads } from '../../../src/whatsapp/threads/whatsapp-threads.ts'
 import { captureLog } from '../../logs/log-capture.ts'
 import { until } from '../../until.ts'
@@ -27,7 +27,7 @@ async function inThread(harness: WhatsappHarness) {
     onRenewalNeeded: () => undefined,
     onThreadDied: () => log.push('died'),
   })
-  const renew = () => threads.renewed({ steady: machineClock.steady(), now: machineClock.now() })
+  const renew = () => threads.renewed({ steady: systemClock.steady(), now: systemClock.now() })
   renew()
   const connection = await threads.connect({
     lease: await harness.lease(id),

@@ -14,6 +14,7 @@ export const endpoints = {
   allMessages: 'All events of messages',
   allInstance: 'All events of the connection',
   allMedia: 'All events of received files',
+  allGroups: 'All events of groups',
   chooseOne: 'Choose at least one.',
   created: 'The endpoint is added.',
   changed: 'Saved. The change applies to new events.',

@@ -43,6 +43,7 @@ export const signIn = {
   fieldHint: 'The key is in the file data/admin.key on the machine that runs Pombal, or in the setting ADMIN_KEY.',
   showCommand: 'Show it with',
   action: 'Sign in',
+  withProvider: (name: string) => `Sign in with ${name}`,
   wrong: 'This is neither the admin key nor the password.',
   wrongPerson: 'The name or the password is wrong.',
   throttled: (seconds: number) =>

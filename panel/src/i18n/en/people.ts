@@ -29,6 +29,7 @@ export const people = {
   linkText:
     'It works once, for 3 days, and is shown only now. The person who opens it first sets the password of the account.',
   linkEnds: 'Link until',
+  withProvider: 'signs in with the provider',
   notYet: 'has not accepted yet',
   change: 'Change',
   changeLabel: (name: string) => `Change ${name}`,
@@ -49,7 +50,7 @@ export const people = {
 /** The page of an invitation. */
 export const invitation = {
   title: 'Welcome to Pombal',
-  lead: 'You were invited. Set a password to sign in. The link works once.',
+  lead: 'You were invited. The link works once.',
   password: 'New password',
   passwordHint: (least: number) => `At least ${least} characters.`,
   action: 'Set the password and sign in',

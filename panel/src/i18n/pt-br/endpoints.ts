@@ -16,6 +16,7 @@ export const endpoints: Words['endpoints'] = {
   allMessages: 'Todos os eventos de mensagens',
   allInstance: 'Todos os eventos da conexão',
   allMedia: 'Todos os eventos de arquivos recebidos',
+  allGroups: 'Todos os eventos de grupos',
   chooseOne: 'Escolha ao menos um.',
   created: 'O endpoint foi adicionado.',
   changed: 'Salvo. A mudança vale para eventos novos.',

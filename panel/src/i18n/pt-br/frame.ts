@@ -41,6 +41,7 @@ export const shell: Words['shell'] = {
 export const signIn: Words['signIn'] = {
   name: 'Nome',
   nameHint: 'Só se você foi convidado. Deixe vazio para a chave de administrador.',
+  withProvider: name => `Entrar com ${name}`,
   wrongPerson: 'O nome ou a senha está errado.',
   lead: 'Mensagens de WhatsApp que sempre voltam para casa.',
   field: 'Chave de administrador ou senha',

@@ -30,6 +30,7 @@ export const people: Words['people'] = {
   linkTitle: name => `Envie este link a ${name}`,
   linkText: 'Vale uma vez, por 3 dias, e só é mostrado agora. Quem o abre define a senha da conta.',
   linkEnds: 'Link até',
+  withProvider: 'entra pelo provedor',
   notYet: 'ainda não aceitou',
   change: 'Mudar',
   changeLabel: name => `Mudar ${name}`,
@@ -49,7 +50,7 @@ export const people: Words['people'] = {
 /** A página de um convite. */
 export const invitation: Words['invitation'] = {
   title: 'Boas-vindas ao Pombal',
-  lead: 'Você foi convidado. Defina uma senha para entrar. O link vale uma vez.',
+  lead: 'Você foi convidado. O link vale uma vez.',
   password: 'Nova senha',
   passwordHint: least => `Pelo menos ${least} caracteres.`,
   action: 'Definir a senha e entrar',

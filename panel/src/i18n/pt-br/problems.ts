@@ -28,6 +28,8 @@ export const problems: Words['problems'] = {
   rate_limit_exceeded: seconds => `Chamadas demais. Espere ${seconds} s.`,
   refusals: {
     command_not_found: 'Não há tal comando.',
+    lookup_budget_spent: 'A instância já consultou hoje todos os números desconhecidos que pode.',
+    group_not_found: 'O número não participa desse grupo.',
     quote_not_found: 'Não há tal mensagem nesta conversa para citar.',
     not_own_message: 'Só uma mensagem da própria instância pode ser editada ou apagada.',
     not_incoming_message: 'Só uma mensagem recebida pode ser marcada como lida.',
@@ -45,6 +47,19 @@ export const problems: Words['problems'] = {
     account_exists: 'Já existe uma conta com este nome.',
     last_owner: 'O último dono não pode ser removido nem limitado. Convide outro dono antes.',
     too_many_accounts: 'Já há 1.000 contas. Remova uma antes.',
+    oidc_not_configured: 'Aqui não se entra com um provedor. Defina OIDC_ISSUER.',
+    oidc_wrong_address: 'Para entrar com o provedor, abra o painel no endereço de PUBLIC_URL.',
+    oidc_attempt_ended:
+      'Esta entrada não começou neste navegador, já foi usada ou demorou mais de 10 minutos. Comece de novo.',
+    oidc_denied: 'O provedor diz que a entrada foi cancelada ou não é permitida.',
+    oidc_failed: 'A resposta do provedor não é válida. Comece de novo; o motivo está no log.',
+    oidc_email_unverified:
+      'O provedor não verificou seu endereço de e-mail. Verifique-o lá, ou peça um link de convite a um dono.',
+    oidc_unknown_account: 'Nenhuma conta tem seu endereço de e-mail como nome. Peça um convite a um dono.',
+    oidc_other_login:
+      'A conta com seu endereço de e-mail pertence a outro login do provedor. Peça um novo link a um dono.',
+    oidc_login_taken: 'Este login do provedor pertence a outra conta. Entre no provedor como outra pessoa.',
+    oidc_unreachable: 'O provedor não responde como deveria. Tente de novo, ou entre com uma senha.',
     key_not_found: 'Esta chave não existe mais.',
     too_many_keys: 'A instância já tem o máximo de chaves. Revogue uma antes.',
     not_found: 'Não há nada neste endereço.',

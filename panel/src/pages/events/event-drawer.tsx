@@ -75,7 +75,7 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
         )}
         {event.messageId && (
           <Fact name={words.event.message}>
-            {event.event === 'message.received' || /^(media|command)\./.test(event.event) ? (
+            {/^(message\.(received|written|edited|deleted)|(media|command)\..*)$/.test(event.event) ? (
               <code>{event.messageId}</code>
             ) : (
               <Link to="/instances/$id/messages" params={{ id: instanceId }} search={{ open: event.messageId }}>

@@ -1,9 +1,7 @@
 import { Button, PasswordInput, Stack } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callData } from '../../api/client.ts'
-import { sessionQuery } from '../../api/queries.ts'
 import type { Session } from '../../api/types.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useTitle } from '../../components/title.ts'
@@ -12,22 +10,18 @@ import { useWords } from '../../i18n/i18n.tsx'
 import { LanguageMenu, SchemeButton } from '../../shell.tsx'
 import classes from '../sign-in.module.css'
 import { MIN_PASSWORD } from './password-form.tsx'
+import { SignInWithProvider, useSignedIn } from './sign-in-with-provider.tsx'
 
 /** The page of an invitation's link. Opening it changes nothing; setting a password uses the link up. */
 export function Invitation() {
   const words = useWords()
-  const navigate = useNavigate()
-  const client = useQueryClient()
+  const signedIn = useSignedIn()
   const [token] = useState(() => window.location.hash.slice(1))
   const [password, setPassword] = useState('')
   useTitle(words.invitation.title)
   const accept = useMutation({
     mutationFn: () => callData<Session>('/invitations/accept', { method: 'POST', body: { token, password } }),
-    onSuccess: async session => {
-      client.clear()
-      client.setQueryData(sessionQuery.queryKey, session)
-      await navigate({ to: '/', replace: true })
-    },
+    onSuccess: session => signedIn(session, null),
   })
   return (
     <main className={classes.page}>
@@ -66,6 +60,7 @@ export function Invitation() {
           >
             {words.invitation.action}
           </Button>
+          {token !== '' && <SignInWithProvider invitation={token} />}
         </Stack>
       </form>
     </main>

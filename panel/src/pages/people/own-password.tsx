@@ -9,7 +9,7 @@ import { PasswordForm } from './password-form.tsx'
 export function OwnPassword() {
   const { ownPassword: words } = useWords()
   const { data: session } = useQuery(sessionQuery)
-  if (!session?.account) return null
+  if (!session?.account?.hasPassword) return null
   return (
     <Card title={words.title} hint={words.hint}>
       <PasswordForm

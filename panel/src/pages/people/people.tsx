@@ -66,6 +66,7 @@ function Person({ account, onEdit, onLink }: PersonProps) {
         <strong>{name}</strong> <span className={classes.role}>{words.people.roles[role].name}</span>
         <div className={classes.about}>
           {instances === null ? words.people.allInstances : words.people.onlyInstances(instances.length)}
+          {account.oidc && ` · ${words.people.withProvider}`}
           {!active && ` · ${words.people.notYet}`}
           {invitationEndsAt && (
             <>

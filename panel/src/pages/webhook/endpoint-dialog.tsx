@@ -130,6 +130,7 @@ function Filter({ events, onChange, isTried }: FilterProps) {
             <Checkbox value="message.*" label={words.endpoints.allMessages} />
             <Checkbox value="instance.*" label={words.endpoints.allInstance} />
             <Checkbox value="media.*" label={words.endpoints.allMedia} />
+            <Checkbox value="group.*" label={words.endpoints.allGroups} />
             {EVENT_KINDS.map(kind => (
               <Checkbox
                 key={kind}

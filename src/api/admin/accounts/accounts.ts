@@ -6,7 +6,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { AccountAccess, AccountChange } from '../../../store/accounts/accounts.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
-import { isId, parseName } from '../../input.ts'
+import { isId, parseName, tokenDigest } from '../../input.ts'
 import { pageOf } from '../../resources/page.ts'
 import {
   accountInstancesSchema,
@@ -17,7 +17,6 @@ import {
   roleSchema,
 } from '../../resources/people/account.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { tokenDigest } from '../../token.ts'
 import { noteForAudit } from '../audit/record-changes.ts'
 
 const INVITATION_MS = 3 * 24 * 60 * 60_000

@@ -1,10 +1,9 @@
 import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { isId } from '../../input.ts'
+import { isId, tokenDigest } from '../../input.ts'
 import { tokenSchema } from '../../resources/instance.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { tokenDigest } from '../../token.ts'
 import { newToken } from '../secrets.ts'
 import { instanceParams } from './instance-params.ts'
 

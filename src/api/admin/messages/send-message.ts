@@ -3,10 +3,12 @@ import { MEDIA_FORMS, type MediaForm } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { invalid } from '../../http/error-handler.ts'
 import { isId, parseIdempotencyKey } from '../../input.ts'
 import { mediaIdSchema } from '../../resources/media.ts'
 import { acceptedSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
+import { textOptions } from '../../v1/conversation/text-options.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const bodySchema = Type.Object(
@@ -15,6 +17,7 @@ const bodySchema = Type.Object(
     text: Type.Optional(textSchema),
     media: Type.Optional(mediaIdSchema),
     as: Type.Optional(oneOf(MEDIA_FORMS, { description: 'Like `as` of `sendMedia`.' })),
+    quote: textOptions.quote,
     idempotencyKey: Type.Optional(Type.String({ description: 'Like `X-Idempotency-Key` of `sendText`.' })),
   },
   { title: 'MessageToSendByHand', description: 'A text, or a file whose caption is `text`.' },
@@ -39,6 +42,7 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
           'instance_not_found',
           'invalid_request',
           'invalid_phone_number',
+          'quote_not_found',
           'media_not_found',
           'media_pending',
           'media_unsupported',
@@ -50,16 +54,19 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
     },
     async (request, reply) => {
       const instance = await getInstanceOrRefuse(store, request.params.id)
-      const { to, text = '', media: mediaId, as: form = null } = request.body
-      if (mediaId === undefined && text === '')
-        throw new Refusal('invalid_request', undefined, {
-          details: [{ field: 'text', message: 'is required without media' }],
-        })
+      const { to, text = '', media: mediaId, as: form = null, quote } = request.body
+      if (mediaId === undefined && text === '') throw invalid('text', 'is required without media')
+      if (mediaId !== undefined && quote !== undefined) throw invalid('quote', 'must not be sent with media')
       if (mediaId !== undefined && media === null) throw new Refusal('media_not_configured')
       const key = parseIdempotencyKey(request.body.idempotencyKey)
       const acceptedAt = now()
       const message = composeMessage(
-        { to, text, ...(mediaId !== undefined && { file: fileOf(mediaId, form) }) },
+        {
+          to,
+          text,
+          ...(mediaId !== undefined && { file: fileOf(mediaId, form) }),
+          ...(quote !== undefined && { extras: { quote } }),
+        },
         acceptedAt,
       )
       const { id } = await acceptMessage(store, instance.id, message, key, acceptedAt)

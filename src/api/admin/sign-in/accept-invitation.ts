@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { tokenDigest } from '../../input.ts'
 import { sessionSchema } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { tokenDigest } from '../../token.ts'
 import { callerAddress } from './caller-address.ts'
 import { findSessionView } from './get-session.ts'
 import { limitsOfCaller } from './limits.ts'
@@ -16,13 +16,15 @@ import type { WrongKeys } from './wrong-keys.ts'
 const MAX_BODY_BYTES = 4_096
 const TOKEN_LENGTH = 43
 
+export const invitationTokenSchema = Type.String({
+  minLength: TOKEN_LENGTH,
+  maxLength: TOKEN_LENGTH,
+  description: 'What follows `#` in the link.',
+})
+
 const bodySchema = Type.Object(
   {
-    token: Type.String({
-      minLength: TOKEN_LENGTH,
-      maxLength: TOKEN_LENGTH,
-      description: 'What follows `#` in the link.',
-    }),
+    token: invitationTokenSchema,
     password: Type.String({ minLength: MIN_PASSWORD_LENGTH, maxLength: MAX_PASSWORD_LENGTH }),
   },
   { title: 'InvitationToAccept' },

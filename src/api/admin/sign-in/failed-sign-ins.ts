@@ -27,8 +27,11 @@ export class FailedSignIns {
     this.#now = now
   }
 
-  /** @param address the caller's */
-  async record(address: string): Promise<void> {
+  /**
+   * @param address the caller's
+   * @param details how it was tried, and why it failed
+   */
+  async record(address: string, details: AuditEntry['details'] = {}): Promise<void> {
     const now = this.#now()
     const network = networkOf(address)
     if (now >= this.#hourEndsAt || now < this.#hourEndsAt - HOUR_MS) {
@@ -44,6 +47,8 @@ export class FailedSignIns {
     this.#recordedInHour += 1
     const leftOut = this.#leftOut
     this.#leftOut = 0
-    await this.#audit.append(signInEntry('nobody', address, { succeeded: false, notRecordedBefore: leftOut }))
+    await this.#audit.append(
+      signInEntry('nobody', address, { ...details, succeeded: false, notRecordedBefore: leftOut }),
+    )
   }
 }

@@ -15,6 +15,7 @@ export async function findSessionView(
     name: account.name,
     role: account.role,
     instances: account.instances === null ? null : [...account.instances],
+    hasPassword: (await store.accounts.findForSignIn(account.name)) !== null,
   }
   return { id, account: shown, passwordSet, sandbox: sandbox.enabled, version }
 }

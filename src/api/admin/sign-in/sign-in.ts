@@ -5,7 +5,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { sessionSchema } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { callerAddress } from './caller-address.ts'
-import { FailedSignIns } from './failed-sign-ins.ts'
+import type { FailedSignIns } from './failed-sign-ins.ts'
 import { findSessionView } from './get-session.ts'
 import { findDevice, hasDevice } from './known-device.ts'
 import { limitOfDevice, limitOfName, limitsOfCaller } from './limits.ts'
@@ -34,10 +34,12 @@ const bodySchema = Type.Object(
 )
 
 /** The call without a key in its headers that creates a session of the panel. */
-export function signIn(api: Api, context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys): void {
-  const { store, settings, now } = context
-  const failures = new FailedSignIns(store.audit, now)
-
+export function signIn(
+  api: Api,
+  context: ApiContext,
+  { isAdminKey, wrongKeys, failures }: { isAdminKey: IsAdminKey; wrongKeys: WrongKeys; failures: FailedSignIns },
+): void {
+  const { store, settings } = context
   const ofKnownDevices = new WrongKeys(store.sessions)
 
   /**

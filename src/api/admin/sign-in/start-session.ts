@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Account } from '../../../store/accounts/accounts.ts'
+import type { Account, Identity } from '../../../store/accounts/accounts.ts'
 import type { AuditEntry } from '../../../store/audit/audit.ts'
 import type { NewSession } from '../../../store/sessions/sessions.ts'
 import type { ApiContext } from '../../context.ts'
@@ -17,6 +17,8 @@ export interface SignedIn {
   account: Account | null
   /** The hash of the password that was checked. Null: the admin key. */
   passwordHash: string | null
+  /** The login of the provider that was checked instead of a password. */
+  identity?: Identity
 }
 
 /** Creates a session, with its audit record, and sets its cookies. @returns its ID @throws Refusal if the password was changed meanwhile */
@@ -24,12 +26,13 @@ export async function startSession(
   { store, settings, now }: ApiContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  { account, passwordHash }: SignedIn,
+  { account, passwordHash, identity }: SignedIn,
 ): Promise<string> {
   const token = newSessionToken()
   const id = newSessionId()
   const createdAt = now()
-  const details = { session: id.slice(0, SHOWN_OF_SESSION) }
+  const method = identity ? 'oidc' : passwordHash === null ? 'admin_key' : 'password'
+  const details = { session: id.slice(0, SHOWN_OF_SESSION), method }
   const entry: AuditEntry = {
     ...signInEntry(account?.id ?? 'panel', callerAddress(request), details),
     actorName: account?.name ?? null,
@@ -42,6 +45,7 @@ export async function startSession(
     userAgent: request.headers['user-agent']?.slice(0, MAX_USER_AGENT_LENGTH) ?? null,
     accountId: account?.id ?? null,
     passwordHash,
+    identity: identity ?? null,
   }
   const created = await store.audit.during(entry, pending => {
     request.audit = pending

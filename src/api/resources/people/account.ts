@@ -31,7 +31,10 @@ export const accountSchema = Type.Object(
     role: roleSchema,
     instances: accountInstancesSchema,
     createdAt: moment('When it was created.'),
-    active: Type.Boolean({ description: 'Whether the person has accepted an invitation and set a password.' }),
+    active: Type.Boolean({
+      description: 'Whether the person can sign in: the invitation was accepted, or a login is bound.',
+    }),
+    oidc: Type.Boolean({ description: 'Whether a login of the OpenID Connect provider is bound to the account.' }),
     panelPassword: Type.Boolean({
       description:
         'Whether it set the password of the panel, which is removed with the account, and when the account is no owner any more.',
@@ -57,7 +60,7 @@ export type InvitedAccountView = Static<typeof invitedAccountSchema>
 
 /** @param passwordSetter the account that set the password of the panel */
 export function accountView(account: Account, passwordSetter: string | null): AccountView {
-  const { id, name, role, instances, createdAt, isActive, invitationEndsAt } = account
+  const { id, name, role, instances, createdAt, isActive, hasIdentity, invitationEndsAt } = account
   return {
     id,
     name,
@@ -65,6 +68,7 @@ export function accountView(account: Account, passwordSetter: string | null): Ac
     instances: instances === null ? null : [...instances],
     createdAt: toIso(createdAt),
     active: isActive,
+    oidc: hasIdentity,
     panelPassword: id === passwordSetter,
     invitationEndsAt: toIsoOrNull(invitationEndsAt),
   }

@@ -17,6 +17,7 @@ export const sessionSchema = Type.Object(
           name: Type.String({ description: 'Its name.' }),
           role: roleSchema,
           instances: accountInstancesSchema,
+          hasPassword: Type.Boolean({ description: 'Whether a password is set, besides a login of the provider.' }),
         },
         { title: 'SessionAccount', description: "The account; null for the admin key and the panel's password." },
       ),

@@ -1,10 +1,8 @@
 import { Type } from 'typebox'
 import { MESSAGE_STATES } from '../../../domain/message.ts'
-import type { Line } from '../../../store/conversations/conversations.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkChat, parseMoment } from '../../input.ts'
-import { incomingMessageSchema, incomingMessageView } from '../../resources/incoming-message.ts'
-import { sentMessageSchema, sentMessageView } from '../../resources/message.ts'
+import { lineSchema, lineView } from '../../resources/inbox.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
 
@@ -14,8 +12,9 @@ const querySchema = Type.Object({
     Type.String({ maxLength: 64, description: 'Only messages of this number, LID or group: `chat` of an event.' }),
   ),
   status: Type.Optional(
-    oneOf([...MESSAGE_STATES, 'received'], {
-      description: 'Only messages in this state; `received`: incoming messages.',
+    oneOf([...MESSAGE_STATES, 'received', 'written'], {
+      description:
+        'Only messages in this state; `received`: incoming messages; `written`: those that the owner wrote on another device.',
     }),
   ),
   direction: Type.Optional(
@@ -34,7 +33,7 @@ export function listOwnMessages(api: Api, { store }: ApiContext): void {
         description: 'Sent and received messages, newest first by the time of their acceptance or record.',
         tags: ['Messages'],
         querystring: querySchema,
-        response: { 200: pageOf(Type.Union([sentMessageSchema, incomingMessageSchema]), 'One page of messages.') },
+        response: { 200: pageOf(lineSchema, 'One page of messages.') },
       },
       config: { scope: 'read', refusals: ['invalid_request'] },
     },
@@ -46,8 +45,4 @@ export function listOwnMessages(api: Api, { store }: ApiContext): void {
       return { data: page.data.map(lineView), nextCursor: page.nextCursor }
     },
   )
-}
-
-function lineView(line: Line) {
-  return line.direction === 'out' ? sentMessageView(line.message) : incomingMessageView(line.message)
 }

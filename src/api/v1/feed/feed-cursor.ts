@@ -6,7 +6,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { FeedEvent, FeedPage, FeedQuery } from '../../../store/events/events.ts'
 import type { ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
-import { parseBearer, tokenDigest } from '../../token.ts'
+import { parseBearer, tokenDigest } from '../../input.ts'
 
 /** How often a reader polls, because hints may be lost. */
 const POLL_MS = 3_000

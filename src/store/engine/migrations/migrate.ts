@@ -28,9 +28,14 @@ import { accounts } from './steps/0052-accounts.ts'
 import { alertsTables } from './steps/0060-alerts.ts'
 import { conversations } from './steps/conversations/0080-conversations.ts'
 import { references } from './steps/conversations/0081-references.ts'
+import { changesOfMessages } from './steps/conversations/0082-changes-of-messages.ts'
+import { chatOrder } from './steps/conversations/0085-chat-order.ts'
+import { directory } from './steps/directory/0084-directory.ts'
+import { numberChecks } from './steps/directory/0091-number-checks.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
+import { accountIdentities } from './steps/people/0090-account-identities.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -61,6 +66,11 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0072-received-files': receivedFiles,
   '0080-conversations': conversations,
   '0081-references': references,
+  '0082-changes-of-messages': changesOfMessages,
+  '0084-directory': directory,
+  '0085-chat-order': chatOrder,
+  '0090-account-identities': accountIdentities,
+  '0091-number-checks': numberChecks,
 }
 
 /**

@@ -18,9 +18,10 @@ const LONGEST_PAUSE_MS = 5_000
 const CLOSE_WITHIN_MS = 1_000
 
 /** Hints for the owner only. If this node is the owner, they are not sent to other nodes. */
-const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries', 'plans'])
+const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries', 'plans', 'typing'])
 
-type Payload = Partial<Record<HintTopic, InstanceId[]>>
+/** The instances. For `typing`, each is followed by a space and what the hint is about. */
+type Payload = Partial<Record<HintTopic, string[]>>
 
 /**
  * Exchanges hints with the other nodes by NOTIFY on a dedicated connection. NOTIFY runs after the commit, because a
@@ -28,11 +29,10 @@ type Payload = Partial<Record<HintTopic, InstanceId[]>>
  * are sent with the next one. A connection that ends or stops answering is replaced; hints are lost until then.
  */
 export class SharedHints extends LocalHints {
-  override readonly shared = true
   readonly #url: string
   readonly #logger: StoreLogger | undefined
   #client: pg.Client | null = null
-  #waiting = new Map<HintTopic, Set<InstanceId>>()
+  #waiting = new Map<HintTopic, Set<string>>()
   #changedLogs = new Set<InstanceId>()
   #sending: Promise<void> | null = null
   #logTimer: NodeJS.Timeout | undefined
@@ -42,7 +42,7 @@ export class SharedHints extends LocalHints {
   #closed = false
 
   constructor(url: string, logger: StoreLogger | undefined) {
-    super()
+    super(true)
     this.#url = url
     this.#logger = logger
   }
@@ -61,7 +61,7 @@ export class SharedHints extends LocalHints {
       return ownerKnows
     }
     const ids = this.#waiting.get(topic) ?? new Set()
-    this.#waiting.set(topic, ids.add(instanceId))
+    this.#waiting.set(topic, ids.add(topic === 'typing' ? `${instanceId} ${about}` : instanceId))
     this.#send()
     return ownerKnows
   }
@@ -179,13 +179,16 @@ export class SharedHints extends LocalHints {
 
   #receive(payload: string): void {
     for (const [topic, ids] of Object.entries(parsePayload(payload))) {
-      for (const instanceId of ids) super.publish(topic as HintTopic, instanceId, undefined, 'elsewhere')
+      for (const id of ids) {
+        const [instanceId = '', ...about] = id.split(' ')
+        super.publish(topic as HintTopic, instanceId, about.join(' ') || undefined, 'elsewhere')
+      }
     }
   }
 }
 
 /** Splits the hints into as few payloads as possible. */
-function payloadsOf(waiting: ReadonlyMap<HintTopic, ReadonlySet<InstanceId>>): string[] {
+function payloadsOf(waiting: ReadonlyMap<HintTopic, ReadonlySet<string>>): string[] {
   const payloads: string[] = []
   let payload: Payload = {}
   let length = 0

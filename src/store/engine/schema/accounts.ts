@@ -8,7 +8,7 @@ export interface AccountsTable {
   role: Role
   /** IDs separated by spaces. Null: all instances. */
   instances: string | null
-  /** Null until the invitation is accepted. */
+  /** Null until the invitation is accepted, and for a person who signs in only with a provider. */
   password_hash: string | null
   /** SHA-256 of the link's token; null if there is none. */
   invitation_digest: Uint8Array | null
@@ -24,4 +24,11 @@ export interface AccountSessionsTable {
   created_at: number
   expires_at: number
   user_agent: string | null
+}
+
+export interface AccountIdentitiesTable {
+  issuer: string
+  subject: string
+  account_id: string
+  created_at: number
 }

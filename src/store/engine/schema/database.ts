@@ -1,8 +1,9 @@
-import type { AccountSessionsTable, AccountsTable } from './accounts.ts'
+import type { AccountIdentitiesTable, AccountSessionsTable, AccountsTable } from './accounts.ts'
 import type { AlertDelaysTable, AlertNoticesTable, AlertsTable, AlertTargetsTable } from './alerts.ts'
 import type { ApiKeysTable } from './api-keys.ts'
 import type { AuditHeadTable, AuditLogTable } from './audit.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
+import type { DirectoryFillsTable, GroupsTable, NumberBudgetsTable, NumberOrdersTable } from './directory.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type {
@@ -43,6 +44,10 @@ export interface Database {
   idempotency_keys: IdempotencyKeysTable
   numbers: NumbersTable
   contacts: ContactsTable
+  groups: GroupsTable
+  directory_fills: DirectoryFillsTable
+  number_orders: NumberOrdersTable
+  number_budgets: NumberBudgetsTable
   events: EventsTable
   event_feeds: EventFeedsTable
   deliveries: DeliveriesTable
@@ -65,6 +70,7 @@ export interface Database {
   meta: MetaTable
   accounts: AccountsTable
   account_sessions: AccountSessionsTable
+  account_identities: AccountIdentitiesTable
   audit_log: AuditLogTable
   audit_head: AuditHeadTable
 }

@@ -31,6 +31,9 @@ export interface MessagesTable {
   extras: Generated<string | null>
   /** The moment of a scheduled message. */
   not_before: Generated<number | null>
+  /** When its text was last changed on WhatsApp, and when it was deleted there for everyone. Then the text is erased. */
+  edited_at: Generated<number | null>
+  deleted_at: Generated<number | null>
 }
 
 export interface IncomingMessagesTable {
@@ -59,6 +62,11 @@ export interface IncomingMessagesTable {
   file: Generated<string | null>
   /** What else it contains, as JSON (`IncomingDetails`). */
   details: Generated<string | null>
+  /** As for `messages`. */
+  edited_at: Generated<number | null>
+  deleted_at: Generated<number | null>
+  /** 1 if the owner wrote it on another device: `sender` is the instance's own number, `chat` and `lid` name the other side. */
+  written: Generated<number | null>
 }
 
 export interface IdempotencyKeysTable {

@@ -1,6 +1,8 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import type { RestrictionNotice } from '../../../domain/connection/restriction.ts'
-import type { IncomingMessage } from '../../../domain/incoming-message.ts'
+import type { HeardContact } from '../../../domain/contact.ts'
+import type { GroupChange, GroupDetails } from '../../../domain/group.ts'
+import type { IncomingChange, IncomingMessage } from '../../../domain/incoming-message.ts'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LinkEnd } from '../link-end.ts'
 import type { SentReceipt } from '../parsing/receipt.ts'
@@ -25,10 +27,16 @@ export interface LinkEvents extends VitalSigns {
   /** The receipt is acknowledged to WhatsApp once this resolves. If it rejects, WhatsApp delivers the receipt again. */
   receipt(receipt: SentReceipt): Promise<void>
   /** The message is acknowledged to WhatsApp once this resolves. If it rejects, WhatsApp delivers the message again. */
-  received(message: IncomingMessage): Promise<void>
+  received(message: IncomingMessage | IncomingChange): Promise<void>
   /** True if the message is recorded already. Its content does not matter. */
-  isRecorded(message: IncomingMessage): Promise<boolean>
-  groupChanged(group: string): void
+  isRecorded(message: IncomingMessage | IncomingChange): Promise<boolean>
+  /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp delivers it again. */
+  groupChanged(group: string, change: GroupChange): Promise<void>
+  /** WhatsApp has described these groups without being asked by us. */
+  groupsListed(groups: readonly GroupDetails[]): void
+  contacts(contacts: readonly HeardContact[]): void
+  /** The phone has sent the key of its address book. */
+  addressBookReadable(): void
 }
 
 /** Events that indicate the health of an account and its socket. */

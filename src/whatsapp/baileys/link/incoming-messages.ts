@@ -7,7 +7,7 @@ import {
   unpadRandomMax16,
   type WAMessage,
 } from 'baileys'
-import type { IncomingMessage } from '../../../domain/incoming-message.ts'
+import type { IncomingChange, IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { Self } from '../addresses.ts'
 import { type LidMapping, parseIncoming } from '../parsing/incoming.ts'
 import type { RetryBudget } from '../signal/retry-budget.ts'
@@ -70,7 +70,7 @@ export class IncomingMessages {
     return { ...fullMessage, key: { ...key, ...(username && { remoteJidUsername: username }) }, message }
   }
 
-  #parse(message: WAMessage): Promise<IncomingMessage | null> {
+  #parse(message: WAMessage): Promise<IncomingMessage | IncomingChange | null> {
     return parseIncoming(message, this.#options.mapping(), this.#options.self())
   }
 }

@@ -1,10 +1,10 @@
 import type { WASocket } from 'baileys'
 import type { FileSource } from '../../../domain/media.ts'
+import type { LibraryCalls } from '../library-scope.ts'
 import { type Attachment, attach } from '../media/attach.ts'
 import { downloadFile } from '../media/download.ts'
 import { MediaConnections } from '../media/media-connection.ts'
 import { type ReUpload, requestReUpload } from '../media/re-upload.ts'
-import type { LibraryCalls } from './library-calls.ts'
 
 /** 100 MiB at 1 Mbit/s. A transfer that takes longer is tried again. */
 const TRANSFER_TIMEOUT_MS = 15 * 60_000

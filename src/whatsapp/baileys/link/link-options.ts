@@ -1,9 +1,11 @@
 import type { BinaryNode, GroupMetadata } from 'baileys'
 import type { Logger } from 'pino'
+import type { GroupDetails } from '../../../domain/group.ts'
 import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import type { LibraryCaches } from '../library-caches.ts'
+import { toMetadata } from '../parsing/group.ts'
+import type { DeviceCache } from '../recipient-devices.ts'
 import type { CredentialStore } from '../signal/credential-store.ts'
-import type { DeviceCache } from '../signal/device-cache.ts'
 import type { RetryBudgets } from '../signal/retry-requests.ts'
 import type { SocketParts } from '../socket-options.ts'
 import type { LinkEvents } from './events.ts'
@@ -16,10 +18,20 @@ export interface LinkOptions
   retryBudgets: RetryBudgets
   /** Called before each frame. False once another node may own the account. By default always true. */
   mayAct?: (() => boolean) | undefined
-  findGroup(group: string): GroupMetadata | undefined
+  /** The group as it is known without a query. */
+  findGroup(group: string): Promise<GroupDetails | null>
   findSent(whatsappId: string): Promise<PreparedMessage | null>
   events: LinkEvents
   /** For diagnosis: called with every stanza from WhatsApp before it is handled. */
   onStanza?: (stanza: BinaryNode) => void
   logger: Logger
+}
+
+/** The group in the form in which Baileys uses it. */
+export async function findMetadata(
+  { findGroup }: Pick<LinkOptions, 'findGroup'>,
+  group: string,
+): Promise<GroupMetadata | undefined> {
+  const known = await findGroup(group)
+  return known === null ? undefined : toMetadata(known)
 }

@@ -9,8 +9,8 @@ import {
   type WASocket,
 } from 'baileys'
 import type { Self } from '../addresses.ts'
+import type { LibraryCalls } from '../library-scope.ts'
 import { asResend } from '../signal/retry-requests.ts'
-import type { LibraryCalls } from './library-calls.ts'
 
 /** WhatsApp withholds the content of these from linked devices. */
 const WITHHELD: ReadonlySet<string | undefined> = new Set([

@@ -8,7 +8,7 @@ export interface ReceiptGuardOptions {
   self(): Self
   findSent(whatsappId: string): Promise<PreparedMessage | null>
   findLid(address: string): Promise<string | null>
-  findGroup(group: string): Promise<GroupMetadata>
+  findGroup(group: string): Promise<GroupMetadata | undefined>
 }
 
 /** Anybody can send a receipt for any message ID. This accepts receipts and retry requests only from the recipient. */
@@ -42,7 +42,7 @@ export class ReceiptGuard {
     if (!participant) return false
     const addresses = await this.#options.correspondents.addressesOf(participant)
     // Without a list of members we rely on WhatsApp, which forwards receipts of members only.
-    const metadata = await this.#options.findGroup(group).catch(() => null)
+    const metadata = await this.#options.findGroup(group).catch(() => undefined)
     if (!metadata) return true
     const known = await Promise.all(
       metadata.participants

@@ -1,13 +1,15 @@
-import type { BinaryNode, GroupMetadata, WASocket } from 'baileys'
+import type { BinaryNode, WASocket } from 'baileys'
 import type { Logger } from 'pino'
+import type { GroupDetails } from '../../../domain/group.ts'
 import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import { untilStored } from '../../../store/until-stored.ts'
 import type { Self } from '../addresses.ts'
 import { Correspondents } from '../correspondents.ts'
+import type { LibraryCalls } from '../library-scope.ts'
 import { parseReceipt, type Receipt, type SentReceipt } from '../parsing/receipt.ts'
 import type { CredentialStore } from '../signal/credential-store.ts'
 import { asResend } from '../signal/retry-requests.ts'
-import type { LibraryCalls } from './library-calls.ts'
+import { findMetadata } from './link-options.ts'
 import { ReceiptGuard } from './receipt-guard.ts'
 
 export interface ReceiptOptions {
@@ -16,7 +18,7 @@ export interface ReceiptOptions {
   logger: Logger
   self(): Self
   findSent(whatsappId: string): Promise<PreparedMessage | null>
-  findGroup(group: string): GroupMetadata | undefined
+  findGroup(group: string): Promise<GroupDetails | null>
   record(receipt: SentReceipt): Promise<void>
   /** A receipt could not be recorded and was not acknowledged. */
   onFailed(error: unknown): void
@@ -24,14 +26,14 @@ export interface ReceiptOptions {
 
 /** Records each receipt before Baileys acknowledges it, and checks each request to send a message again. */
 export function recordReceipts(socket: WASocket, options: ReceiptOptions): void {
-  const { calls, self, findSent, findGroup } = options
+  const { calls, self, findSent } = options
   const correspondents = new Correspondents(options.credentials)
   const guard = new ReceiptGuard({
     correspondents,
     self,
     findSent: id => untilStored(() => findSent(id), calls.closed),
     findLid: address => socket.signalRepository.lidMapping.getLIDForPN(address),
-    findGroup: async group => findGroup(group) ?? socket.groupMetadata(group),
+    findGroup: group => findMetadata(options, group),
   })
 
   async function record(receipt: Receipt): Promise<void> {

@@ -1,21 +1,121 @@
 import { randomBytes } from 'node:crypto'
-import { proto } from 'baileys'
+import { jidNormalizedUser, normalizeMessageContent, proto } from 'baileys'
+import type { Command, MessageExtras, MessageReferenced } from '../../../domain/conversation.ts'
 import type { MessageContent } from '../../../domain/message.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
+import type { QuotedMessage } from '../../../store/messages/messages.ts'
+import { lidOf, type Self } from '../addresses.ts'
 
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
-export const MESSAGE_SECRET_BYTES = 32
+const MESSAGE_SECRET_BYTES = 32
+const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 
 /** The content that is encrypted for each device. It is encoded once and stored, so every attempt sends the same bytes. */
 export function encodeContent({ text }: MessageContent): Uint8Array {
-  const message = {
-    extendedTextMessage: { text },
-    messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) },
-  }
-  return ownBytes(proto.Message.encode(message).finish())
+  return ownBytes(proto.Message.encode({ extendedTextMessage: { text }, ...secret() }).finish())
 }
 
 /** The content as an object for Baileys, which encodes to the same bytes again. It does not reference `content`. */
 export function decodeContent(content: Uint8Array): proto.IMessage {
   return proto.Message.decode(new Uint8Array(content))
+}
+
+export interface ChatContext {
+  /** WhatsApp's address of the chat. */
+  address: string
+  self: Self
+  /** The addresses of those who are mentioned. */
+  mentioned: readonly string[]
+  /** The content of the message that is quoted; null if none is. */
+  quoted: QuotedMessage | null
+  now: number
+}
+
+/** The content of a text with a quote, mentions or a preview, or of a command. It is encoded once and stored. */
+export function encodeExtended(text: string, extras: MessageExtras, context: ChatContext): Uint8Array {
+  const { command } = extras
+  const message =
+    command === undefined ? extendedText(text, extras, context) : { ...commandContent(command, context), ...secret() }
+  return ownBytes(proto.Message.encode(message).finish())
+}
+
+function extendedText(text: string, { quote, preview }: MessageExtras, context: ChatContext): proto.IMessage {
+  const { mentioned, quoted } = context
+  const contextInfo = {
+    ...(mentioned.length > 0 && { mentionedJid: [...mentioned] }),
+    ...(quote &&
+      quoted && {
+        stanzaId: quote.whatsappId,
+        participant: quote.author ?? ownAddress(context),
+        quotedMessage: quotedContent(quoted),
+      }),
+  }
+  const shown = preview && { matchedText: preview.url, title: preview.title, description: preview.description ?? '' }
+  return { extendedTextMessage: { text, ...shown, contextInfo }, ...secret() }
+}
+
+/** What WhatsApp shows above an answer. Files are shown by their type and caption. */
+function quotedContent({ content, type, text }: QuotedMessage): proto.IMessage {
+  if (content !== null) {
+    const { messageContextInfo: _, ...message } = normalizeMessageContent(proto.Message.decode(content)) ?? {}
+    // WhatsApp does not nest quotations.
+    if (message.extendedTextMessage) return { conversation: message.extendedTextMessage.text ?? '' }
+    return message
+  }
+  switch (type) {
+    case 'image':
+      return { imageMessage: { caption: text } }
+    case 'video':
+      return { videoMessage: { caption: text } }
+    case 'audio':
+      return { audioMessage: {} }
+    case 'document':
+      return { documentMessage: { caption: text } }
+    case 'sticker':
+      return { stickerMessage: {} }
+    case 'location':
+      return { locationMessage: {} }
+    default:
+      return { conversation: text }
+  }
+}
+
+function commandContent(command: Command, context: ChatContext): proto.IMessage {
+  const key = messageKey(command.target, context)
+  switch (command.kind) {
+    case 'reaction':
+      return { reactionMessage: { key, text: command.emoji ?? '', senderTimestampMs: context.now } }
+    case 'edit': {
+      const editedMessage = { extendedTextMessage: { text: command.text } }
+      return { protocolMessage: { key, type: MESSAGE_EDIT, editedMessage, timestampMs: context.now } }
+    }
+    case 'delete':
+      return { protocolMessage: { key, type: REVOKE } }
+    case 'read':
+      throw new Error('A read mark has no content.')
+  }
+}
+
+/** The key of a message as WhatsApp refers to it. */
+export function messageKey(
+  { whatsappId: id, author }: MessageReferenced,
+  { address: remoteJid }: Pick<ChatContext, 'address'>,
+) {
+  const participant = remoteJid.endsWith('@g.us') && author !== null ? { participant: author } : {}
+  return { remoteJid, fromMe: author === null, id, ...participant }
+}
+
+/** Our address, of the kind that the chat uses. */
+function ownAddress({ address, self }: ChatContext): string {
+  return jidNormalizedUser((lidOf(address) && self.lid) || self.id)
+}
+
+function secret() {
+  return { messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) } }
+}
+
+/** The attributes of the stanza that carries this content. */
+export function stanzaAttributes({ protocolMessage }: proto.IMessage): Record<string, string> {
+  if (protocolMessage?.type === MESSAGE_EDIT) return { edit: '1' }
+  return protocolMessage?.type === REVOKE ? { edit: '7' } : {}
 }

@@ -86,12 +86,7 @@ describe('the names and the chat of a sender', () => {
 
 describe('without an event', () => {
   test.each([
-    ['our own message', { fromMe: true }],
     ['ours, in a broadcast list', { remoteJid: '1700000000@broadcast', participant: '990000000000000@lid' }],
-    [
-      'ours, in a group that names our LID while we do not know it',
-      { remoteJid: GROUP, participant: '990000000000009@lid', participantAlt: '5511900000000@s.whatsapp.net' },
-    ],
     ['a status', { remoteJid: 'status@broadcast', participant: `${NUMBER}@s.whatsapp.net` }],
     ['a newsletter', { remoteJid: '120363000000000001@newsletter' }],
   ])('%s', async (_, key) => {
@@ -101,11 +96,90 @@ describe('without an event', () => {
   test.each([
     ['a stub', null],
     ['nothing', {}],
-    ['a deletion', { protocolMessage: { type: 0 } }],
-    ['an edit', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
+    ['a deletion of nothing', { protocolMessage: { type: 0 } }],
+    ['an edit of nothing', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
     ['a group’s key', { senderKeyDistributionMessage: {}, messageContextInfo: {} }],
   ] as [string, proto.IMessage | null][])('%s', async (_, content) => {
     expect(await parseIncoming({ ...message({}), message: content }, knowsNobody, SELF)).toBeNull()
+  })
+})
+
+describe('what the owner writes on another device', () => {
+  const direct = { remoteJid: `${LID}@lid`, remoteJidAlt: `${NUMBER}@s.whatsapp.net`, fromMe: true }
+  const ours = { from: '5511900000000', written: true }
+
+  test.each([
+    ['a chat by LID', direct, { chat: NUMBER, lid: `${LID}@lid` }],
+    ['a chat by number', { fromMe: true }, { chat: NUMBER, lid: null }],
+    [
+      'a chat beside our own number',
+      { ...direct, remoteJidAlt: '5511900000000@s.whatsapp.net' },
+      { chat: `${LID}@lid`, lid: `${LID}@lid` },
+    ],
+    ['a group', { remoteJid: GROUP, fromMe: true }, { chat: GROUP, group: GROUP, lid: null }],
+    [
+      'a group that names our LID while we do not know it',
+      { remoteJid: GROUP, participant: '990000000000009@lid', participantAlt: '5511900000000@s.whatsapp.net' },
+      { chat: GROUP, lid: null },
+    ],
+    ['a chat with ourselves', { remoteJid: '990000000000000@lid', fromMe: true }, { chat: '990000000000000@lid' }],
+  ])('%s', async (_, key, expected) => {
+    const content = { deviceSentMessage: { message: { conversation: 'hi' } } }
+    const found = await parseIncoming(message(key, content), knowsNobody, SELF)
+    expect(found).toMatchObject({ ...ours, ...expected, type: 'text', text: 'hi' })
+    expect(found).not.toHaveProperty('addressing')
+  })
+
+  test('a copy that a contact pretends to be ours is nothing', async () => {
+    const content = { deviceSentMessage: { message: { conversation: 'hi' } } }
+    expect(await parseIncoming(message({}, content), knowsNobody, SELF)).toBeNull()
+  })
+})
+
+describe('an edit or deletion', () => {
+  const inGroup = { remoteJid: GROUP, participant: `${LID}@lid`, participantAlt: `${NUMBER}@s.whatsapp.net` }
+  const target = (key: proto.IMessageKey) => ({ id: 'A', ...key })
+  const edit = (editedMessage: proto.IMessage) => ({
+    protocolMessage: { key: target({ fromMe: true }), type: 14, editedMessage },
+  })
+  const parse = (key: Partial<WAMessage['key']>, content: proto.IMessage) =>
+    parseIncoming(message(key, content), knowsNobody, SELF)
+
+  test.each([
+    ['a text', { conversation: 'new' }, { text: 'new' }],
+    ['a caption', { imageMessage: { caption: 'new' } }, { text: 'new' }],
+    ['a caption that is removed', { imageMessage: {} }, {}],
+  ])('changes %s', async (_, content, expected) => {
+    const found = await parse({}, { editedMessage: { message: edit(content) } })
+    expect(found).toMatchObject({ id: 'ID', from: NUMBER, change: 'edit', target: 'A', ofOwn: false, ...expected })
+    if (!('text' in expected)) expect(found).not.toHaveProperty('text')
+  })
+
+  test('without content is nothing', async () => {
+    expect(await parse({}, edit({}))).toBeNull()
+  })
+
+  test.each([
+    ['its own message', inGroup, { fromMe: true }, { ofOwn: false }],
+    ['its own message, named by number', inGroup, { participant: `${NUMBER}:2@s.whatsapp.net` }, { ofOwn: false }],
+    ['another member’s', inGroup, { participant: '990000000000001@lid' }, { ofOwn: false, byAdmin: true }],
+    ['ours', inGroup, { participant: '990000000000000:3@lid' }, { ofOwn: true, byAdmin: true }],
+    ['another’s in a chat', {}, { participant: '990000000000001@lid' }, { ofOwn: false }],
+    ['ours, on the phone', { fromMe: true }, { fromMe: true }, { ofOwn: true, written: true }],
+    [
+      'another member’s, on the phone',
+      { ...inGroup, fromMe: true },
+      { fromMe: false },
+      { ofOwn: false, written: true },
+    ],
+  ])('deletes %s', async (_, sender, key, expected) => {
+    const { byAdmin } = expected as { byAdmin?: true }
+    for (const type of [0, undefined]) {
+      const protocolMessage = { key: target(key), ...(type !== undefined && { type }) }
+      const found = await parse(sender, { protocolMessage })
+      expect(found).toMatchObject({ change: 'delete', target: 'A', ...expected })
+      expect(found && 'byAdmin' in found).toBe(byAdmin === true)
+    }
   })
 })
 

@@ -7,8 +7,9 @@ import {
   type proto,
   type WAMessage,
 } from 'baileys'
-import type { IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
+import type { IncomingChange, IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
+import { parseChange } from './incoming-change.ts'
 import { parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
 
@@ -66,40 +67,85 @@ const HAVE_FILES: ReadonlySet<IncomingType> = new Set(['image', 'video', 'audio'
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
 
 /**
- * @returns null for messages without an event (contract §4): our own, status broadcasts, newsletters, protocol messages,
- * stubs and placeholders
+ * A message to the instance, a message that its owner wrote on another device, or an edit or deletion by either.
+ * @returns null for messages without an event (contract §4): status broadcasts, newsletters, protocol messages, stubs and
+ * placeholders
  */
 export async function parseIncoming(
   message: WAMessage,
   mapping: LidMapping,
   self: Self,
-): Promise<IncomingMessage | null> {
+): Promise<IncomingMessage | IncomingChange | null> {
   const { key } = message
   const chat = key.remoteJid
-  if (!chat || !key.id || key.fromMe || isJidNewsletter(chat) || isJidStatusBroadcast(chat)) return null
-  const kind = parseContent(message.message)
-  if (!kind) return null
-  const group = isJidGroup(chat)
-  const [sender, alternate] =
-    group || isJidBroadcast(chat) ? [key.participant, key.participantAlt] : [chat, key.remoteJidAlt]
-  const found = await findSender(sender, alternate, mapping)
+  if (!chat || !key.id || isJidNewsletter(chat) || isJidStatusBroadcast(chat)) return null
+  const group = isJidGroup(chat) === true
   // Baileys does not recognise our own messages if our LID is unknown, or in a broadcast list that names the LID.
-  if (!found || isSelf(sender, self) || found.from === userOf(self.id)) return null
-  const { address, ...from } = found
-  const file = HAVE_FILES.has(kind.type) ? parseFile(message.message, key) : undefined
-  const details = parseDetails(message.message)
-  return {
+  const isOwn = key.fromMe === true || [key.participant, key.participantAlt].some(jid => isSelf(jid, self))
+  if (isOwn && isJidBroadcast(chat)) return null
+  const content = isOwn ? (message.message?.deviceSentMessage?.message ?? message.message) : message.message
+  const kind = parseContent(content)
+  const change = kind ? null : parseChange(message, content, { group, isOwn, self }, textOfEdit)
+  if (!kind && !change) return null
+  const who = await (isOwn ? findOwn(key, group, mapping, self) : findOther(key, group, mapping, self))
+  if (!who) return null
+  const { address, ...from } = who
+  const arrived = {
     id: key.id,
     ...from,
     chat: group ? chat : address,
-    username: (group ? key.participantUsername : key.remoteJidUsername)?.replace(/^@/, '') || null,
-    ...kind,
+    username: usernameOf(key, group, isOwn),
     ...(group && { group: chat }),
-    ...(message.pushName && { name: message.pushName }),
     sentAt: sentAt(message.messageTimestamp),
+  }
+  if (change) return { ...arrived, ...change }
+  const file = HAVE_FILES.has(kind!.type) ? parseFile(content, key) : undefined
+  const details = parseDetails(content)
+  return {
+    ...arrived,
+    ...kind!,
+    ...(message.pushName && !isOwn && { name: message.pushName }),
     ...(file && { file }),
     ...(details && { details }),
   }
+}
+
+type Key = WAMessage['key']
+
+async function findOther(key: Key, group: boolean, mapping: LidMapping, self: Self): Promise<Sender | null> {
+  const { remoteJid: chat } = key
+  const [sender, alternate] =
+    group || isJidBroadcast(chat!) ? [key.participant, key.participantAlt] : [chat, key.remoteJidAlt]
+  const found = await findSender(sender, alternate, mapping)
+  return !found || isSelf(sender, self) || found.from === userOf(self.id) ? null : found
+}
+
+/** The owner wrote: the sender is our own number, and the address and LID are those of the other side. */
+async function findOwn(
+  key: Key,
+  group: boolean,
+  mapping: LidMapping,
+  self: Self,
+): Promise<(Sender & { written: true }) | null> {
+  const { remoteJid: chat, remoteJidAlt } = key
+  const from = userOf(self.id)
+  if (from === undefined) return null
+  if (group) return { written: true, from, lid: null, address: chat! }
+  // The alternate address may be that of the sender, which is our own.
+  const alternate = isSelf(remoteJidAlt, self) && !isSelf(chat, self) ? undefined : remoteJidAlt
+  const other = await findSender(chat, alternate, mapping)
+  return other && { written: true, from, lid: other.lid, address: other.address }
+}
+
+function usernameOf(key: Key, group: boolean, isOwn: boolean): string | null {
+  if (group && isOwn) return null
+  return (group ? key.participantUsername : key.remoteJidUsername)?.replace(/^@/, '') || null
+}
+
+/** The text of an edited message; null if it is none that a person wrote. */
+function textOfEdit(edited: Content): string | undefined | null {
+  const content = parseContent(edited)
+  return content === null ? null : content.text
 }
 
 /** WhatsApp's time. Ours if the store would refuse it: WhatsApp redelivers a message until it is recorded. */

@@ -26,6 +26,7 @@ const CACHED: ReadonlySet<string> = new Set<RowType>([
   'sender-key-memory',
   'lid-mapping',
   'device-list',
+  'devices',
   'tctoken',
   'identity-key',
 ])

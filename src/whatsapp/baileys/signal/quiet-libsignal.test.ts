@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import { createLibraryLogger, redact } from '../library-logger.ts'
+import { createLibraryLogger, redact } from '../library-scope.ts'
 import { silenceSignalConsole } from './quiet-libsignal.ts'
 
 test('lines of the Signal library, which contain private keys, do not reach the console; other lines do', () => {

@@ -36,7 +36,7 @@ describe('accounts', () => {
     expect(url).toMatch(/^\/invitation#[A-Za-z0-9_-]{43}$/)
     expect((await signIn('ana@example.com', PASSWORD)).status).toBe(401)
     const accepted = await accept(token)
-    const account = { id, name: 'Ana@example.com', role: 'operator', instances: ['inst_1'] }
+    const account = { id, name: 'Ana@example.com', role: 'operator', instances: ['inst_1'], hasPassword: true }
     expect([accepted.status, accepted.body.data.account]).toEqual([200, account])
     const session = await api.call({ path: '/admin/v1/session', headers: cookieOf(accepted) })
     expect(session.body.data.account).toEqual(account)

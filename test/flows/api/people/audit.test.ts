@@ -71,7 +71,7 @@ describe.each(STORES)('the audit on %s', on => {
     await api.call({ method: 'DELETE', path: '/admin/v1/session', headers })
     const records = (await list('&by=panel')).toReversed()
     expect(records.map(({ action, details }) => [action, details])).toEqual([
-      ['signIn', { session }],
+      ['signIn', { session, method: 'admin_key' }],
       ['createInstance', { session, name: 'By session', kind: 'whatsapp' }],
       ['signOut', { session }],
     ])

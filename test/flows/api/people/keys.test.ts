@@ -5,6 +5,7 @@ import { AllowedMethods } from '../../../../src/api/http/allowed-methods.ts'
 import { registerV1 } from '../../../../src/api/v1/routes.ts'
 import { SCOPES } from '../../../../src/domain/access.ts'
 import { STORES } from '../../../databases/database.ts'
+import { startService } from '../../../service.ts'
 import { ApiHarness, type Created } from '../harness.ts'
 
 /** Every route that the public API registers. */
@@ -157,4 +158,32 @@ describe.each(STORES)('API keys on %s', on => {
       }
     })
   })
+})
+
+test('the list shows when a key was last used, also after a restart', async () => {
+  const service = await startService()
+  try {
+    const { id } = await service.admin.createInstance('whatsapp', 'Shop')
+    const path = `/admin/v1/instances/${id}/keys`
+    const ask = async (method: string, body?: object) => {
+      const headers = { authorization: `Bearer ${service.adminKey}`, 'content-type': 'application/json' }
+      const answer = await fetch(service.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+      return ((await answer.json()) as { data: unknown }).data
+    }
+    const create = async (name: string) => (await ask('POST', { name, scopes: ['read'] })) as { key: string }
+    const { key } = await create('used')
+    await create('unused')
+    const calledAt = Date.now()
+    const answer = await fetch(`${service.url}/v1/instance`, { headers: { authorization: `Bearer ${key}` } })
+    expect(answer.status).toBe(200)
+    const answeredAt = Date.now()
+    await service.restart()
+    const listed = (await ask('GET')) as { name: string; lastUsedAt: string | null }[]
+    const lastUse = Object.fromEntries(listed.map(({ name, lastUsedAt }) => [name, lastUsedAt]))
+    expect(lastUse['unused']).toBeNull()
+    expect(Date.parse(lastUse['used']!)).toBeGreaterThanOrEqual(calledAt)
+    expect(Date.parse(lastUse['used']!)).toBeLessThanOrEqual(answeredAt)
+  } finally {
+    await service.dispose()
+  }
 })

@@ -10,7 +10,7 @@ import { ApiHarness, type Created } from '../harness.ts'
 import { createPerson, startSession } from './people.ts'
 
 /** Calls without a key, and what only owners may read. */
-const OPEN = ['signIn', 'acceptInvitation']
+const OPEN = ['signIn', 'acceptInvitation', 'getSignInOptions', 'startOidcSignIn', 'finishOidcSignIn']
 const METRICS = '/metrics'
 
 /** Every route that the management API registers. */

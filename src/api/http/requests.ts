@@ -1,0 +1,118 @@
+import { isUtf8 } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Logger } from 'pino'
+import { Refusal } from '../../domain/refusal.ts'
+import { callerAddress } from '../admin/sign-in/caller-address.ts'
+import type { Api } from '../context.ts'
+
+// What every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
+
+/** 1 MiB (contract §1). */
+export const MAX_BODY_BYTES = 1_048_576
+/** 1–128 visible ASCII characters (contract §1). */
+const KEPT = /^[\x21-\x7e]{1,128}$/
+const PREFIX_BYTES = 6
+const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*\/?/i
+/** Statuses that are logged with the caller's address, to find guessing and excessive callers. */
+const REFUSED_CALLERS: ReadonlySet<number> = new Set([401, 429])
+
+/** Keeps the caller's ID. Otherwise returns a counter with a prefix that is unique to this process. */
+export function createRequestIds(): (request: IncomingMessage) => string {
+  const prefix = `req_${randomBytes(PREFIX_BYTES).toString('hex')}_`
+  let count = 0
+  return request => {
+    const callerId = request.headers['x-request-id']
+    if (typeof callerId === 'string' && KEPT.test(callerId)) return callerId
+    count += 1
+    return prefix + count.toString(36)
+  }
+}
+
+/**
+ * The request target as a path for the router. The absolute form (RFC 9112 §3.2.2) loses its authority. A path with
+ * invalid percent-encoding is taken literally, so that it leads to a 404.
+ */
+export function readableTarget({ url: target = '/' }: { url?: string | undefined }): string {
+  const local = target.startsWith('/') ? target : target.replace(ABSOLUTE_FORM, '/')
+  if (!local.includes('%')) return local
+  const end = local.search(/[?#]/)
+  const path = end === -1 ? local : local.slice(0, end)
+  return isDecodable(path) ? local : path.replaceAll('%', '%25') + local.slice(path.length)
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** An HTTP/1.1 request has exactly one valid Host header (RFC 9112 §3.2). */
+export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Refusal | undefined {
+  const [host, other] = headersDistinct['host'] ?? []
+  // A proxy may have used the other one.
+  if (other !== undefined) return new Refusal('invalid_request', 'There is more than one Host header.')
+  if (host === undefined) {
+    return httpVersion === '1.0' ? undefined : new Refusal('invalid_request', 'The Host header is missing.')
+  }
+  return URL.canParse(`http://${host}`) ? undefined : new Refusal('invalid_request', 'The Host header is malformed.')
+}
+
+/**
+ * Accepts only JSON objects. `JSON.parse` treats `__proto__` as an ordinary field, and nothing reads it. An empty body
+ * counts as no body.
+ */
+export function acceptJsonBodies(api: Api): void {
+  api.removeAllContentTypeParsers()
+  api.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, parseJson)
+}
+
+function parseJson(request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void): void {
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
+    done(new Refusal('unsupported_media_type', 'Send the body without a Content-Encoding.'))
+  } else if (bytes.length === 0) {
+    done(null, undefined)
+  } else if (!isUtf8(bytes)) {
+    done(new Refusal('invalid_request', 'The body is not valid UTF-8.'))
+  } else {
+    let body: unknown
+    try {
+      body = JSON.parse(bytes.toString())
+    } catch {
+      // Not JSON, and therefore not an object.
+    }
+    if (typeof body === 'object' && body !== null && !Array.isArray(body)) done(null, body)
+    else done(new Refusal('invalid_request', 'The body must be a JSON object.'))
+  }
+}
+
+/**
+ * Logs one line per request. It contains the route, but neither path, query, headers nor body, so it holds no secrets.
+ */
+export function createRequestLog(logger: Logger) {
+  return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const { config, url } = request.routeOptions
+    const level = config.quiet ? 'debug' : 'info'
+    if (logger.isLevelEnabled(level)) {
+      logger[level](
+        {
+          requestId: request.id,
+          method: request.method,
+          route: url,
+          status: reply.statusCode,
+          code: request.refusalCode || undefined,
+          instanceId: request.instanceId || undefined,
+          address: REFUSED_CALLERS.has(reply.statusCode) ? callerAddress(request) : undefined,
+          durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
+        },
+        'request.answered',
+      )
+    }
+    done()
+  }
+}

@@ -1,0 +1,81 @@
+import { type Static, Type } from 'typebox'
+import { GROUP_ROLES } from '../../domain/group.ts'
+import type { DescribedGroup, DirectoryContact, ListedGroup } from '../../store/directory/directory.ts'
+import { senderProperties } from './incoming-message.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
+
+const MAX_SEARCH_LENGTH = 64
+
+export function searchQuery(description: string) {
+  return Type.Optional(Type.String({ minLength: 1, maxLength: MAX_SEARCH_LENGTH, description }))
+}
+
+export const groupIdSchema = Type.String({
+  maxLength: 64,
+  description: 'The group, as `to` of a message.',
+  examples: ['120363041234567890@g.us'],
+})
+
+const groupProperties = {
+  id: groupIdSchema,
+  subject: Type.String({ description: 'The name of the group.' }),
+  memberCount: Type.Integer({ minimum: 0 }),
+  canSend: Type.Boolean({ description: 'Whether the number may write to the group.' }),
+  isAdmin: Type.Boolean({ description: 'Whether the number is an admin of the group.' }),
+  asOf: moment('When WhatsApp last reported the group. Its changes are reported as they happen.'),
+}
+
+export const groupSchema = Type.Object(groupProperties, {
+  title: 'Group',
+  description: 'A group that the linked number is a member of.',
+})
+
+export const describedGroupSchema = Type.Object(
+  {
+    ...groupProperties,
+    description: nullable(Type.String({ description: 'Null if it has none.' })),
+    members: Type.Array(
+      Type.Object({
+        phone: nullable(Type.String({ description: 'The number; null if WhatsApp hides it.' })),
+        lid: nullable(senderProperties.lid),
+        name: nullable(
+          Type.String({ description: "The name in the phone's address book, else the push name; null if unknown." }),
+        ),
+        role: oneOf(GROUP_ROLES, { description: '`owner`: the admin who created the group.' }),
+      }),
+    ),
+  },
+  { title: 'DescribedGroup', description: 'A group with its members.' },
+)
+
+export const contactSchema = Type.Object(
+  {
+    chat: Type.String({
+      description: 'The person, as `to` of a message: a number if known, else a LID address.',
+      examples: ['5511987654321'],
+    }),
+    phone: nullable(Type.String({ description: 'The number; null if it is unknown.' })),
+    lid: nullable(senderProperties.lid),
+    username: nullable(Type.String({ description: 'The user name; null if unknown.' })),
+    name: nullable(Type.String({ description: "The name in the phone's address book; null if it has none." })),
+    pushName: nullable(Type.String({ description: 'The name that the person has chosen; null if unknown.' })),
+    lastMessageAt: nullable(
+      moment('The latest message since the number was linked, give or take a minute; null if there is none.'),
+    ),
+  },
+  { title: 'Contact', description: 'A person whom the linked phone knows, or who has written.' },
+)
+
+export function groupView(group: ListedGroup): Static<typeof groupSchema> {
+  const { id, subject, memberCount, canSend, isAdmin, asOf } = group
+  return { id, subject, memberCount, canSend, isAdmin, asOf: toIso(asOf) }
+}
+
+export function describedGroupView(group: DescribedGroup): Static<typeof describedGroupSchema> {
+  const members = group.members.map(({ phone, lid, name, role }) => ({ phone, lid, name, role }))
+  return { ...groupView(group), description: group.description, members }
+}
+
+export function contactView({ lastMessageAt, ...contact }: DirectoryContact): Static<typeof contactSchema> {
+  return { ...contact, lastMessageAt: toIsoOrNull(lastMessageAt) }
+}

@@ -1,0 +1,64 @@
+import { type Static, Type } from 'typebox'
+import { type ChatEntry, type InboxChat, type Line, MAX_UNREAD } from '../../store/conversations/conversations.ts'
+import { chatSchema, chatView } from './chat.ts'
+import { commandSchema, commandView } from './command.ts'
+import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from './incoming-message.ts'
+import { messageIdSchema, sentMessageSchema, sentMessageView } from './message.ts'
+import { nullable, oneOf } from './schema-kit.ts'
+
+/** A message in either direction. */
+export const lineSchema = Type.Union([sentMessageSchema, incomingMessageSchema, writtenMessageSchema])
+
+export type LineView = Static<typeof lineSchema>
+
+const chatCommandSchema = Type.Object(
+  {
+    ...commandSchema.properties,
+    direction: oneOf(['command'], { description: 'By the instance.' }),
+    emoji: nullable(Type.String({ description: 'Of a reaction; null: it is removed, or this is no reaction.' })),
+  },
+  { title: 'ChatCommand', description: 'Something that the instance did with a message of the chat.' },
+)
+
+export type ChatCommandView = Static<typeof chatCommandSchema>
+
+export const chatEntrySchema = Type.Union([
+  sentMessageSchema,
+  incomingMessageSchema,
+  writtenMessageSchema,
+  chatCommandSchema,
+])
+
+export type ChatEntryView = Static<typeof chatEntrySchema>
+
+export const inboxChatSchema = Type.Object(
+  {
+    ...chatSchema.properties,
+    unreadCount: Type.Integer({
+      maximum: MAX_UNREAD,
+      description:
+        'Messages received since the last message to the chat, or since the last read mark of the instance if that is ' +
+        `later. Reactions do not count. ${MAX_UNREAD}: as many, or more.`,
+    }),
+    lastReceivedId: nullable(messageIdSchema),
+    lastMessage: nullable(lineSchema),
+  },
+  { title: 'InboxChat', description: 'A chat with its last message.' },
+)
+
+export type InboxChatView = Static<typeof inboxChatSchema>
+
+export function inboxChatView({ unreadCount, lastReceivedId, lastLine, ...chat }: InboxChat): InboxChatView {
+  return { ...chatView(chat), unreadCount, lastReceivedId, lastMessage: lastLine && lineView(lastLine) }
+}
+
+export function lineView(line: Line): LineView {
+  return line.direction === 'out' ? sentMessageView(line.message) : deliveredMessageView(line.message)
+}
+
+export function chatEntryView(entry: ChatEntry): ChatEntryView {
+  if (entry.direction !== 'command') return lineView(entry)
+  const { command } = entry.command
+  const emoji = command.kind === 'reaction' ? command.emoji : null
+  return { ...commandView(entry.command), direction: 'command', emoji }
+}

@@ -1,0 +1,146 @@
+import { lookup as systemLookup } from 'node:dns/promises'
+import { BoundedMap } from '../kit/bounded-map.ts'
+import type { Clock } from '../kit/clock.ts'
+import { systemClock } from '../kit/clock.ts'
+import { AttemptFailed } from './attempt-error.ts'
+
+export interface ResolvedAddress {
+  address: string
+  family: number
+}
+
+/** Resolves with all addresses of a name; rejects if there are none. */
+export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
+
+interface ResolverOptions {
+  clock?: Clock
+  /** Concurrent look-ups, each of which occupies a libuv thread. The default leaves some of the 32 in bin/pombal.js free. */
+  maxInFlight?: number
+  /** How many of them are reserved for names that were resolved before. */
+  reservedForKnown?: number
+  lookup?: Lookup
+}
+
+const TIMEOUT_MS = 5_000
+/** A result is used again for this time: long enough for a burst, short enough for a consumer that moves. */
+const FRESH_MS = 5_000
+/** A result up to this age is used if the name server does not answer. */
+const STALE_MS = 600_000
+/** How long to wait for the name server before an old result is used. */
+const TIMEOUT_OF_KNOWN_MS = 500
+const MAX_NAMES = 1_000
+const MAX_IN_FLIGHT = 24
+const RESERVED_FOR_KNOWN = 8
+
+interface KnownName {
+  addresses: readonly ResolvedAddress[]
+  readAt: number
+}
+
+/** A look-up that waits for a thread or runs. */
+interface PendingLookup {
+  hostname: string
+  /** Whether the name was resolved before. */
+  isKnown: boolean
+  /** Callers that have not timed out. */
+  callers: number
+  result: PromiseWithResolvers<readonly ResolvedAddress[]>
+}
+
+/**
+ * Resolves names with the system's `getaddrinfo`, which respects /etc/hosts and search domains. A look-up cannot be
+ * cancelled and occupies a thread until it ends. To tolerate name servers that hang:
+ *
+ * - A name has at most one look-up at a time, and at most `maxInFlight` run at once.
+ * - Some threads are reserved for names that were resolved before.
+ * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
+ */
+export class Resolver {
+  readonly #clock: Clock
+  readonly #maxInFlight: number
+  readonly #maxUnknownInFlight: number
+  readonly #lookup: Lookup
+  readonly #known = new BoundedMap<string, KnownName>(MAX_NAMES)
+  readonly #pending = new Map<string, PendingLookup>()
+  /** Pending look-ups without a thread, in order. */
+  readonly #waiting = new Set<PendingLookup>()
+  #inFlight = 0
+  #unknownInFlight = 0
+
+  constructor(options: ResolverOptions = {}) {
+    const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, reservedForKnown = RESERVED_FOR_KNOWN } = options
+    this.#clock = clock
+    this.#maxInFlight = maxInFlight
+    this.#maxUnknownInFlight = maxInFlight - reservedForKnown
+    this.#lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
+  }
+
+  resolve(hostname: string): ReturnType<Lookup> {
+    const old = this.#known.get(hostname)
+    if (old && this.#ageOf(hostname) < FRESH_MS) return Promise.resolve(old.addresses)
+    return this.#withTimeout(this.#pending.get(hostname) ?? this.#enqueue(hostname))
+  }
+
+  #ageOf(hostname: string): number {
+    const old = this.#known.get(hostname)
+    return old === undefined ? Number.POSITIVE_INFINITY : this.#clock.steady() - old.readAt
+  }
+
+  #enqueue(hostname: string): PendingLookup {
+    const isKnown = this.#known.has(hostname)
+    const entry: PendingLookup = { hostname, isKnown, callers: 0, result: Promise.withResolvers() }
+    // All callers may have timed out.
+    entry.result.promise.catch(() => undefined)
+    this.#pending.set(hostname, entry)
+    this.#waiting.add(entry)
+    this.#startWaiting()
+    return entry
+  }
+
+  #startWaiting(): void {
+    for (const entry of this.#waiting) {
+      if (this.#inFlight >= this.#maxInFlight) return
+      if (!entry.isKnown && this.#unknownInFlight >= this.#maxUnknownInFlight) continue
+      this.#waiting.delete(entry)
+      void this.#run(entry)
+    }
+  }
+
+  async #run({ hostname, isKnown, result }: PendingLookup): Promise<void> {
+    this.#inFlight += 1
+    if (!isKnown) this.#unknownInFlight += 1
+    try {
+      const addresses = await this.#lookup(hostname)
+      this.#known.set(hostname, { addresses, readAt: this.#clock.steady() })
+      result.resolve(addresses)
+    } catch (error) {
+      result.reject(error)
+    } finally {
+      this.#pending.delete(hostname)
+      this.#inFlight -= 1
+      if (!isKnown) this.#unknownInFlight -= 1
+      this.#startWaiting()
+    }
+  }
+
+  /** Cancels the look-up if no caller is left and it has no thread yet. */
+  #leave(entry: PendingLookup): void {
+    entry.callers -= 1
+    if (entry.callers === 0 && this.#waiting.delete(entry)) this.#pending.delete(entry.hostname)
+  }
+
+  #withTimeout(entry: PendingLookup): ReturnType<Lookup> {
+    const { hostname, result } = entry
+    entry.callers += 1
+    return new Promise((resolve, reject) => {
+      const timeoutMs = this.#ageOf(hostname) < STALE_MS ? TIMEOUT_OF_KNOWN_MS : TIMEOUT_MS
+      const cancel = this.#clock.after(timeoutMs, () => {
+        const old = this.#known.get(hostname)
+        this.#leave(entry)
+        if (old && this.#ageOf(hostname) < STALE_MS) resolve(old.addresses)
+        else reject(new AttemptFailed('dns_failed', `${hostname} was not resolved within ${TIMEOUT_MS} ms.`))
+      })
+      result.promise.then(resolve, reject).finally(cancel)
+    })
+  }
+}

@@ -1,0 +1,119 @@
+import { type RawBuilder, type Selectable, sql } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
+import { firstCommandId, type InstanceId } from '../../domain/ids.ts'
+import type { Core } from '../engine/core.ts'
+import { IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
+import { selectIncoming, toIncoming } from '../messages/incoming.ts'
+import type { StoredIncoming } from '../messages/messages.ts'
+import type { Slice } from '../messages/searching.ts'
+import { SHOWN, toMessage } from '../messages/stored-messages.ts'
+import type { Line, StoredCommand } from './conversations.ts'
+
+/** All names of one chat. */
+export interface Names {
+  /** As a caller or an event names it. */
+  chats: readonly string[]
+  /** As WhatsApp names it. */
+  addresses: readonly string[]
+}
+
+export function namesOf(...names: readonly (string | null)[]): Names {
+  const chats = [...new Set(names.filter(name => name !== null))]
+  return { chats, addresses: chats.map(addressOf) }
+}
+
+export function addressOf(chat: string): string {
+  return chat.includes('@') ? chat : `${chat}@s.whatsapp.net`
+}
+
+/** A message that WhatsApp delivered. */
+export function lineOf(message: StoredIncoming): Line {
+  return { direction: message.written ? 'written' : 'in', message }
+}
+
+type OwnRow = Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>
+
+/** Reads the lines of one chat by their own indexes, highest ID first. */
+export class ChatLines {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  async listSent(instanceId: InstanceId, slice: Slice, limit: number, names: Names): Promise<Line[]> {
+    const rows = await this.#listOwn(instanceId, slice, limit, names)
+    return rows.map(row => ({ direction: 'out', message: toMessage(row) }))
+  }
+
+  /** @param below as an ID of a message */
+  async listCommands(instanceId: InstanceId, below: string, limit: number, names: Names): Promise<StoredCommand[]> {
+    const slice = { below: `cmd_${below.replace('msg_', '')}`, from: firstCommandId(0) }
+    return (await this.#listOwn(instanceId, slice, limit, names)).map(toCommand)
+  }
+
+  /** Received messages, and those that the owner wrote on another device. @param isWritten null: both */
+  async listDelivered(
+    instanceId: InstanceId,
+    { below, from }: Slice,
+    limit: number,
+    names: Names,
+    isWritten: boolean | null = null,
+  ): Promise<Line[]> {
+    const which = isWritten === null ? sql`` : isWritten ? sql`and written = 1` : sql`and written is null`
+    const parts = names.chats.map(
+      chat => sql`select id from (
+        select id from incoming_messages where instance_id = ${instanceId} and chat = ${chat} and id < ${below}
+          and id >= ${from} ${which} order by id desc limit ${limit}) as part`,
+    )
+    const rows = await this.#core.reader.query(
+      selectIncoming(this.#core.statements)
+        .where('incoming_messages.instance_id', '=', instanceId)
+        .where('incoming_messages.id', 'in', anyOf(parts))
+        .orderBy('incoming_messages.id', 'desc')
+        .limit(limit),
+    )
+    return rows.map(row => lineOf(toIncoming(row)))
+  }
+
+  /** A message that was never prepared has no address of WhatsApp, and is queued or has failed. */
+  async #listOwn(instanceId: InstanceId, { below, from }: Slice, limit: number, names: Names): Promise<OwnRow[]> {
+    const { reader, statements } = this.#core
+    const part = (condition: RawBuilder<unknown>) => sql`select id from (
+      select id from messages where instance_id = ${instanceId} and ${condition} and id < ${below} and id >= ${from}
+        order by id desc limit ${limit}) as part`
+    const parts = [
+      ...names.addresses.map(address => part(sql`address = ${address} and address is not null`)),
+      ...names.chats.map(chat => part(sql`failed_at is not null and address is null and recipient = ${chat}`)),
+      part(sql`${IS_QUEUED} and address is null and recipient in (${sql.join(names.chats)})`),
+    ]
+    return reader.query(
+      statements.db
+        .selectFrom('messages')
+        .select(SHOWN)
+        .where('instance_id', '=', instanceId)
+        .where('id', 'in', anyOf(parts))
+        .orderBy('id', 'desc')
+        .limit(limit),
+    )
+  }
+}
+
+function anyOf(parts: readonly RawBuilder<unknown>[]): RawBuilder<string> {
+  return sql<string>`(${sql.join(parts, sql` union all `)})`
+}
+
+function toCommand(row: OwnRow): StoredCommand {
+  const { failure_code: code, failure_message: message } = row
+  const { command }: MessageExtras = JSON.parse(row.extras ?? '{}')
+  return {
+    id: row.id,
+    kind: command!.kind,
+    messageId: command!.target.messageId,
+    createdAt: row.created_at,
+    doneAt: row.sent_at,
+    failedAt: row.failed_at,
+    failure: code === null ? null : { code, message: message! },
+    command: command!,
+  }
+}

@@ -1,0 +1,133 @@
+import { sql } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
+import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import type { MessageState } from '../../domain/message.ts'
+import type { Core } from '../engine/core.ts'
+import { selectIncoming, toIncoming } from '../messages/incoming.ts'
+import { SHOWN, toMessage } from '../messages/stored-messages.ts'
+import { addressOf, lineOf } from './chat-lines.ts'
+import { type Chat, type InboxChat, type Line, MAX_UNREAD } from './conversations.ts'
+
+const NOTHING = ''
+
+/** Adds to chats what an inbox shows of each. The number of queries does not depend on the number of chats. */
+export class Inbox {
+  readonly #core: Core
+  readonly #ends
+  readonly #count
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#ends = endsStatement(core)
+    this.#count = countStatement(core)
+  }
+
+  async complete(instanceId: InstanceId, chats: readonly Chat[]): Promise<InboxChat[]> {
+    const { reader } = this.#core
+    const named = new Map(chats.map(chat => [chat, namesOf(chat)]))
+    const keys = [...named.values()].flat().map(name => ({ instance_id: instanceId, name, address: addressOf(name) }))
+    const ends = new Map((await reader.each(this.#ends, keys)).map(row => [row.name, row]))
+    const found = chats.map(chat => {
+      const rows = named.get(chat)!.flatMap(name => ends.get(name) ?? [])
+      const sent = latest(rows.map(row => row.sent))
+      const received = latest(rows.map(row => row.received))
+      const written = latest(rows.map(row => row.written))
+      const after = latest(rows.flatMap(row => [row.answered, written, markedBy(row.mark)]))
+      return { chat, last: latest([sent, received, written]), received, after }
+    })
+    const counted = await reader.each(
+      this.#count,
+      found.flatMap(({ chat, after }) => named.get(chat)!.map(name => ({ instance_id: instanceId, name, after }))),
+    )
+    const counts = new Map(counted.map(({ name, count }) => [name, Number(count)]))
+    const lines = await this.#readLines(
+      instanceId,
+      found.map(({ last }) => last),
+    )
+    return found.map(({ chat, last, received }) => {
+      const unread = named.get(chat)!.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0)
+      return {
+        ...chat,
+        unreadCount: Math.min(unread, MAX_UNREAD),
+        lastReceivedId: received === NOTHING ? null : received,
+        lastLine: lines.get(last) ?? null,
+      }
+    })
+  }
+
+  async #readLines(instanceId: InstanceId, ids: readonly MessageId[]): Promise<ReadonlyMap<MessageId, Line>> {
+    const { reader, statements } = this.#core
+    const known = [...ids.filter(id => id !== NOTHING), NOTHING]
+    const [sent, received] = await Promise.all([
+      reader.query(
+        statements.db
+          .selectFrom('messages')
+          .select(SHOWN)
+          .where('instance_id', '=', instanceId)
+          .where('id', 'in', known),
+      ),
+      reader.query(
+        selectIncoming(statements)
+          .where('incoming_messages.instance_id', '=', instanceId)
+          .where('incoming_messages.id', 'in', known),
+      ),
+    ])
+    return new Map<MessageId, Line>([
+      ...sent.map(row => [row.id, { direction: 'out', message: toMessage(row) }] as const),
+      ...received.map(row => [row.id, lineOf(toIncoming(row))] as const),
+    ])
+  }
+}
+
+/** The names that messages of a chat have in their rows. */
+function namesOf({ chat, lid }: Chat): string[] {
+  return lid === null || lid === chat ? [chat] : [chat, lid]
+}
+
+function latest(ids: readonly (string | null)[]): string {
+  return ids.reduce<string>((last, id) => (id !== null && id > last ? id : last), NOTHING)
+}
+
+/** The message that a read mark concerns. */
+function markedBy(extras: string | null): MessageId | null {
+  const { command }: MessageExtras = JSON.parse(extras ?? '{}')
+  return command?.target.messageId ?? null
+}
+
+/**
+ * For each name of a chat: the last messages in both directions, the last one that did not fail, the last one that the owner
+ * wrote on another device, and the last read mark.
+ */
+function endsStatement({ statements }: Core) {
+  const failed = sql.lit<MessageState>('failed')
+  const own = (selected: string, condition: ReturnType<typeof sql>) => sql<string | null>`(
+    select ${sql.ref(`m.${selected}`)} from messages as m where m.instance_id = input.instance_id
+      and m.address = input.address and m.address is not null and ${condition} order by m.id desc limit 1)`
+  const delivered = (condition: ReturnType<typeof sql>) => sql<string | null>`(
+    select i.id from incoming_messages as i where i.instance_id = input.instance_id
+      and i.chat = input.name and ${condition} order by i.id desc limit 1)`
+  return statements.rows({ instance_id: 'text', name: 'text', address: 'text' }, db =>
+    db.selectFrom('input').select([
+      'input.name',
+      own('id', sql`m.id >= 'msg_'`).as('sent'),
+      own('id', sql`m.id >= 'msg_' and m.state <> ${failed}`).as('answered'),
+      // A read mark has nothing besides its command.
+      own('extras', sql`m.id < 'msg_' and m.state <> ${failed} and m.extras like '{"command":{"kind":"read"%'`).as(
+        'mark',
+      ),
+      delivered(sql`i.written is null`).as('received'),
+      delivered(sql`i.written = 1`).as('written'),
+    ]),
+  )
+}
+
+function countStatement({ statements }: Core) {
+  return statements.rows({ instance_id: 'text', name: 'text', after: 'text' }, db =>
+    db.selectFrom('input').select([
+      'input.name',
+      sql<number>`(select count(*) from (
+        select 1 as one from incoming_messages as i where i.instance_id = input.instance_id and i.chat = input.name
+          and i.id > input.after and i.type <> 'reaction' limit ${sql.lit(MAX_UNREAD)}) as unread)`.as('count'),
+    ]),
+  )
+}

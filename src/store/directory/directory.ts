@@ -1,0 +1,85 @@
+import type { HeardContact } from '../../domain/contact.ts'
+import type { GroupChange, GroupDetails, GroupFacts, GroupMember, OwnAddresses } from '../../domain/group.ts'
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
+import type { Lease } from '../leases/leases.ts'
+
+/** A group that the account is a member of. */
+export interface ListedGroup extends GroupFacts {
+  id: string
+  /** WhatsApp's last answer or notification about it. */
+  asOf: number
+}
+
+export interface DescribedGroup extends ListedGroup {
+  description: string | null
+  /** With their names as far as they are known. */
+  members: readonly (GroupMember & { name: string | null })[]
+}
+
+/** What the owner knows of a group. */
+export interface KnownGroup {
+  /** Null: the account is not a member. */
+  details: GroupDetails | null
+  asOf: number
+  /** WhatsApp's last answer to a query about this group; 0 if there was none. */
+  queriedAt: number
+}
+
+/** A person whom the phone knows, or with whom messages were exchanged. */
+export interface DirectoryContact {
+  /** As `to` of a message: a number, or a LID if the number is unknown. */
+  chat: string
+  phone: string | null
+  lid: string | null
+  username: string | null
+  /** As the phone's address book has it. */
+  name: string | null
+  /** As the person has chosen it. */
+  pushName: string | null
+  /** Give or take a minute. Null: no message since the account was linked. */
+  lastMessageAt: number | null
+}
+
+/**
+ * The groups and contacts of the linked account, as WhatsApp last reported them. They are erased when the account is unlinked
+ * or the instance is deleted.
+ */
+export interface Directory {
+  /** In the order of the subjects. @param search part of a subject */
+  listGroups(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<ListedGroup>>
+  /** Null unless the account is a member. */
+  findGroup(instanceId: InstanceId, id: string): Promise<DescribedGroup | null>
+  /** In the order of the names, those without a name last. @param search part of a name or number */
+  listContacts(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<DirectoryContact>>
+
+  readGroup(instanceId: InstanceId, id: string): Promise<KnownGroup | null>
+  /**
+   * Records descriptions that WhatsApp gave. A group that a notification has changed since `askedAt` stays as it is.
+   * @param reason `listed`: the answer was about all groups, and does not count as a query about each of them. `joined`: the
+   *   account has just become a member
+   */
+  recordGroups(
+    lease: Lease,
+    groups: readonly GroupDetails[],
+    of: { self: OwnAddresses; askedAt: number; now: number; reason: 'listed' | 'queried' | 'joined' },
+  ): Promise<void>
+  /** WhatsApp has answered that the account may not see the group. */
+  recordNoMember(lease: Lease, id: string, now: number): Promise<void>
+  /** `unknown`: nothing was recorded, because the group has to be queried first. */
+  recordGroupChange(
+    lease: Lease,
+    id: string,
+    change: GroupChange,
+    of: { self: OwnAddresses; now: number },
+  ): Promise<'recorded' | 'unknown'>
+
+  /** Names are only added and replaced, never removed. */
+  recordContacts(lease: Lease, contacts: readonly HeardContact[]): Promise<void>
+
+  /** Which parts were recorded completely since the account was linked. */
+  findFilled(instanceId: InstanceId): Promise<{ groups: boolean; contacts: boolean }>
+  recordContactsFilled(lease: Lease, now: number): Promise<void>
+  /** @param ids all groups of the account. Others are left, unless they were recorded since `askedAt` */
+  recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void>
+}

@@ -1,0 +1,56 @@
+import type { Selectable } from 'kysely'
+import { factsOf, type GroupDetails, type OwnAddresses } from '../../domain/group.ts'
+import type { GroupsTable } from '../engine/schema/directory.ts'
+import { searchedAs } from '../engine/search-patterns.ts'
+import type { KnownGroup, ListedGroup } from './directory.ts'
+
+type GroupRow = Selectable<GroupsTable>
+
+/** The columns of `groups` besides the key and the times. */
+export function columnsOf(details: GroupDetails, self: OwnAddresses) {
+  const { id: _, subject, ...rest } = details
+  const { memberCount, canSend, isAdmin } = factsOf(details, self)
+  return {
+    member: 1,
+    search_name: searchedAs(subject),
+    subject: JSON.stringify(subject),
+    member_count: memberCount,
+    can_send: Number(canSend),
+    is_admin: Number(isAdmin),
+    details: JSON.stringify(rest),
+  }
+}
+
+/** The columns of a group that the account is not a member of. */
+export const NO_MEMBER = {
+  member: 0,
+  search_name: '',
+  subject: '""',
+  member_count: 0,
+  can_send: 0,
+  is_admin: 0,
+  details: '{}',
+} as const
+
+export function toDetails({ id, member, subject, details }: Pick<GroupRow, 'id' | 'member' | 'subject' | 'details'>) {
+  return member === 1 ? ({ ...JSON.parse(details), id, subject: JSON.parse(subject) } as GroupDetails) : null
+}
+
+export function toKnown(
+  row: Pick<GroupRow, 'id' | 'member' | 'subject' | 'details' | 'as_of' | 'queried_at'>,
+): KnownGroup {
+  return { details: toDetails(row), asOf: row.as_of, queriedAt: row.queried_at }
+}
+
+export const LISTED = ['id', 'subject', 'member_count', 'can_send', 'is_admin', 'as_of', 'search_name'] as const
+
+export function toListed(row: Pick<GroupRow, (typeof LISTED)[number]>): ListedGroup {
+  return {
+    id: row.id,
+    subject: JSON.parse(row.subject),
+    memberCount: row.member_count,
+    canSend: row.can_send === 1,
+    isAdmin: row.is_admin === 1,
+    asOf: row.as_of,
+  }
+}

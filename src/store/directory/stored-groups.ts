@@ -1,0 +1,319 @@
+import { sql } from 'kysely'
+import {
+  applyChange,
+  type GroupChange,
+  type GroupDetails,
+  type GroupMember,
+  isSameMember,
+  type OwnAddresses,
+} from '../../domain/group.ts'
+import type { InstanceId } from '../../domain/ids.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Core } from '../engine/core.ts'
+import { nameAfterId, toPage } from '../engine/cursor.ts'
+import { fencedOneByOne } from '../engine/operation.ts'
+import type { Page, PageRequest } from '../engine/page.ts'
+import type { GroupsTable } from '../engine/schema/directory.ts'
+import { searchPatterns } from '../engine/search-patterns.ts'
+import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
+import type { Lease } from '../leases/leases.ts'
+import type { DescribedGroup, Directory, KnownGroup, ListedGroup } from './directory.ts'
+import { reportOf } from './group-reports.ts'
+import { columnsOf, LISTED, NO_MEMBER, toDetails, toKnown, toListed } from './group-rows.ts'
+
+/** Groups in one commit. A large one has 100 KB. */
+const STEP = 20
+/** Members whose names are read by one query. */
+const NAMES_STEP = 200
+/** WhatsApp's denials are kept for a day. */
+const DENIED_MS = 24 * 60 * 60_000
+
+const IS_MEMBER = sql<boolean>`member = 1`
+
+interface Reported {
+  /** Whether an event was recorded. */
+  recorded: boolean
+  deliverable: boolean
+}
+
+const NOTHING: Reported = { recorded: false, deliverable: false }
+
+type GroupColumns = Omit<GroupsTable, 'instance_id' | 'id'>
+
+type Recording = Parameters<Directory['recordGroups']>[2]
+
+interface OneGroup {
+  lease: Lease
+  id: string
+  now: number
+}
+
+/** The groups of the directory. */
+export class StoredGroups {
+  readonly #core: Core
+  readonly #recorder: EventRecorder
+  readonly #record
+  readonly #change
+  readonly #deny
+  readonly #fill
+  readonly #fillContacts
+
+  constructor(core: Core, recorder: EventRecorder) {
+    this.#core = core
+    this.#recorder = recorder
+    this.#record = fencedOneByOne(
+      'directory.groups',
+      (tx, input: { lease: Lease; groups: readonly GroupDetails[]; of: Recording }) => this.#recordAll(tx, input),
+    )
+    this.#change = fencedOneByOne(
+      'directory.change',
+      (tx, input: OneGroup & { change: GroupChange; self: OwnAddresses }) => this.#changeOne(tx, input),
+    )
+    this.#deny = fencedOneByOne('directory.deny', (tx, input: OneGroup) => this.#denyOne(tx, input))
+    this.#fillContacts = fencedOneByOne('directory.fillContacts', (tx, { lease, now }: { lease: Lease; now: number }) =>
+      this.#noteFill(tx, lease.instanceId, { contacts_at: now }),
+    )
+    this.#fill = fencedOneByOne(
+      'directory.fill',
+      (tx, input: { lease: Lease; ids: readonly string[]; askedAt: number; now: number }) =>
+        this.#noteFilled(tx, input),
+    )
+  }
+
+  async list(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<ListedGroup>> {
+    const { reader, statements } = this.#core
+    const after = nameAfterId(page)
+    let query = statements.db
+      .selectFrom('groups')
+      .select(LISTED)
+      .where('instance_id', '=', instanceId)
+      .where(IS_MEMBER)
+      .orderBy('search_name')
+      .orderBy('id')
+      .limit(page.limit + 1)
+    if (after !== null)
+      query = query.where(eb => eb(eb.refTuple('search_name', 'id'), '>', eb.tuple(after.name, after.id)))
+    if (search !== undefined) {
+      const { words } = searchPatterns(search)
+      query = query.where(sql<boolean>`search_name like ${words} escape '\\'`)
+    }
+    return toPage(await reader.query(query), page.limit, row => `${row.id} ${row.search_name}`, toListed)
+  }
+
+  async read(instanceId: InstanceId, id: string): Promise<KnownGroup | null> {
+    const [row] = await this.#core.reader.query(this.#select(instanceId, id))
+    return row ? toKnown(row) : null
+  }
+
+  async find(instanceId: InstanceId, id: string): Promise<DescribedGroup | null> {
+    const [row] = await this.#core.reader.query(this.#select(instanceId, id))
+    const details = row && toDetails(row)
+    if (!row || !details) return null
+    const names = await this.#namesOf(instanceId, details.members)
+    const members = details.members.map(member => ({
+      ...member,
+      name: names.get(member.phone ?? '') ?? names.get(member.lid ?? '') ?? null,
+    }))
+    return { ...toListed(row), description: details.description, members }
+  }
+
+  async record(lease: Lease, groups: readonly GroupDetails[], of: Recording): Promise<void> {
+    for (let at = 0; at < groups.length; at += STEP)
+      this.#announce(lease, await this.#core.write(this.#record, { lease, groups: groups.slice(at, at + STEP), of }))
+  }
+
+  async change(
+    lease: Lease,
+    id: string,
+    change: GroupChange,
+    { self, now }: { self: OwnAddresses; now: number },
+  ): Promise<'recorded' | 'unknown'> {
+    const reported = await this.#core.write(this.#change, { lease, id, change, self, now })
+    if (reported === null) return 'unknown'
+    this.#announce(lease, reported)
+    return 'recorded'
+  }
+
+  async deny(lease: Lease, id: string, now: number): Promise<void> {
+    this.#announce(lease, await this.#core.write(this.#deny, { lease, id, now }))
+  }
+
+  async findFilled(instanceId: InstanceId): Promise<{ groups: boolean; contacts: boolean }> {
+    const [row] = await this.#core.reader.query(
+      this.#core.statements.db
+        .selectFrom('directory_fills')
+        .select(['groups_at', 'contacts_at'])
+        .where('instance_id', '=', instanceId),
+    )
+    return { groups: row?.groups_at != null, contacts: row?.contacts_at != null }
+  }
+
+  recordContactsFilled(lease: Lease, now: number): Promise<void> {
+    return this.#core.write(this.#fillContacts, { lease, now })
+  }
+
+  async recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void> {
+    this.#announce(lease, await this.#core.write(this.#fill, { lease, ids, ...of }))
+  }
+
+  #announce({ instanceId }: Lease, { recorded, deliverable }: Reported): void {
+    if (deliverable) this.#core.hints.publish('deliveries', instanceId)
+    if (recorded) this.#core.hints.publish('log', instanceId)
+  }
+
+  #select(instanceId: InstanceId, id: string) {
+    return this.#core.statements.db
+      .selectFrom('groups')
+      .selectAll()
+      .where('instance_id', '=', instanceId)
+      .where('id', '=', id)
+  }
+
+  /** By number and by LID. */
+  async #namesOf(instanceId: InstanceId, members: readonly GroupMember[]): Promise<Map<string, string>> {
+    const names = new Map<string, string>()
+    for (let at = 0; at < members.length; at += NAMES_STEP) {
+      const addresses = members.slice(at, at + NAMES_STEP).flatMap(({ phone, lid }) => [phone ?? '', lid ?? ''])
+      const rows = await this.#core.reader.query(
+        this.#core.statements.db
+          .selectFrom('contacts')
+          .select(['number', 'name', 'saved_name'])
+          .where('instance_id', '=', instanceId)
+          .where('number', 'in', addresses),
+      )
+      for (const { number, name, saved_name } of rows) {
+        const known = saved_name ?? name
+        if (known !== null) names.set(number, JSON.parse(known))
+      }
+    }
+    return names
+  }
+
+  async #recordAll(
+    tx: Transaction,
+    { lease, groups, of }: { lease: Lease; groups: readonly GroupDetails[]; of: Recording },
+  ): Promise<Reported> {
+    const events: NewEvent[] = []
+    for (const group of groups) events.push(...(await this.#recordOne(tx, lease, group, of)))
+    return this.#report(tx, lease, events)
+  }
+
+  async #recordOne(tx: Transaction, { instanceId }: Lease, group: GroupDetails, of: Recording): Promise<NewEvent[]> {
+    const { self, askedAt, now, reason } = of
+    const [row] = await this.#lock(tx, instanceId, group.id)
+    const queried_at = reason === 'listed' ? (row?.queried_at ?? 0) : now
+    // The notification is newer than the answer.
+    const isOld = row !== undefined && row.as_of >= askedAt
+    await this.#write(tx, instanceId, group.id, {
+      ...(!isOld && { ...columnsOf(group, self), as_of: now }),
+      queried_at,
+    })
+    if (isOld) return []
+    const before = row ? toDetails(row) : null
+    return reportOf(instanceId, { before, after: group, self, hasJoined: reason === 'joined' }, now)
+  }
+
+  /** @returns null if the group has to be queried */
+  async #changeOne(
+    tx: Transaction,
+    { lease, id, change, self, now }: OneGroup & { change: GroupChange; self: OwnAddresses },
+  ): Promise<Reported | null> {
+    const { instanceId } = lease
+    const [row] = await this.#lock(tx, instanceId, id)
+    const before = row ? toDetails(row) : null
+    if (before === null && change.kind !== 'joined') {
+      const isNothing = isAbsence(change, self) || (row !== undefined && !enters(change, self))
+      return isNothing ? NOTHING : null
+    }
+    const after = change.kind === 'joined' ? { ...change.group, id } : before && applyChange(before, change, self)
+    await this.#write(tx, instanceId, id, { ...(after ? columnsOf(after, self) : NO_MEMBER), as_of: now })
+    return this.#report(tx, lease, reportOf(instanceId, { before, after, self, hasJoined: true }, now))
+  }
+
+  async #denyOne(tx: Transaction, { lease, id, now }: OneGroup): Promise<Reported> {
+    const { instanceId } = lease
+    const { db } = this.#core.statements
+    await tx.query(
+      db
+        .deleteFrom('groups')
+        .where('instance_id', '=', instanceId)
+        .where('member', '=', 0)
+        .where('queried_at', '<', now - DENIED_MS),
+    )
+    const [row] = await this.#lock(tx, instanceId, id)
+    await this.#write(tx, instanceId, id, { ...NO_MEMBER, as_of: now, queried_at: now })
+    return this.#report(tx, lease, row ? leftOf(instanceId, row, now) : [])
+  }
+
+  async #noteFilled(
+    tx: Transaction,
+    { lease, ids, askedAt, now }: { lease: Lease; ids: readonly string[]; askedAt: number; now: number },
+  ): Promise<Reported> {
+    const { instanceId } = lease
+    const present = new Set(ids)
+    const old = await tx.query(
+      this.#core.statements.db
+        .selectFrom('groups')
+        .selectAll()
+        .where('instance_id', '=', instanceId)
+        .where(IS_MEMBER)
+        .where('as_of', '<', askedAt),
+    )
+    const events: NewEvent[] = []
+    for (const row of old) {
+      if (present.has(row.id)) continue
+      await this.#write(tx, instanceId, row.id, { ...NO_MEMBER, as_of: now })
+      events.push(...leftOf(instanceId, row, now))
+    }
+    await this.#noteFill(tx, instanceId, { groups_at: now })
+    return this.#report(tx, lease, events)
+  }
+
+  async #report(tx: Transaction, { instanceId }: Lease, events: readonly NewEvent[]): Promise<Reported> {
+    if (events.length === 0) return NOTHING
+    const { deliverable } = await this.#recorder.record(tx, events)
+    return { recorded: true, deliverable: deliverable.has(instanceId) }
+  }
+
+  async #noteFill(tx: Transaction, instance_id: InstanceId, at: { groups_at: number } | { contacts_at: number }) {
+    await tx.query(
+      this.#core.statements.db
+        .insertInto('directory_fills')
+        .values({ instance_id, groups_at: null, ...at })
+        .onConflict(oc => oc.column('instance_id').doUpdateSet(at)),
+    )
+  }
+
+  #lock(tx: Transaction, instanceId: InstanceId, id: string) {
+    return tx.query(this.#core.statements.locking(this.#select(instanceId, id), 'update', 'groups'))
+  }
+
+  /** Inserts the row, or changes it. A new row needs all columns. */
+  async #write(tx: Transaction, instance_id: InstanceId, id: string, columns: Partial<GroupColumns>): Promise<void> {
+    const { db } = this.#core.statements
+    const changed = await tx.query(
+      db.updateTable('groups').set(columns).where('instance_id', '=', instance_id).where('id', '=', id).returning('id'),
+    )
+    if (changed.length > 0) return
+    const row = { ...NO_MEMBER, as_of: 0, queried_at: 0, ...columns }
+    await tx.query(db.insertInto('groups').values({ instance_id, id, ...row }))
+  }
+}
+
+/** The account is not a member after it. */
+function isAbsence(change: GroupChange, self: OwnAddresses): boolean {
+  return change.kind === 'deleted' || (change.kind === 'remove' && concerns(change.members, self))
+}
+
+function enters(change: GroupChange, self: OwnAddresses): boolean {
+  return change.kind === 'add' && concerns(change.members, self)
+}
+
+function concerns(members: readonly GroupMember[], self: OwnAddresses): boolean {
+  return members.some(member => isSameMember(member, self))
+}
+
+function leftOf(instanceId: InstanceId, row: Parameters<typeof toDetails>[0], now: number): NewEvent[] {
+  const self = { phone: null, lid: null }
+  return reportOf(instanceId, { before: toDetails(row), after: null, self, hasJoined: false }, now)
+}

@@ -1,0 +1,45 @@
+import type { Generated } from 'kysely'
+
+/** Groups that WhatsApp has described, or denied, since the account was linked. */
+export interface GroupsTable {
+  instance_id: string
+  id: string
+  /** 0: the account is not a member. The other facts are then out of date. */
+  member: number
+  /** The folded subject, by which groups are searched and sorted. */
+  search_name: string
+  /** A JSON string. */
+  subject: string
+  member_count: number
+  can_send: number
+  is_admin: number
+  /** The last answer or notification of WhatsApp. */
+  as_of: number
+  /** The last answer of WhatsApp to a query. */
+  queried_at: number
+  /** A JSON object: the rest of `GroupDetails`. */
+  details: string
+}
+
+/** Which parts of the directory were read from WhatsApp since the account was linked. */
+export interface DirectoryFillsTable {
+  instance_id: string
+  groups_at: number | null
+  contacts_at: Generated<number | null>
+}
+
+/** Look-ups that a caller waits for. The owner removes each when it has the answer. */
+export interface NumberOrdersTable {
+  instance_id: string
+  number: string
+  /** On the database's clock. */
+  ordered_at: number
+}
+
+export interface NumberBudgetsTable {
+  instance_id: string
+  /** Days since 1970 in UTC, on the database's clock. */
+  day: number
+  /** Unknown numbers that were ordered on that day. */
+  used: number
+}

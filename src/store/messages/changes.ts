@@ -1,0 +1,53 @@
+import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Statements } from '../engine/statement.ts'
+
+/** An edit (with the new text) or deletion of a stored message. */
+export interface Change {
+  instanceId: InstanceId
+  messageId: MessageId
+  /** Null: the message was deleted, and its text is erased. */
+  text: string | null
+  at: number
+}
+
+/** Changes the texts of stored messages: of those that callers sent, and of those that WhatsApp delivered. */
+export class Changes {
+  readonly #editSent
+  readonly #editDelivered
+  readonly #eraseSent
+  readonly #eraseDelivered
+
+  constructor(statements: Statements) {
+    const key = { instance_id: 'text', id: 'text' } as const
+    this.#editSent = statements.update('messages', key, { text: 'text', edited_at: 'integer' })
+    this.#editDelivered = statements.update('incoming_messages', key, { text: 'text', edited_at: 'integer' })
+    this.#eraseSent = statements.update('messages', key, { text: 'text', content: 'blob?', deleted_at: 'integer' })
+    this.#eraseDelivered = statements.update('incoming_messages', key, {
+      text: 'text?',
+      details: 'text?',
+      deleted_at: 'integer',
+    })
+  }
+
+  /** @param changes at most one for each message */
+  apply(tx: Transaction, changes: readonly Change[]): void {
+    const rows = changes.map(({ instanceId: instance_id, messageId: id, text, at }) => ({ instance_id, id, text, at }))
+    const edits = rows.flatMap(({ text, at, ...row }) => (text === null ? [] : [{ ...row, text, edited_at: at }]))
+    if (edits.length > 0) {
+      tx.post(this.#editSent, edits)
+      const encoded = edits.map(edit => ({ ...edit, text: JSON.stringify(edit.text) }))
+      tx.post(this.#editDelivered, encoded)
+    }
+    const deletions = rows.flatMap(({ text, at, ...row }) => (text === null ? [{ ...row, deleted_at: at }] : []))
+    if (deletions.length === 0) return
+    tx.post(
+      this.#eraseSent,
+      deletions.map(row => ({ ...row, text: '', content: null })),
+    )
+    tx.post(
+      this.#eraseDelivered,
+      deletions.map(row => ({ ...row, text: null, details: null })),
+    )
+  }
+}

@@ -1,0 +1,145 @@
+import { type Selectable, sql } from 'kysely'
+import { type Changed, type ChangeEventKind, changeBody } from '../../domain/events/event.ts'
+import { type InstanceId, isCommandId, type MessageId, newEventId } from '../../domain/ids.ts'
+import type { IncomingChange } from '../../domain/incoming-message.ts'
+import type { Transaction } from '../engine/backend.ts'
+import { fencedOneByOne, type Operation } from '../engine/operation.ts'
+import { type IncomingMessagesTable, IS_PREPARED, type MessagesTable } from '../engine/schema/messages.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { EventRecorder } from '../events/event-recorder.ts'
+import type { Lease } from '../leases/leases.ts'
+import { chatOf } from '../numbers/contacts.ts'
+import { Changes } from './changes.ts'
+import type { findKnownStatement } from './incoming.ts'
+
+export interface ChangeInput {
+  lease: Lease
+  change: IncomingChange
+  /** SHA-256 of its keys. */
+  digests: readonly Uint8Array[]
+  now: number
+}
+
+export interface ChangeOutcome {
+  /** `ignored`: WhatsApp does not let this sender change the message, or it is deleted already. */
+  outcome: 'recorded' | 'duplicate' | 'ignored'
+  deliverable: boolean
+}
+
+/** A stored message that may be the one that is changed. */
+interface Candidate extends Changed {
+  messageId: MessageId
+  /** All names of its chat. */
+  chats: readonly (string | null)[]
+  isDeleted: boolean
+  /** Its sender, unless it is one of ours. */
+  author: Pick<Selectable<IncomingMessagesTable>, 'sender' | 'addressing' | 'lid'> | null
+}
+
+const SENT = ['id', 'recipient', 'address', 'deleted_at'] as const
+const DELIVERED = ['id', 'chat', 'sender', 'addressing', 'lid', 'written', 'deleted_at'] as const
+
+/**
+ * Records an edit or deletion with its event, and changes the text of the message. Its event is the deduplication record, like
+ * that of a message. Changes of one instance are rare, so each has a run of its own.
+ */
+export function changeOperation(
+  statements: Statements,
+  recorder: EventRecorder,
+  findKnown: ReturnType<typeof findKnownStatement>,
+): Operation<ChangeInput, ChangeOutcome> {
+  const changes = new Changes(statements)
+  const { findSent, findDelivered, findEvent, chain } = prepare(statements)
+  return fencedOneByOne('events.change', async (tx, { lease, change, digests, now }: ChangeInput) => {
+    const { instanceId } = lease
+    const keys = digests.map(digest => ({ instance_id: instanceId, digest }))
+    if ((await tx.each(findKnown, keys)).length > 0) return { outcome: 'duplicate', deliverable: false }
+    const candidates = (await find(tx, instanceId, change.target)).filter(({ chats }) => isInChat(change, chats))
+    const target = candidates.find(candidate => mayChange(change, candidate) && !candidate.isDeleted)
+    if (target === undefined && candidates.length > 0) return { outcome: 'ignored', deliverable: false }
+    if (target !== undefined) {
+      const text = change.change === 'edit' ? (change.text ?? '') : null
+      changes.apply(tx, [{ instanceId, messageId: target.messageId, text, at: change.sentAt }])
+      // The event of an incoming message does not expect another one that waits for it.
+      const events = await tx.each(findEvent, [{ instance_id: instanceId, message_id: target.messageId }])
+      tx.post(
+        chain,
+        events.map(({ id: event_id }) => ({ instance_id: instanceId, event_id, message_id: target.messageId })),
+      )
+    }
+    const unknown = { messageId: null, direction: change.ofOwn ? ('out' as const) : ('in' as const) }
+    const kind: ChangeEventKind = change.change === 'edit' ? 'message.edited' : 'message.deleted'
+    const { deliverable } = await recorder.record(tx, [
+      {
+        instance_id: instanceId,
+        id: newEventId(now),
+        kind,
+        timestamp: change.sentAt,
+        created_at: now,
+        message_id: target?.messageId ?? null,
+        // WhatsApp names a sender by LID rather than by number.
+        incoming_digest: digests.at(-1)!,
+        body: changeBody(instanceId, target ?? unknown, change),
+      },
+    ])
+    return { outcome: 'recorded', deliverable: deliverable.has(instanceId) }
+  })
+
+  async function find(tx: Transaction, instance_id: InstanceId, id: string): Promise<Candidate[]> {
+    const sent = await tx.each(findSent, [{ instance_id, whatsapp_id: id }])
+    const delivered = await tx.each(findDelivered, [{ instance_id, whatsapp_id: JSON.stringify(id) }])
+    return [...sent.filter(row => !isCommandId(row.id)).map(toSent), ...delivered.map(toDelivered)]
+  }
+}
+
+function toSent(row: Pick<Selectable<MessagesTable>, (typeof SENT)[number]>): Candidate {
+  const chats = [row.recipient, row.address === null ? null : chatOf(row.address)]
+  return { messageId: row.id, direction: 'out', chats, isDeleted: row.deleted_at !== null, author: null }
+}
+
+function toDelivered(row: Pick<Selectable<IncomingMessagesTable>, (typeof DELIVERED)[number]>): Candidate {
+  const { id: messageId, chat, lid, written, deleted_at } = row
+  const chats = [chat, chat.endsWith('@g.us') ? null : lid]
+  const isDeleted = deleted_at !== null
+  if (written !== null) return { messageId, direction: 'out', chats, isDeleted, author: null }
+  return { messageId, direction: 'in', chats, isDeleted, author: row }
+}
+
+function isInChat({ chat, group, lid }: IncomingChange, chats: Candidate['chats']): boolean {
+  const names = group === undefined && lid !== null ? [chat, lid] : [chat]
+  return chats.some(name => name !== null && names.includes(name))
+}
+
+/** Only the author may edit a message. The author and, in a group, its admins may delete it. */
+function mayChange({ change, written, group, byAdmin, from, addressing, lid }: IncomingChange, { author }: Candidate) {
+  if (change === 'delete' && group !== undefined && (byAdmin || written)) return true
+  if (written || author === null) return written === true && author === null
+  const isNamed = author.sender === from && author.addressing === (addressing ?? null)
+  return isNamed || (author.lid !== null && author.lid === lid)
+}
+
+function prepare(statements: Statements) {
+  return {
+    findSent: statements.find('messages', { instance_id: 'text', whatsapp_id: 'text' }, SENT, {
+      where: IS_PREPARED,
+      lock: 'update',
+    }),
+    findDelivered: statements.find('incoming_messages', { instance_id: 'text', whatsapp_id: 'text' }, DELIVERED, {
+      where: sql`length(incoming_messages.whatsapp_id) <= 100`,
+    }),
+    findEvent: statements.find('events', { instance_id: 'text', message_id: 'text' }, ['id'], {
+      where: sql`events.kind in ('message.received', 'message.written')`,
+    }),
+    // An attempt that ends now reads this under its lock, or is over before.
+    chain: statements.rows({ instance_id: 'text', event_id: 'text', message_id: 'text' }, db =>
+      db
+        .updateTable('deliveries')
+        .from('input')
+        .set(eb => ({ message_id: eb.ref('input.message_id') }))
+        .whereRef('deliveries.instance_id', '=', 'input.instance_id')
+        .whereRef('deliveries.event_id', '=', 'input.event_id')
+        .where('deliveries.message_id', 'is', null)
+        .where('deliveries.redelivery', '=', 0),
+    ),
+  }
+}

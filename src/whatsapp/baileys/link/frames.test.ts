@@ -1,0 +1,72 @@
+import type { WASocket } from 'baileys'
+import { expect, test } from 'vitest'
+import { sendDurably } from './frames.ts'
+
+const tick = () => new Promise(resolve => setImmediate(resolve))
+
+function setUp() {
+  const left: number[] = []
+  const failed: string[] = []
+  const gates: PromiseWithResolvers<void>[] = []
+  let refusals = 0
+  let mayAct = true
+  const raw = {
+    send(data: Uint8Array, done: (error?: Error) => void) {
+      left.push(data[0]!)
+      done()
+    },
+  }
+  const durable = () => {
+    const gate = Promise.withResolvers<void>()
+    gates.push(gate)
+    return gate.promise
+  }
+  const onRefused = () => {
+    refusals += 1
+  }
+  sendDurably({ ws: { socket: raw } } as unknown as WASocket, durable, () => mayAct, onRefused)
+  const send = (frame: number) => raw.send(Uint8Array.of(frame), error => error && failed.push(error.message))
+  const mayActNoMore = () => {
+    mayAct = false
+  }
+  return { left, failed, gates, send, mayActNoMore, refusals: () => refusals }
+}
+
+test('a frame leaves when its changes are durable, and never before an earlier frame', async () => {
+  const { left, gates, send } = setUp()
+  for (const frame of [1, 2, 3]) send(frame)
+  gates[2]?.resolve()
+  gates[1]?.resolve()
+  await tick()
+  expect(left).toEqual([])
+  gates[0]?.resolve()
+  await tick()
+  expect(left).toEqual([1, 2, 3])
+})
+
+test('after a refused frame no other leaves, and the refusal is reported once', async () => {
+  const { left, failed, gates, send, refusals } = setUp()
+  for (const frame of [1, 2, 3]) send(frame)
+  gates[0]?.resolve()
+  gates[1]?.reject(new Error('not recorded'))
+  gates[2]?.resolve()
+  await tick()
+  send(4)
+  gates[3]?.resolve()
+  await tick()
+  expect(left).toEqual([1])
+  expect(failed).toEqual(['not recorded', 'not recorded', 'not recorded'])
+  expect(refusals()).toBe(1)
+})
+
+test('no frame leaves once another node may own the account, even if its changes are durable', async () => {
+  const { left, gates, send, mayActNoMore, refusals } = setUp()
+  for (const frame of [1, 2]) send(frame)
+  gates[0]?.resolve()
+  await tick()
+  mayActNoMore()
+  gates[1]?.resolve()
+  await tick()
+  expect(left).toEqual([1])
+  expect(refusals()).toBe(1)
+})

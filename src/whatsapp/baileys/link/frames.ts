@@ -1,0 +1,112 @@
+import { DisconnectReason, type WASocket } from 'baileys'
+import type { LibraryScope } from '../library-scope.ts'
+
+/** The time until the first frame from WhatsApp. */
+const FIRST_FRAME_WITHIN_MS = 20_000
+/** The time until a login, a refusal or a QR code. Usually a second, but more when hundreds log in at once. */
+const HANDSHAKE_WITHIN_MS = 60_000
+/** A handshake takes a few kilobytes. */
+const MAX_HANDSHAKE_BYTES = 256 * 1024
+
+/** The events that Baileys emits for one stanza: all stanzas, by kind, and by the query that it answers. */
+const STANZA_EVENT = /^(?:frame$|CB:|TAG:)/
+
+type Done = (error?: Error) => void
+
+/** The `ws` socket inside Baileys' client, which is missing in its types. */
+interface RawSocket {
+  send(data: Uint8Array, done: Done): void
+}
+
+/**
+ * Limits the time and bytes of a handshake, and reports frames that cannot be decrypted. Baileys' `connectTimeoutMs` limits
+ * each step alone and counts no bytes: a slow server could keep a socket forever, and a frame of 16 MiB would be copied
+ * with every packet. After a frame that cannot be decrypted, no later frame can be, but Baileys does not end the socket.
+ * @param onFailed receives Baileys' status code and, if a frame caused it, the error; not called after `closed`
+ */
+export function watchHandshake(
+  socket: WASocket,
+  closed: AbortSignal,
+  onFailed: (code: number, error?: unknown) => void,
+): void {
+  const { ws } = socket
+  let isOver = false
+  let bytes = 0
+  const giveUp = () => fail(DisconnectReason.timedOut)
+  const silence = setTimeout(giveUp, FIRST_FRAME_WITHIN_MS)
+  const timer = setTimeout(giveUp, HANDSHAKE_WITHIN_MS)
+  const finish = () => {
+    isOver = true
+    clearTimeout(silence)
+    clearTimeout(timer)
+  }
+  const fail = (code: number, error?: unknown) => {
+    finish()
+    if (!closed.aborted) onFailed(code, error)
+  }
+  closed.addEventListener('abort', finish, { once: true })
+  ws.once('CB:success', finish)
+  ws.once('CB:iq,type:set,pair-device', finish)
+
+  const baileys = ws.listeners('message')
+  ws.removeAllListeners('message')
+  ws.on('message', (data: Buffer) => {
+    clearTimeout(silence)
+    bytes += data.length
+    if (!isOver && bytes > MAX_HANDSHAKE_BYTES) return fail(DisconnectReason.badSession)
+    for (const listener of baileys) {
+      Promise.resolve(listener.call(ws, data)).catch(error => fail(DisconnectReason.badSession, error))
+    }
+  })
+}
+
+/**
+ * Reports and drops a stanza whose listener throws. The next stanzas are still read. Otherwise Baileys would treat the
+ * exception as a decryption failure, and the socket would end at each login at which WhatsApp delivers the stanza again.
+ */
+export function containStanzas({ ws }: WASocket, scope: LibraryScope): void {
+  const emit = ws.emit.bind(ws)
+  ws.emit = (event: string, ...args: unknown[]) => {
+    if (!STANZA_EVENT.test(event)) return emit(event, ...args)
+    try {
+      return emit(event, ...args)
+    } catch (error) {
+      scope.failed(error)
+      return true
+    }
+  }
+}
+
+/**
+ * Delays each frame until the changes that it depends on are durable. Frames are sent in the order of their encryption, as
+ * their counters require. Later frames are encrypted in the meantime. After a refused frame no other frame is sent, because
+ * the counters would have a gap.
+ * @param durable called for each new frame; resolves when its changes are durable, rejects if it must not be sent
+ * @param mayAct called just before a frame is sent; false if another node may own the account
+ * @param onRefused the socket is unusable
+ */
+export function sendDurably(
+  { ws }: WASocket,
+  durable: () => Promise<unknown>,
+  mayAct: () => boolean,
+  onRefused: () => void,
+): void {
+  const raw = (ws as unknown as { socket: RawSocket | null }).socket
+  if (!raw) throw new Error('Baileys has not opened its socket.')
+  const send = raw.send.bind(raw)
+  let previous: Promise<unknown> = Promise.resolve()
+  let refused = false
+
+  raw.send = (data, done) => {
+    const leave = Promise.all([previous, durable()]).then(() => {
+      if (!mayAct()) throw new Error('Another node may own the account.')
+      send(data, done)
+    })
+    previous = leave
+    leave.catch(error => {
+      done(error)
+      if (!refused) onRefused()
+      refused = true
+    })
+  }
+}

@@ -1,0 +1,47 @@
+import { type BinaryNode, getBinaryNodeChild, isJidGroup, type WASocket } from 'baileys'
+import { extractGroupMetadata } from 'baileys/lib/Socket/groups.js'
+import type { GroupChange } from '../../../domain/group.ts'
+import type { LibraryCalls } from '../library-scope.ts'
+import { parseGroupChange, toGroupDetails } from '../parsing/group.ts'
+import type { LinkEvents } from './events.ts'
+
+const GROUP_NOTIFICATION = 'w:gp2'
+
+export interface GroupNotices {
+  events: Pick<LinkEvents, 'groupChanged' | 'groupsListed'>
+  calls: LibraryCalls
+  /** A change could not be recorded and was not acknowledged. */
+  onFailed(error: unknown): void
+}
+
+/** Records each change of a group before Baileys acknowledges it. */
+export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFailed }: GroupNotices): void {
+  const baileys = ws.listeners('CB:notification')
+  ws.removeAllListeners('CB:notification')
+  ws.on('CB:notification', (node: BinaryNode) => {
+    const passOn = () => {
+      if (calls.closed.aborted) return
+      for (const listener of baileys) listener.call(ws, node)
+    }
+    const group = node.attrs['from']
+    const change = node.attrs['type'] === GROUP_NOTIFICATION ? changeIn(node) : null
+    if (change === null || !group || !isJidGroup(group)) passOn()
+    else events.groupChanged(group, change).then(passOn, onFailed)
+  })
+  ev.on('groups.update', groups => {
+    const described = groups.flatMap(group => (isDescribed(group) ? [toGroupDetails(group)] : []))
+    if (described.length > 0) events.groupsListed(described)
+  })
+}
+
+function changeIn(node: BinaryNode): GroupChange | null {
+  const create = getBinaryNodeChild(node, 'create')
+  return create ? { kind: 'joined', group: toGroupDetails(extractGroupMetadata(create)) } : parseGroupChange(node)
+}
+
+/** Baileys reports a change in the same event, with the changed fields only. */
+function isDescribed(
+  group: Partial<Parameters<typeof toGroupDetails>[0]>,
+): group is Parameters<typeof toGroupDetails>[0] {
+  return group.id !== undefined && group.participants !== undefined && group.participants.length > 0
+}

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { HeardContact } from '../../domain/contact.ts'
+import { type GroupChange, type GroupDetails, isSameMember } from '../../domain/group.ts'
+import type { Directory } from '../../store/directory/directory.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import { ownAddresses } from '../baileys/addresses.ts'
+import type { Link } from '../baileys/link.ts'
+import { GroupDirectory } from '../sending/group-directory.ts'
+
+/** Before WhatsApp is asked again for the groups after it did not answer. */
+const ASK_AGAIN_MS = 60_000
+
+type DirectoryLink = Pick<Link, 'self' | 'closed' | 'queryGroup' | 'queryGroups' | 'readAddressBook'>
+
+export interface DirectoryKeeperOptions {
+  lease: Lease
+  store: { directory: Directory }
+  logger: Logger
+  now: () => number
+  signal: AbortSignal
+}
+
+/**
+ * Keeps the rows of the directory as WhatsApp reports them. All groups are queried once after the account was linked, in one
+ * query. From then on every notification of WhatsApp is recorded before it is acknowledged.
+ */
+export class DirectoryKeeper {
+  readonly #options: DirectoryKeeperOptions
+  readonly groups: GroupDirectory
+  /** Changes are recorded in the order in which WhatsApp reports them. */
+  #changes: Promise<unknown> = Promise.resolve()
+  #isFilled = false
+
+  constructor(options: DirectoryKeeperOptions) {
+    this.#options = options
+    this.groups = new GroupDirectory(options)
+  }
+
+  /** The account is logged in. */
+  attach(link: DirectoryLink): void {
+    this.#inBackground(link, () => this.#fill(link))
+    this.readAddressBook(link)
+  }
+
+  /** Reads the phone's address book once, as soon as the phone has sent the key. */
+  readAddressBook(link: DirectoryLink): void {
+    this.#inBackground(link, async () => {
+      const { lease, store, now } = this.#options
+      const filled = await untilStored(() => store.directory.findFilled(lease.instanceId), link.closed)
+      if (filled.contacts || !(await link.readAddressBook())) return
+      await this.#inOrder(link, () =>
+        untilStored(() => store.directory.recordContactsFilled(lease, now()), link.closed),
+      )
+    })
+  }
+
+  recordContacts(contacts: readonly HeardContact[], link: DirectoryLink): void {
+    const { lease, store } = this.#options
+    this.#inBackground(link, () =>
+      this.#inOrder(link, () => untilStored(() => store.directory.recordContacts(lease, contacts), link.closed)),
+    )
+  }
+
+  /** Another account may follow. */
+  flush(): void {
+    this.groups.flushAll()
+    this.#isFilled = false
+  }
+
+  /** Resolves when the change is recorded, and a group that was unknown is described. */
+  async recordChange(group: string, change: GroupChange, link: DirectoryLink): Promise<void> {
+    const { lease, store, now } = this.#options
+    const self = ownAddresses(link.self)
+    const outcome = await this.#inOrder(link, () =>
+      untilStored(() => store.directory.recordGroupChange(lease, group, change, { self, now: now() }), link.closed),
+    )
+    this.groups.forget(group)
+    if (outcome !== 'unknown') return
+    const hasJoined = change.kind === 'add' && change.members.some(member => isSameMember(member, self))
+    await this.groups.query(group, link, hasJoined ? 'joined' : 'queried')
+  }
+
+  /** WhatsApp has described these groups because changes were missed. */
+  recordListed(groups: readonly GroupDetails[], link: DirectoryLink): void {
+    this.#inOrder(link, () => this.#recordAll(groups, link, this.#options.now())).catch(() => undefined)
+  }
+
+  async #fill(link: DirectoryLink): Promise<void> {
+    const { lease, store, now, logger } = this.#options
+    const { instanceId } = lease
+    this.#isFilled ||= (await untilStored(() => store.directory.findFilled(instanceId), link.closed)).groups
+    while (!this.#isFilled && !link.closed.aborted) {
+      const askedAt = now()
+      const groups = await link.queryGroups().catch(() => null)
+      if (groups === null) {
+        await sleep(ASK_AGAIN_MS, undefined, { signal: link.closed, ref: false })
+        continue
+      }
+      const ids = groups.map(({ id }) => id)
+      await this.#inOrder(link, async () => {
+        await this.#recordAll(groups, link, askedAt)
+        await untilStored(() => store.directory.recordGroupsFilled(lease, ids, { askedAt, now: now() }), link.closed)
+      })
+      this.#isFilled = true
+      logger.info({ instanceId, groups: ids.length }, 'directory.filled')
+    }
+  }
+
+  async #recordAll(groups: readonly GroupDetails[], link: DirectoryLink, askedAt: number): Promise<void> {
+    const { lease, store, now } = this.#options
+    const of = { self: ownAddresses(link.self), askedAt, now: now(), reason: 'listed' as const }
+    await untilStored(() => store.directory.recordGroups(lease, groups, of), link.closed)
+    for (const { id } of groups) this.groups.forget(id)
+  }
+
+  #inBackground(link: DirectoryLink, work: () => Promise<unknown>): void {
+    const { logger, lease, signal } = this.#options
+    work().catch(error => {
+      if (link.closed.aborted || signal.aborted) return
+      logger.warn({ err: error, instanceId: lease.instanceId }, 'directory.not_read')
+    })
+  }
+
+  /** Nothing is written after the link was closed: the rows may be erased then. */
+  #inOrder<T>({ closed }: DirectoryLink, work: () => Promise<T>): Promise<T> {
+    const done = this.#changes.then(() => {
+      closed.throwIfAborted()
+      return work()
+    })
+    this.#changes = done.catch(() => undefined)
+    return done
+  }
+}

@@ -1,0 +1,71 @@
+import { Turns } from '../../kit/turns.ts'
+import type { Hints } from '../../store/hints.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { Numbers } from '../../store/numbers/numbers.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import type { Link } from '../baileys/link.ts'
+import type { AddressBook } from './address-book.ts'
+
+/** Look-ups of one instance at once. Messages look up their recipients besides. */
+const AT_ONCE = 5
+
+export interface NumberCheckerOptions {
+  lease: Lease
+  store: { numbers: Numbers; hints: Hints }
+  addresses: AddressBook
+  signal: AbortSignal
+  onFailed(error: unknown): void
+}
+
+/** Looks up the numbers that callers of the API wait for, while the instance is connected. */
+export class NumberChecker {
+  readonly #options: NumberCheckerOptions
+  readonly #turns = new Turns(AT_ONCE)
+  readonly #underWay = new Set<string>()
+  #link: Pick<Link, 'lookUp' | 'closed'> | null = null
+
+  constructor(options: NumberCheckerOptions) {
+    this.#options = options
+  }
+
+  /** @returns a function that stops it */
+  start(): () => void {
+    const { store, lease } = this.#options
+    return store.hints.on('numbers', (_, __, about) => about !== 'settled' && this.#wake(), lease.instanceId)
+  }
+
+  attach(link: Pick<Link, 'lookUp' | 'closed'>): void {
+    this.#link = link
+    this.#wake()
+  }
+
+  detach(): void {
+    this.#link = null
+  }
+
+  #wake(): void {
+    if (this.#link !== null) this.#checkAll().catch(error => this.#options.onFailed(error))
+  }
+
+  async #checkAll(): Promise<void> {
+    const { store, lease, signal } = this.#options
+    const open = await untilStored(() => store.numbers.listOrders(lease.instanceId), signal)
+    const due = open.filter(number => !this.#underWay.has(number))
+    for (const number of due) this.#underWay.add(number)
+    await Promise.all(due.map(number => this.#check(number).finally(() => this.#underWay.delete(number))))
+  }
+
+  /** Without an answer the order is removed too: its caller learns that nothing could be established. */
+  async #check(number: string): Promise<void> {
+    const { store, lease, signal, addresses } = this.#options
+    if (!(await this.#turns.take(signal))) return
+    try {
+      const link = this.#link
+      if (link === null) return
+      await addresses.findNumber(number, link)
+      await untilStored(() => store.numbers.settleOrder(lease, number), signal)
+    } finally {
+      this.#turns.end()
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import type { GroupDetails } from '../../src/domain/group.ts'
+import type { KnownGroup } from '../../src/store/directory/directory.ts'
+import { GroupDirectory } from '../../src/whatsapp/sending/group-directory.ts'
+
+/** A directory over rows in memory, which has no groups at first. */
+export function createGroupDirectory(now: () => number = Date.now) {
+  const rows = new Map<string, KnownGroup>()
+  const groups = new GroupDirectory({
+    lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
+    now,
+    signal: new AbortController().signal,
+    store: {
+      directory: {
+        readGroup: async (_, id) => rows.get(id) ?? null,
+        recordGroups: async (_, described: readonly GroupDetails[]) => {
+          for (const details of described) rows.set(details.id, { details, asOf: now(), queriedAt: now() })
+        },
+        recordNoMember: async (_, id) => void rows.set(id, { details: null, asOf: now(), queriedAt: now() }),
+      },
+    },
+  })
+  return { groups, rows }
+}
