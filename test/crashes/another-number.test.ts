@@ -166,6 +166,7 @@ describe.each(STORES)('kill -9 while a queue fails, on %s', store => {
       try {
         const phone = await scene.link()
         const texts = await scene.fillQueue('old')
+        await until('a phone to show one', async () => (await scene.shownFrom(phone)).length > 0)
         const { logout, deleteInstance } = scene.service.admin
         await (end === 'logout' ? logout : deleteInstance)(scene.instance.id)
         await sleep(random.between(0, KILL_WITHIN_MS))

@@ -255,8 +255,8 @@ export class Transmitter {
   }
 }
 
-/** Only groups have a sender key. */
-function shareKeyAgain(address: string, link: SendingLink): void {
+/** The group may lack the sender key of a message that did not reach it. Only groups have one. */
+export function shareKeyAgain(address: string, link: SendingLink): void {
   if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
 }
 

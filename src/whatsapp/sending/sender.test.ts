@@ -97,6 +97,23 @@ describe('a refusal', () => {
     expect(written).toHaveLength(1)
   })
 
+  test('that is late lets the next message carry the key of the group', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
+    const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
+    const group = '120363000000000001@g.us'
+    const message = accept(group)
+    message.prepared = { address: group, content: new Uint8Array([1]) }
+    sender.start()
+    sender.attach(link)
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
+    await vi.advanceTimersByTimeAsync(50)
+    link.shareKeyAgain.mockClear()
+    answer(message.whatsappId, { error: 421 })
+    await vi.waitFor(() => expect(message.ended).toContain('rejected_by_whatsapp'), CONDITION_WITHIN_MS)
+    expect(link.shareKeyAgain).toHaveBeenCalledExactlyOnceWith(group)
+    expect(written).toHaveLength(1)
+  })
+
   test('for stale devices leads to one retry with new devices, and is final then', async () => {
     const { sender, accept, answer, written, link } = stage()
     sender.start()

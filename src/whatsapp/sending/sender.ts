@@ -13,7 +13,14 @@ import type { GroupDirectory } from './group-directory.ts'
 import { NumberChecker } from './number-checker.ts'
 import { OutcomeRecorder } from './record.ts'
 import { Schedule } from './schedule.ts'
-import { type SendingLink, type SendOutcome, STALE_DEVICES, Transmitter, type TransmitterOptions } from './send.ts'
+import {
+  type SendingLink,
+  type SendOutcome,
+  STALE_DEVICES,
+  shareKeyAgain,
+  Transmitter,
+  type TransmitterOptions,
+} from './send.ts'
 import { SendQueue } from './send-queue.ts'
 import { Typing } from './typing.ts'
 import { type Files, Uploads } from './uploads.ts'
@@ -288,6 +295,8 @@ export class Sender {
 
   async #recordLate(ack: Acknowledgement): Promise<void> {
     if (ack.error === STALE_DEVICES) return
+    const refused = ack.error === undefined ? undefined : this.#queue.findWaiting(ack.whatsappId)
+    if (refused?.prepared && this.#link) shareKeyAgain(refused.prepared.address, this.#link)
     await this.#recorder.recordLate(ack)
     this.#removeWaiting(ack.whatsappId)
   }
