@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { correctedRecipient, parseRecipient } from '../domain/recipient.ts'
+import { correctedRecipient, parseRecipient } from '../domain/recipients/recipient.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { ApiOptions } from './context.ts'
 import { invalid } from './http/error-handler.ts'

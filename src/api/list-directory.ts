@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import type { InstanceId } from '../domain/ids.ts'
 import type { Directory } from '../store/directory/directory.ts'
 import { checkFilterText } from './input.ts'
-import { contactView, groupView, searchQuery } from './resources/directory.ts'
+import { contactView, groupView, searchQuery } from './resources/conversation/directory.ts'
 import { pageQuery, pageRequest } from './resources/page.ts'
 
 /** Both APIs list groups and contacts in the same way. */

@@ -1,4 +1,4 @@
-import type { GroupDetails } from '../../src/domain/group.ts'
+import type { GroupDetails } from '../../src/domain/recipients/group.ts'
 import type { KnownGroup } from '../../src/store/directory/directory.ts'
 import { GroupDirectory } from '../../src/whatsapp/sending/group-directory.ts'
 

@@ -22,7 +22,7 @@ export type {
   ConversationLineView as ConversationLine,
   ConversationView as Conversation,
   SandboxPhoneView as SandboxPhone,
-} from '../../../src/api/resources/conversation.ts'
+} from '../../../src/api/resources/conversation/conversation.ts'
 export type { AdminWebhookView as Webhook } from '../../../src/api/resources/events/admin-webhook.ts'
 export type { EndpointView as Endpoint } from '../../../src/api/resources/events/endpoint.ts'
 export type { EndpointHealthView as EndpointHealth } from '../../../src/api/resources/events/endpoint-health.ts'

@@ -17,7 +17,7 @@ import {
 import type { ReceivingFailure } from '../../domain/media.ts'
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
-import { commandIdSchema } from '../resources/command.ts'
+import { commandIdSchema } from '../resources/conversation/command.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'

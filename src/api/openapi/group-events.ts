@@ -1,7 +1,7 @@
 import { type TSchema, Type } from 'typebox'
 import { type GroupEventKind, groupBody } from '../../domain/events/event.ts'
-import { GROUP_CHANGES, type GroupDifference } from '../../domain/group.ts'
 import type { InstanceId } from '../../domain/ids.ts'
+import { GROUP_CHANGES, type GroupDifference } from '../../domain/recipients/group.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { nullable, oneOf } from '../resources/schema-kit.ts'
 

@@ -1,9 +1,9 @@
 import type { CommandKind } from '../conversation.ts'
-import type { GroupDifference, GroupFacts } from '../group.ts'
 import type { InstanceId, MessageId } from '../ids.ts'
 import { type IncomingChange, type IncomingDetails, type IncomingMessage, phoneOf } from '../incoming-message.ts'
 import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
 import type { MessageFailure, MessageProgress } from '../message.ts'
+import type { GroupDifference, GroupFacts } from '../recipients/group.ts'
 
 /** The events that report a change of an instance's connection. */
 export const INSTANCE_EVENT_KINDS = [

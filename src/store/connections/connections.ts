@@ -1,7 +1,7 @@
 import type { StoredConnection } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
-import type { PhoneNumber } from '../../domain/recipient.ts'
+import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../leases/leases.ts'
 
 /** The stored connection and the instance's kind, which determines where to connect. */

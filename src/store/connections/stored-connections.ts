@@ -1,6 +1,6 @@
 import type { Restriction } from '../../domain/connection/restriction.ts'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { PhoneNumber } from '../../domain/recipient.ts'
+import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'

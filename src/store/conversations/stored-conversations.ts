@@ -1,6 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, nameAfter, toPage } from '../engine/cursor.ts'
 import type { Page, PageRequest } from '../engine/page.ts'

@@ -1,6 +1,6 @@
-import type { HeardContact } from '../../domain/contact.ts'
-import type { GroupChange, GroupDetails, GroupFacts, GroupMember, OwnAddresses } from '../../domain/group.ts'
 import type { InstanceId } from '../../domain/ids.ts'
+import type { HeardContact } from '../../domain/recipients/contact.ts'
+import type { GroupChange, GroupDetails, GroupFacts, GroupMember, OwnAddresses } from '../../domain/recipients/group.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 

@@ -1,12 +1,12 @@
 import { type GroupEventKind, groupBody } from '../../domain/events/event.ts'
+import { type InstanceId, newEventId } from '../../domain/ids.ts'
 import {
   differenceOf,
   factsOf,
   type GroupDetails,
   type GroupDifference,
   type OwnAddresses,
-} from '../../domain/group.ts'
-import { type InstanceId, newEventId } from '../../domain/ids.ts'
+} from '../../domain/recipients/group.ts'
 import type { NewEvent } from '../events/event-recorder.ts'
 
 export interface GroupTransition {

@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import { factsOf, type GroupDetails, type OwnAddresses } from '../../domain/group.ts'
+import { factsOf, type GroupDetails, type OwnAddresses } from '../../domain/recipients/group.ts'
 import type { GroupsTable } from '../engine/schema/directory.ts'
 import { searchedAs } from '../engine/search-patterns.ts'
 import type { KnownGroup, ListedGroup } from './directory.ts'

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { nameAfterId, toPage } from '../engine/cursor.ts'
 import type { Page, PageRequest } from '../engine/page.ts'

@@ -1,6 +1,6 @@
-import type { HeardContact } from '../../domain/contact.ts'
-import type { GroupChange, GroupDetails, OwnAddresses } from '../../domain/group.ts'
 import type { InstanceId } from '../../domain/ids.ts'
+import type { HeardContact } from '../../domain/recipients/contact.ts'
+import type { GroupChange, GroupDetails, OwnAddresses } from '../../domain/recipients/group.ts'
 import type { Core } from '../engine/core.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
 import {
   applyChange,
   type GroupChange,
@@ -6,8 +7,7 @@ import {
   type GroupMember,
   isSameMember,
   type OwnAddresses,
-} from '../../domain/group.ts'
-import type { InstanceId } from '../../domain/ids.ts'
+} from '../../domain/recipients/group.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { nameAfterId, toPage } from '../engine/cursor.ts'

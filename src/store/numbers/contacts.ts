@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { searchedAs } from '../engine/search-patterns.ts'
 import type { Statements } from '../engine/statement.ts'

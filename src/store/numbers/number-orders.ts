@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { PhoneNumber } from '../../domain/recipient.ts'
+import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'

@@ -1,5 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import type { PhoneNumber } from '../../domain/recipient.ts'
+import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../leases/leases.ts'
 
 /** The result of a look-up at WhatsApp. `address` is null if the number is not on WhatsApp. */

@@ -1,5 +1,5 @@
 import { isHostedLidUser, isHostedPnUser, isLidUser, isPnUser, jidDecode } from 'baileys'
-import type { OwnAddresses } from '../../domain/group.ts'
+import type { OwnAddresses } from '../../domain/recipients/group.ts'
 
 /** The user part of a JID, without device and server. Undefined if it is not a JID. */
 export function userOf(jid: string | null | undefined): string | undefined {

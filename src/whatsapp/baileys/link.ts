@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BinaryNode, DisconnectReason, makeWASocket, type WAMessageKey, type WASocket } from 'baileys'
-import type { GroupDetails } from '../../domain/group.ts'
+import type { GroupDetails } from '../../domain/recipients/group.ts'
 import { lidOf, type Self, userOf } from './addresses.ts'
 import { createLibraryLogger, LibraryCalls, outsideLibrary } from './library-scope.ts'
 import { readAddressBook, reportContacts } from './link/contacts.ts'

@@ -1,5 +1,5 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'

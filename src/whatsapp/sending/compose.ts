@@ -1,6 +1,6 @@
 import { EDIT_WINDOW_MS, type Mentions, type MessageExtras } from '../../domain/conversation.ts'
 import { messageFailure } from '../../domain/message.ts'
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'

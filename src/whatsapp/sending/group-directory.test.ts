@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { createGroupDirectory } from '../../../test/units/group-directory.ts'
-import type { GroupDetails } from '../../domain/group.ts'
+import type { GroupDetails } from '../../domain/recipients/group.ts'
 
 const GROUP = '120363000000000777@g.us'
 const HOUR_MS = 3_600_000

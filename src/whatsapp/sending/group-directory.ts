@@ -1,6 +1,6 @@
-import type { GroupDetails } from '../../domain/group.ts'
-import { isSameMember } from '../../domain/group.ts'
 import { type IncomingChange, phoneOf } from '../../domain/incoming-message.ts'
+import type { GroupDetails } from '../../domain/recipients/group.ts'
+import { isSameMember } from '../../domain/recipients/group.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Directory, KnownGroup } from '../../store/directory/directory.ts'
 import type { Lease } from '../../store/leases/leases.ts'

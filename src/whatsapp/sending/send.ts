@@ -1,6 +1,6 @@
 import type { Command } from '../../domain/conversation.ts'
 import { expiryFailure, type MessageFailure, messageFailure } from '../../domain/message.ts'
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'

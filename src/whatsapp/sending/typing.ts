@@ -1,4 +1,4 @@
-import { parseRecipient } from '../../domain/recipient.ts'
+import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { AddressBook } from './address-book.ts'
 
 /** Phones hide the indicator some time after the last notice. */

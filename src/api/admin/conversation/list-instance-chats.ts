@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText } from '../../input.ts'
-import { inboxChatSchema, inboxChatView } from '../../resources/inbox.ts'
+import { inboxChatSchema, inboxChatView } from '../../resources/conversation/inbox.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 

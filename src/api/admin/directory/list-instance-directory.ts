@@ -1,6 +1,6 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { contactsQuery, groupsQuery, readContacts, readGroups } from '../../list-directory.ts'
-import { contactSchema, groupSchema } from '../../resources/directory.ts'
+import { contactSchema, groupSchema } from '../../resources/conversation/directory.ts'
 import { pageOf } from '../../resources/page.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 

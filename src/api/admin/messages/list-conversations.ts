@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
-import { conversationSchema, conversationViews } from '../../resources/conversation.ts'
+import { conversationSchema, conversationViews } from '../../resources/conversation/conversation.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 

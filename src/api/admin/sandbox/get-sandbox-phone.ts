@@ -1,5 +1,5 @@
 import type { Api, ApiContext } from '../../context.ts'
-import { sandboxPhoneSchema } from '../../resources/conversation.ts'
+import { sandboxPhoneSchema } from '../../resources/conversation/conversation.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 

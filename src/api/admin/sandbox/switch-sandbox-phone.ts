@@ -1,6 +1,6 @@
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { sandboxPhoneSchema } from '../../resources/conversation.ts'
+import { sandboxPhoneSchema } from '../../resources/conversation/conversation.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 

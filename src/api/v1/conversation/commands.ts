@@ -3,7 +3,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { CommandScope } from '../../commands/scope.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
-import { commandIdSchema, commandSchema, commandView } from '../../resources/command.ts'
+import { commandIdSchema, commandSchema, commandView } from '../../resources/conversation/command.ts'
 import { messageIdSchema } from '../../resources/message.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText } from '../../input.ts'
-import { chatSchema, chatView } from '../../resources/chat.ts'
+import { chatSchema, chatView } from '../../resources/conversation/chat.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 
 const querySchema = Type.Object({

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { MESSAGE_STATES } from '../../../domain/message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkChat, parseMoment } from '../../input.ts'
-import { lineSchema, lineView } from '../../resources/inbox.ts'
+import { lineSchema, lineView } from '../../resources/conversation/inbox.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
 

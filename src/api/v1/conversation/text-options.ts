@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { RequestedExtras } from '../../../domain/conversation.ts'
-import { parseRecipient } from '../../../domain/recipient.ts'
+import { parseRecipient } from '../../../domain/recipients/recipient.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { checkText, parseMoment } from '../../input.ts'
 

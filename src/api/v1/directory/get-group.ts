@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
-import { parseRecipient } from '../../../domain/recipient.ts'
+import { parseRecipient } from '../../../domain/recipients/recipient.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { describedGroupSchema, describedGroupView, groupIdSchema } from '../../resources/directory.ts'
+import { describedGroupSchema, describedGroupView, groupIdSchema } from '../../resources/conversation/directory.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 
 export function getGroup(api: Api, { store }: ApiContext): void {

@@ -1,6 +1,6 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { contactsQuery, readContacts } from '../../list-directory.ts'
-import { contactSchema } from '../../resources/directory.ts'
+import { contactSchema } from '../../resources/conversation/directory.ts'
 import { pageOf } from '../../resources/page.ts'
 
 export function listContacts(api: Api, { store }: ApiContext): void {

@@ -1,6 +1,6 @@
 import type { Api, ApiContext } from '../../context.ts'
 import { groupsQuery, readGroups } from '../../list-directory.ts'
-import { groupSchema } from '../../resources/directory.ts'
+import { groupSchema } from '../../resources/conversation/directory.ts'
 import { pageOf } from '../../resources/page.ts'
 
 export function listGroups(api: Api, { store }: ApiContext): void {

@@ -1,5 +1,5 @@
 import type { InstanceId } from '../../../domain/ids.ts'
-import type { PhoneNumber } from '../../../domain/recipient.ts'
+import type { PhoneNumber } from '../../../domain/recipients/recipient.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { waitAtMost } from '../../../kit/deadline.ts'
 import { shareCalls } from '../../../kit/share-calls.ts'

@@ -1,5 +1,5 @@
 import { type Chat, type Contact, isJidGroup, type WASocket } from 'baileys'
-import type { HeardContact } from '../../../domain/contact.ts'
+import type { HeardContact } from '../../../domain/recipients/contact.ts'
 import { lidAddressOf, numberOf } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import type { LidMapping } from '../parsing/incoming.ts'

@@ -1,6 +1,6 @@
 import { type BinaryNode, getBinaryNodeChild, isJidGroup, type WASocket } from 'baileys'
 import { extractGroupMetadata } from 'baileys/lib/Socket/groups.js'
-import type { GroupChange } from '../../../domain/group.ts'
+import type { GroupChange } from '../../../domain/recipients/group.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { parseGroupChange, toGroupDetails } from '../parsing/group.ts'
 import type { LinkEvents } from './events.ts'

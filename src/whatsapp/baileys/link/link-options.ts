@@ -1,6 +1,6 @@
 import type { BinaryNode, GroupMetadata } from 'baileys'
 import type { Logger } from 'pino'
-import type { GroupDetails } from '../../../domain/group.ts'
+import type { GroupDetails } from '../../../domain/recipients/group.ts'
 import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import type { LibraryCaches } from '../library-caches.ts'
 import { toMetadata } from '../parsing/group.ts'

@@ -1,6 +1,6 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import type { Logger } from 'pino'
-import type { GroupDetails } from '../../../domain/group.ts'
+import type { GroupDetails } from '../../../domain/recipients/group.ts'
 import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import { untilStored } from '../../../store/until-stored.ts'
 import type { Self } from '../addresses.ts'

@@ -6,7 +6,7 @@ import {
   getBinaryNodeChildString,
   WAMessageAddressingMode,
 } from 'baileys'
-import type { GroupChange, GroupDetails, GroupMember, GroupRole } from '../../../domain/group.ts'
+import type { GroupChange, GroupDetails, GroupMember, GroupRole } from '../../../domain/recipients/group.ts'
 import { lidAddressOf, numberOf } from '../addresses.ts'
 
 const ROLES: Readonly<Record<string, GroupRole>> = { admin: 'admin', superadmin: 'owner' }

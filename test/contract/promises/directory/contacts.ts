@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { HeardContact } from '../../../../src/domain/contact.ts'
+import type { HeardContact } from '../../../../src/domain/recipients/contact.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { createConnected, incoming, withStore } from '../../fixture.ts'

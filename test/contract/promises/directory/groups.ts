@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { GroupChange, GroupDetails, GroupMember } from '../../../../src/domain/group.ts'
 import type { InstanceId } from '../../../../src/domain/ids.ts'
+import type { GroupChange, GroupDetails, GroupMember } from '../../../../src/domain/recipients/group.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { createConnected, withStore } from '../../fixture.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
-import { until } from '../../until.ts'
-import { WhatsappHarness } from './harness.ts'
+import { STORES } from '../../../databases/database.ts'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
 
 const CONTACT = '5511987654321'
 const OTHERS = Array.from({ length: 5 }, (_, n) => `551190000000${n}`)

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { InstanceId, MessageId } from '../../../src/domain/ids.ts'
-import { newCommandId } from '../../../src/domain/ids.ts'
-import type { NewMessage } from '../../../src/store/messages/messages.ts'
-import { accept, createConnected, newMessage, withStore } from '../fixture.ts'
-import type { CreateHarness } from '../harness.ts'
+import type { InstanceId, MessageId } from '../../../../src/domain/ids.ts'
+import { newCommandId } from '../../../../src/domain/ids.ts'
+import type { NewMessage } from '../../../../src/store/messages/messages.ts'
+import { accept, createConnected, newMessage, withStore } from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
 
 function newDeletion(instanceId: InstanceId, targetId: MessageId): NewMessage {
   const id = newCommandId(Date.now())

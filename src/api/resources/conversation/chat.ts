@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import type { Chat } from '../../store/conversations/conversations.ts'
-import { senderProperties } from './incoming-message.ts'
-import { moment, nullable, toIso } from './schema-kit.ts'
+import type { Chat } from '../../../store/conversations/conversations.ts'
+import { senderProperties } from '../incoming-message.ts'
+import { moment, nullable, toIso } from '../schema-kit.ts'
 
 export const chatSchema = Type.Object(
   {

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { MESSAGE_STATES, type Message } from '../../domain/message.ts'
-import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
+import { MESSAGE_STATES, type Message } from '../../../domain/message.ts'
+import { moment, nullable, oneOf, toIso } from '../schema-kit.ts'
 
 const lineSchema = Type.Object(
   {

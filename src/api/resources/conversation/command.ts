@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
-import { COMMAND_KINDS, type CommandState } from '../../domain/conversation.ts'
-import type { MessageFailure } from '../../domain/message.ts'
-import { failureSchema, messageIdSchema } from './message.ts'
-import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
+import { COMMAND_KINDS, type CommandState } from '../../../domain/conversation.ts'
+import type { MessageFailure } from '../../../domain/message.ts'
+import { failureSchema, messageIdSchema } from '../message.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from '../schema-kit.ts'
 
 export const commandIdSchema = Type.String({
   description: 'The command, as returned by the call that requested it.',

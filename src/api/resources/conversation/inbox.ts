@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
-import { type ChatEntry, type InboxChat, type Line, MAX_UNREAD } from '../../store/conversations/conversations.ts'
+import { type ChatEntry, type InboxChat, type Line, MAX_UNREAD } from '../../../store/conversations/conversations.ts'
+import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../incoming-message.ts'
+import { messageIdSchema, sentMessageSchema, sentMessageView } from '../message.ts'
+import { nullable, oneOf } from '../schema-kit.ts'
 import { chatSchema, chatView } from './chat.ts'
 import { commandSchema, commandView } from './command.ts'
-import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from './incoming-message.ts'
-import { messageIdSchema, sentMessageSchema, sentMessageView } from './message.ts'
-import { nullable, oneOf } from './schema-kit.ts'
 
 /** A message in either direction. */
 export const lineSchema = Type.Union([sentMessageSchema, incomingMessageSchema, writtenMessageSchema])

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { ConnectionRecord } from '../../../src/store/connections/connections.ts'
-import { until } from '../../until.ts'
-import { WhatsappHarness } from './harness.ts'
+import type { ConnectionRecord } from '../../../../src/store/connections/connections.ts'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
 
 const CONTACT = '5511987654321'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { IncomingChange, IncomingMessage } from '../../../src/domain/incoming-message.ts'
-import type { Lease } from '../../../src/store/leases/leases.ts'
+import type { IncomingChange, IncomingMessage } from '../../../../src/domain/incoming-message.ts'
+import type { Lease } from '../../../../src/store/leases/leases.ts'
 import {
   acceptPrepared,
   attempt,
@@ -11,8 +11,8 @@ import {
   listReady,
   PREPARED,
   withStore,
-} from '../fixture.ts'
-import type { CreateHarness } from '../harness.ts'
+} from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
 
 const NUMBER = '5511999990000'
 const OTHER = '5511999990001'

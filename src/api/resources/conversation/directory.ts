@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
-import { GROUP_ROLES } from '../../domain/group.ts'
-import type { DescribedGroup, DirectoryContact, ListedGroup } from '../../store/directory/directory.ts'
-import { senderProperties } from './incoming-message.ts'
-import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
+import { GROUP_ROLES } from '../../../domain/recipients/group.ts'
+import type { DescribedGroup, DirectoryContact, ListedGroup } from '../../../store/directory/directory.ts'
+import { senderProperties } from '../incoming-message.ts'
+import { moment, nullable, oneOf, toIso, toIsoOrNull } from '../schema-kit.ts'
 
 const MAX_SEARCH_LENGTH = 64
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { incomingBody } from '../../domain/events/event.ts'
-import type { Message } from '../../domain/message.ts'
+import { incomingBody } from '../../../domain/events/event.ts'
+import type { Message } from '../../../domain/message.ts'
 import { conversationViews } from './conversation.ts'
 
 const GROUP = '120363000000000042@g.us'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { newCommandId } from '../../../src/domain/ids.ts'
-import { accept, createConnected, incoming, newMessage, withStore } from '../fixture.ts'
-import type { CreateHarness } from '../harness.ts'
+import { newCommandId } from '../../../../src/domain/ids.ts'
+import { accept, createConnected, incoming, newMessage, withStore } from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
 
 export function scheduledContract(createHarness: CreateHarness): void {
   describe('scheduled messages and references', () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { ConnectionCause } from '../../../src/domain/connection/connection.ts'
-import { until } from '../../until.ts'
-import { WhatsappHarness } from './harness.ts'
+import type { ConnectionCause } from '../../../../src/domain/connection/connection.ts'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
 
 type How = Extract<Parameters<WhatsappHarness['network']['misbehave']>[0], { kind: 'fail_linking' }>['how']
 
