@@ -1,5 +1,5 @@
 import type { QueuedMessage } from '../src/store/messages/messages.ts'
-import type { SendQueue } from '../src/whatsapp/sending/send-queue.ts'
+import type { SendQueue } from '../src/whatsapp/sending/queue/send-queue.ts'
 
 export const PAGE = 16
 

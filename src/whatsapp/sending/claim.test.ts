@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { row } from '../../../test/queued-messages.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { Claims } from './claim.ts'
-import { SendQueue } from './send-queue.ts'
+import { SendQueue } from './queue/send-queue.ts'
 
 /** The longest interval between two reads. */
 const INTERVAL_MS = 160

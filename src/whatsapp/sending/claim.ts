@@ -2,7 +2,7 @@ import { backoffMs } from '../../kit/backoff.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import type { ReadFrom, SendQueue } from './send-queue.ts'
+import type { ReadFrom, SendQueue } from './queue/send-queue.ts'
 
 const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 300_000

@@ -13,7 +13,7 @@ import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import type { AddressBook } from './address-book.ts'
 import type { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
-import type { SendQueue } from './send-queue.ts'
+import type { SendQueue } from './queue/send-queue.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000

@@ -8,9 +8,10 @@ import type { Acknowledgement } from '../baileys/link.ts'
 import { AddressBook } from './address-book.ts'
 import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
 import { Composer } from './compose.ts'
-import { Expiry } from './expiry.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import { NumberChecker } from './number-checker.ts'
+import { Expiry } from './queue/expiry.ts'
+import { SendQueue } from './queue/send-queue.ts'
 import { OutcomeRecorder } from './record.ts'
 import { Schedule } from './schedule.ts'
 import {
@@ -21,7 +22,6 @@ import {
   Transmitter,
   type TransmitterOptions,
 } from './send.ts'
-import { SendQueue } from './send-queue.ts'
 import { Typing } from './typing.ts'
 import { type Files, Uploads } from './uploads.ts'
 

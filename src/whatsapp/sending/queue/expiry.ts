@@ -1,8 +1,8 @@
 import type { Logger } from 'pino'
-import { expiryFailure } from '../../domain/message.ts'
-import type { Lease } from '../../store/leases/leases.ts'
-import type { QueuedMessage } from '../../store/messages/messages.ts'
-import type { Store } from '../../store/store.ts'
+import { expiryFailure } from '../../../domain/message.ts'
+import type { Lease } from '../../../store/leases/leases.ts'
+import type { QueuedMessage } from '../../../store/messages/messages.ts'
+import type { Store } from '../../../store/store.ts'
 
 const PAGE = 256
 const MAX_INTERVAL_MS = 30_000

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PAGE, read, row } from '../../../test/queued-messages.ts'
+import { PAGE, read, row } from '../../../../test/queued-messages.ts'
 import { SendQueue } from './send-queue.ts'
 
 test('deferred recipients take no memory from others, and are sent in order once released', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { PAGE, read, row } from '../../../test/queued-messages.ts'
-import type { QueuedMessage } from '../../store/messages/messages.ts'
+import { PAGE, read, row } from '../../../../test/queued-messages.ts'
+import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { SendQueue } from './send-queue.ts'
 
 test('every message is sent once and in the order accepted for each recipient, whichever recipient waits', () => {

@@ -1,6 +1,6 @@
-import type { MessageId } from '../../domain/ids.ts'
-import type { QueuedMessage } from '../../store/messages/messages.ts'
-import { userOf } from '../baileys/addresses.ts'
+import type { MessageId } from '../../../domain/ids.ts'
+import type { QueuedMessage } from '../../../store/messages/messages.ts'
+import { userOf } from '../../baileys/addresses.ts'
 
 /** Brazil, Mexico, Argentina: the same number may be written with or without a digit after the country or area code. */
 const OPTIONAL_DIGITS = [/^(55\d\d)9(\d{8})$/, /^(52)1(\d{10})$/, /^(54)9(\d{10})$/]

@@ -1,5 +1,5 @@
-import type { MessageId } from '../../domain/ids.ts'
-import type { QueuedMessage } from '../../store/messages/messages.ts'
+import type { MessageId } from '../../../domain/ids.ts'
+import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { chatKeyOf, QueuedChat } from './queued-chat.ts'
 
 /** Messages of one chat in memory. The others are read once these are sent. */
