@@ -15,6 +15,32 @@ describe('the endpoints of an instance', () => {
     expect(seqs.map(seq => consumers.of(seq).length)).toEqual(seqs.map(() => 1))
   })
 
+  test('share the requests of a node fairly: the instances in turn, then the endpoints of each', async () => {
+    const { clock, store, consumers, open } = setUp({ maxInFlight: 8 })
+    const others = ['a1', 'a2', 'a3']
+    store.endpointsOf.set('a', others)
+    consumers.rule = () => 'later'
+    for (let n = 0; n < 60; n += 1) {
+      for (const endpoint of others) store.add('a', clock, { quietly: true, endpoint })
+      for (const instanceId of ['a', 'b']) store.add(instanceId, clock, { quietly: true })
+    }
+    open('a')
+    open('b')
+    await clock.settle()
+    const endNext = async (count: number) => {
+      for (const sent of consumers.sent.slice(count, count + 1)) sent.end(OK)
+      await clock.settle()
+    }
+    const WARM_UP = 20
+    const COUNTED = 80
+    for (let count = 0; count < WARM_UP + COUNTED; count += 1) await endNext(count)
+    const counts: Record<string, number> = {}
+    for (const { instanceId: to } of consumers.sent.slice(WARM_UP, WARM_UP + COUNTED))
+      counts[to] = (counts[to] ?? 0) + 1
+    const [each, half] = [COUNTED / 8, COUNTED / 2]
+    expect(counts).toEqual({ a: each, a1: each, a2: each, a3: each, b: half })
+  })
+
   test('a paused one gets no posts, has no timer and reads little; a hint resumes it', async () => {
     const { clock, store, consumers, open } = setUp()
     store.endpointsOf.set('a', ['paused'])

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { StoredConnection } from '../../../src/domain/connection/connection.ts'
+import { INSTANCE_EVENT_KINDS } from '../../../src/domain/events/event.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { bodyOf, createOwned, incoming, listReady, newInstance, take, URL, withStore } from '../fixture.ts'
@@ -91,6 +92,25 @@ export function reportsContract(createHarness: CreateHarness): void {
       ])
       const [event] = (await store.events.list(instanceId, { limit: 1 })).data
       expect(event).toMatchObject({ kind: 'instance.logged_out', messageId: null, with: '', delivery: null })
+    })
+
+    test('each kind has a cause, a reason and a number', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      await recordAll(lease, [LINKING, CONNECTED, RESTRICTED, CONNECTED, CUT])
+      await away(lease, 6)
+      expect(await store.connections.report(lease, 1)).toBe(true)
+      await recordAll(lease, [BANNED, LOGGED_OUT])
+      const page = await store.events.readFeed(lease.instanceId, { limit: 10, maxBytes: 1 << 20 })
+      const told = new Map(page!.events.map(event => [event.kind, bodyOf(event)['data']]))
+      expect([...told.keys()].toSorted()).toEqual(INSTANCE_EVENT_KINDS.toSorted())
+      const dataOf = ({ cause, reason }: { cause: string; reason: string }) => ({ cause, reason, phone: PHONE })
+      expect(told.get('instance.linking')).toEqual({ ...dataOf(LINKING), phone: null })
+      expect(told.get('instance.restricted')).toEqual(dataOf(RESTRICTED))
+      expect(told.get('instance.disconnected')).toEqual(dataOf(CUT))
+      expect(told.get('instance.stopped')).toEqual(dataOf(BANNED))
+      expect(told.get('instance.connected')).toEqual(dataOf(CONNECTED))
+      expect(told.get('instance.logged_out')).toEqual(dataOf(LOGGED_OUT))
     })
 
     test('a connection that flaps causes none, until it was away for five minutes', async () => {

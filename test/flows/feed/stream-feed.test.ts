@@ -95,6 +95,57 @@ test('a replaced token ends a stream even without a hint, before anything else i
   expect(stream.items).toEqual([])
 })
 
+test.each(STORES)('on %s, streams and polls end as soon as their key is revoked, and only those', async on => {
+  await using api = await ApiHarness.start({ on })
+  const instance = await api.createConnected()
+  const createKey = async (): Promise<{ id: string; key: string }> =>
+    (await api.admin('POST', `/instances/${instance.id}/keys`, { name: 'CRM', scopes: ['events'] })).body.data
+  const [revoked, kept] = [await createKey(), await createKey()]
+  const open = (token: string) => FeedStream.open(api.url, token, { query: '?after=latest' })
+  const stream = await open(revoked.key)
+  const others = await Promise.all([open(kept.key), open(instance.token)])
+  for (const each of [stream, ...others]) await until('the start', () => each.lastEventId)
+  const polled = api.call({ path: `/v1/events?after=${stream.lastEventId}&wait=25`, key: revoked.key })
+  await api.admin('DELETE', `/instances/${instance.id}/keys/${revoked.id}`)
+  await until('the end', () => stream.ended)
+  expect((await polled).body.error?.code).toBe('invalid_token')
+  await receive(api, instance, 1)
+  for (const other of others) await until('the event', () => other.items.length === 1)
+  expect(stream.items).toEqual([])
+  for (const other of others) other.leave()
+})
+
+test.each(STORES)('on %s, a stream ends when its key expires', async on => {
+  await using api = await ApiHarness.start({ on })
+  const instance = await api.createConnected()
+  const expiresAt = new Date(Date.now() + 2_000).toISOString()
+  const body = { name: 'CRM', scopes: ['events'], expiresAt }
+  const { key } = (await api.admin('POST', `/instances/${instance.id}/keys`, body)).body.data
+  const stream = await FeedStream.open(api.url, key)
+  await until('the end', () => stream.ended)
+  expect((await FeedStream.open(api.url, key)).response.status).toBe(401)
+})
+
+test('the streams and polls of an instance share five places, whichever of its keys they use', async () => {
+  await using api = await ApiHarness.start()
+  const instance = await api.createConnected()
+  const created = await api.admin('POST', `/instances/${instance.id}/keys`, { name: 'CRM', scopes: ['events'] })
+  const keys = [instance.token, created.body.data.key as string]
+  const streams = await Promise.all([0, 1, 0].map(index => FeedStream.open(api.url, keys[index]!)))
+  for (const stream of streams) await until('the start', () => stream.lastEventId)
+  const after = streams[0]!.lastEventId
+  const polls = keys.map(key => api.call({ path: `/v1/events?after=${after}&wait=25`, key }))
+  const refused = await until('a refusal', async () => {
+    const answer = await api.call({ path: '/v1/events', key: instance.token })
+    return answer.status === 429 ? answer : undefined
+  })
+  expect(refused.body.error.code).toBe('too_many_readers')
+  expect((await FeedStream.open(api.url, keys[1]!)).response.status).toBe(429)
+  await receive(api, instance, 1)
+  for (const poll of polls) expect((await poll).body.data).toHaveLength(1)
+  for (const stream of streams) stream.leave()
+})
+
 test('a sixth stream is refused, and its place is free when one ends', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Service } from '../../service.ts'
 import { until } from '../../until.ts'
+import { FeedStream } from '../feed/feed-stream.ts'
 import { type Linked, NodesHarness } from './harness.ts'
 
 const CONTACT = '5511987654321'
@@ -96,6 +97,30 @@ describe('two nodes', () => {
     await until('logged out', () => shown.text.includes('"state":"logged_out"'))
     await one.admin.deleteInstance(id)
     await until('the end', () => shown.text.includes('event: deleted'))
+  })
+
+  test('a feed that began on one continues on the other, and ends there when its key is revoked', async () => {
+    const { id, token } = await one.admin.createInstance('whatsapp')
+    const call = async (method: string, path: string, body?: object) => {
+      const headers = { ...bearer(one.adminKey), ...(body && { 'content-type': 'application/json' }) }
+      const answer = await ask(one, `/admin/v1/instances/${id}/keys${path}`, {
+        method,
+        headers,
+        ...(body && { body: JSON.stringify(body) }),
+      })
+      return answer.status === 201 ? ((await answer.json()) as { data: { id: string; key: string } }).data : null
+    }
+    const key = (await call('POST', '', { name: 'CRM', scopes: ['events'] }))!
+    const start = await FeedStream.open(one.url ?? '', token, { query: '?after=latest' })
+    await until('the cursor', () => start.lastEventId)
+    start.leave()
+    await one.admin.connect(id)
+    const next = await FeedStream.open(other.url ?? '', key.key, { lastEventId: start.lastEventId! })
+    await until('the event', () => next.items.some(({ body }) => body.event === 'instance.linking'))
+    await call('DELETE', `/${key.id}`)
+    await until('the end', () => next.ended)
+    expect((await FeedStream.open(other.url ?? '', key.key)).response.status).toBe(401)
+    await one.admin.deleteInstance(id)
   })
 
   test('count the calls of an instance together', async () => {

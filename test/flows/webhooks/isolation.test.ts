@@ -38,7 +38,7 @@ describe.each(STORES)('isolation on %s', kind => {
     expect(dead.mostOpen).toBeLessThanOrEqual(8)
   })
 
-  test('an instance never has more than 8 open requests, 6 of them first attempts', async () => {
+  test('an endpoint never has more than 8 open requests, 6 of them first attempts', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: Array(5).fill(100) })
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)
