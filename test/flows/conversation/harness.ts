@@ -28,7 +28,7 @@ export class Talking implements AsyncDisposable {
     this.number = number
   }
 
-  static async open(store: StoreKind = 'sqlite'): Promise<Talking> {
+  static async open(store: StoreKind): Promise<Talking> {
     const files = mkdtempSync(join(tmpdir(), 'pombal-talking-'))
     const talking = await Talking.link(
       await LinkedHarness.open(store, { env: { MEDIA_URL: pathToFileURL(files).href } }),

@@ -1,140 +1,143 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { STORES } from '../../databases/database.ts'
 import { Talking } from './harness.ts'
 
-let talking: Talking
-beforeAll(async () => {
-  talking = await Talking.open()
-})
-afterAll(async () => talking?.[Symbol.asyncDispose]())
-
-const refusalOf = async (body: object) => {
-  const answer = await talking.call('POST', '/messages/text', body)
-  return `${answer.status} ${answer.body.error?.code}`
-}
-
-test('a text quotes a received message and one of ours, by either ID', async () => {
-  const to = '5511987651001'
-  const question = await talking.receive(to, 'pergunta')
-  const ids = [String(question['messageId']), question.id]
-  const answers: string[] = []
-  for (const quote of ids) answers.push(await talking.send({ to, text: 'resposta', quote }))
-  answers.push(await talking.send({ to, text: 'mais uma', quote: answers[0] }))
-  const last = await talking.becomes(answers.at(-1)!, 'read')
-  expect(last.quote.messageId).toBe(answers[0])
-  const own = await talking.call('GET', `/messages/${answers[0]}`)
-  expect(own.body.data.quote).toEqual({ messageId: question['messageId'], whatsappId: question.id })
-  const shown = await talking.inbox(to)
-  expect(shown.map(({ quoted }) => quoted)).toEqual([question.id, question.id, last.quote.whatsappId])
-  expect(shown[0]!.id).toBe(last.quote.whatsappId)
-})
-
-test('a quote of another chat or of nothing is refused', async () => {
-  const to = '5511987651002'
-  const { messageId } = await talking.receive('5511987651003', 'outra conversa')
-  for (const quote of [String(messageId), 'msg_01kajxq8r2f0v7m3n5p9s1t4w6', 'XYZ'])
-    expect(await refusalOf({ to, text: 'x', quote })).toBe('400 quote_not_found')
-})
-
-test('a text goes out unquoted if the quoted message fails, and its event says so', async () => {
-  const refused = await talking.send({ to: '15005550004', text: 'refused' })
-  const again = await talking.send({ to: '15005550004', text: 'answer', quote: refused, metadata: { step: 2 } })
-  await talking.becomes(again, 'failed')
-  const event = await talking.event('message.failed', data => data.id === again)
-  expect(event.data).toMatchObject({ metadata: { step: 2 }, quoted: false })
-})
-
-test('mentions, previews and metadata arrive', async () => {
-  const group = '120363000000000777@g.us'
-  const [one, two] = ['5511987651004', '5511987651005'] as const
-  await talking.receive(one, 'oi', { group })
-  await talking.receive(two, 'oi', { group })
-  const to = group
-  const metadata = { order: 'A-7', lines: [1, 2] }
-  const some = await talking.send({ to, text: `@${one} veja`, mentions: [one], metadata })
-  const preview = { url: 'https://example.com/a', title: 'Exemplo', description: 'mais' }
-  const all = await talking.send({ to, text: 'todos: https://example.com/a', mentions: 'all', preview })
-  await talking.becomes(all, 'read')
-  const shown = (await talking.inbox(one)).filter(message => message.group === group)
-  const [first, second] = shown.map(({ details }) => details.extendedTextMessage)
-  expect(first.contextInfo.mentionedJid).toHaveLength(1)
-  expect(second.contextInfo.mentionedJid.length).toBeGreaterThanOrEqual(3)
-  expect(second.contextInfo.mentionedJid).toContain(first.contextInfo.mentionedJid[0])
-  expect(second).toMatchObject({ matchedText: preview.url, title: 'Exemplo', description: 'mais' })
-  for (const kind of ['message.sent', 'message.delivered', 'message.read'])
-    expect((await talking.event(kind, data => data.id === some)).data['metadata']).toEqual(metadata)
-  expect((await talking.call('GET', `/messages/${some}`)).body.data).toMatchObject({ mentions: [one], metadata })
-})
-
-test.each([
-  [{ mentions: 'all' }],
-  [{ mentions: ['ana'] }],
-  [{ metadata: { a: 'x'.repeat(1_024) } }],
-  [{ metadata: [] }],
-  [{ preview: { url: 'https://example.com' } }],
-  [{ sendAt: 'tomorrow' }],
-  [{ sendAt: new Date(Date.now() + 31 * 86_400_000).toISOString() }],
-])('%j is refused', async options => {
-  expect(await refusalOf({ to: '5511987651006', text: 'x', ...options })).toBe('400 invalid_request')
-})
-
-test('both names of the idempotency header count, and must be equal', async () => {
-  const body = { to: '5511987651007', text: 'uma vez', metadata: { a: 1 } }
-  const first = await talking.call('POST', '/messages/text', body, { 'idempotency-key': 'k1' })
-  const again = await talking.call('POST', '/messages/text', body, { 'x-idempotency-key': 'k1' })
-  expect(again.body.data.id).toBe(first.body.data.id)
-  expect(again.headers.get('idempotent-replayed')).toBe('true')
-  const keys = { 'idempotency-key': 'k1', 'x-idempotency-key': 'k2' }
-  expect((await talking.call('POST', '/messages/text', body, keys)).body.error.code).toBe('invalid_request')
-  const other = { ...body, metadata: { a: 2 } }
-  const reused = await talking.call('POST', '/messages/text', other, { 'idempotency-key': 'k1' })
-  expect(reused.body.error.code).toBe('idempotency_key_reused')
-})
-
-test('a scheduled message takes its place at its moment and delays nothing before it', async () => {
-  const to = '5511987651008'
-  const sendAt = new Date(Date.now() + 3_000).toISOString()
-  const later = await talking.send({ to, text: 'depois', sendAt })
-  const now = await talking.send({ to, text: 'agora' })
-  await talking.becomes(now, 'sent', 'delivered', 'read')
-  expect((await talking.call('GET', `/messages/${later}`)).body.data).toMatchObject({
-    status: 'queued',
-    notBefore: sendAt,
+describe.each(STORES)('options of a text, on %s', store => {
+  let talking: Talking
+  beforeAll(async () => {
+    talking = await Talking.open(store)
   })
-  const sent = await talking.becomes(later, 'sent', 'delivered', 'read')
-  expect(Date.parse(sent.sentAt)).toBeGreaterThanOrEqual(Date.parse(sendAt))
-  expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['agora', 'depois'])
-})
+  afterAll(async () => talking?.[Symbol.asyncDispose]())
 
-test('a scheduled message is cancelled by its deletion, once and for all', async () => {
-  const to = '5511987651009'
-  const sendAt = new Date(Date.now() + 2_000).toISOString()
-  const id = await talking.send({ to, text: 'nunca', sendAt })
-  const { status, body } = await talking.call('DELETE', `/messages/${id}`)
-  expect([status, body.data.status]).toEqual([202, 'queued'])
-  expect((await talking.becomes(id, 'failed')).error.code).toBe('cancelled')
-  expect((await talking.event('message.failed', data => data.id === id)).data['error']).toMatchObject({
-    code: 'cancelled',
+  const refusalOf = async (body: object) => {
+    const answer = await talking.call('POST', '/messages/text', body)
+    return `${answer.status} ${answer.body.error?.code}`
+  }
+
+  test('a text quotes a received message and one of ours, by either ID', async () => {
+    const to = '5511987651001'
+    const question = await talking.receive(to, 'pergunta')
+    const ids = [String(question['messageId']), question.id]
+    const answers: string[] = []
+    for (const quote of ids) answers.push(await talking.send({ to, text: 'resposta', quote }))
+    answers.push(await talking.send({ to, text: 'mais uma', quote: answers[0] }))
+    const last = await talking.becomes(answers.at(-1)!, 'read')
+    expect(last.quote.messageId).toBe(answers[0])
+    const own = await talking.call('GET', `/messages/${answers[0]}`)
+    expect(own.body.data.quote).toEqual({ messageId: question['messageId'], whatsappId: question.id })
+    const shown = await talking.inbox(to)
+    expect(shown.map(({ quoted }) => quoted)).toEqual([question.id, question.id, last.quote.whatsappId])
+    expect(shown[0]!.id).toBe(last.quote.whatsappId)
   })
-  await talking.event('command.done', data => data.id === body.data.id)
-  const next = await talking.send({ to, text: 'depois', sendAt: new Date(Date.now() + 2_500).toISOString() })
-  await talking.becomes(next, 'read')
-  expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['depois'])
-})
 
-test('a message that waits for its connection is cancelled too, and the link stays', async () => {
-  const to = '5511987651010'
-  const { network } = talking.harness
-  await talking.becomes(await talking.send({ to, text: 'primeira' }), 'read')
-  const ends = talking.harness.endsOf(talking.number)
-  network.pause()
-  const sent = await talking.send({ to, text: 'escrita' })
-  const waiting = await talking.send({ to, text: 'apagada' })
-  const { body } = await talking.call('DELETE', `/messages/${waiting}`)
-  await talking.becomes(waiting, 'failed')
-  network.resume()
-  await talking.becomes(sent, 'read')
-  await talking.event('command.done', data => data.id === body.data.id)
-  await talking.becomes(await talking.send({ to, text: 'última' }), 'read')
-  expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['primeira', 'escrita', 'última'])
-  expect(talking.harness.endsOf(talking.number)).toBe(ends)
+  test('a quote of another chat or of nothing is refused', async () => {
+    const to = '5511987651002'
+    const { messageId } = await talking.receive('5511987651003', 'outra conversa')
+    for (const quote of [String(messageId), 'msg_01kajxq8r2f0v7m3n5p9s1t4w6', 'XYZ'])
+      expect(await refusalOf({ to, text: 'x', quote })).toBe('400 quote_not_found')
+  })
+
+  test('a text goes out unquoted if the quoted message fails, and its event says so', async () => {
+    const refused = await talking.send({ to: '15005550004', text: 'refused' })
+    const again = await talking.send({ to: '15005550004', text: 'answer', quote: refused, metadata: { step: 2 } })
+    await talking.becomes(again, 'failed')
+    const event = await talking.event('message.failed', data => data.id === again)
+    expect(event.data).toMatchObject({ metadata: { step: 2 }, quoted: false })
+  })
+
+  test('mentions, previews and metadata arrive', async () => {
+    const group = '120363000000000777@g.us'
+    const [one, two] = ['5511987651004', '5511987651005'] as const
+    await talking.receive(one, 'oi', { group })
+    await talking.receive(two, 'oi', { group })
+    const to = group
+    const metadata = { order: 'A-7', lines: [1, 2] }
+    const some = await talking.send({ to, text: `@${one} veja`, mentions: [one], metadata })
+    const preview = { url: 'https://example.com/a', title: 'Exemplo', description: 'mais' }
+    const all = await talking.send({ to, text: 'todos: https://example.com/a', mentions: 'all', preview })
+    await talking.becomes(all, 'read')
+    const shown = (await talking.inbox(one)).filter(message => message.group === group)
+    const [first, second] = shown.map(({ details }) => details.extendedTextMessage)
+    expect(first.contextInfo.mentionedJid).toHaveLength(1)
+    expect(second.contextInfo.mentionedJid.length).toBeGreaterThanOrEqual(3)
+    expect(second.contextInfo.mentionedJid).toContain(first.contextInfo.mentionedJid[0])
+    expect(second).toMatchObject({ matchedText: preview.url, title: 'Exemplo', description: 'mais' })
+    for (const kind of ['message.sent', 'message.delivered', 'message.read'])
+      expect((await talking.event(kind, data => data.id === some)).data['metadata']).toEqual(metadata)
+    expect((await talking.call('GET', `/messages/${some}`)).body.data).toMatchObject({ mentions: [one], metadata })
+  })
+
+  test.each([
+    [{ mentions: 'all' }],
+    [{ mentions: ['ana'] }],
+    [{ metadata: { a: 'x'.repeat(1_024) } }],
+    [{ metadata: [] }],
+    [{ preview: { url: 'https://example.com' } }],
+    [{ sendAt: 'tomorrow' }],
+    [{ sendAt: new Date(Date.now() + 31 * 86_400_000).toISOString() }],
+  ])('%j is refused', async options => {
+    expect(await refusalOf({ to: '5511987651006', text: 'x', ...options })).toBe('400 invalid_request')
+  })
+
+  test('both names of the idempotency header count, and must be equal', async () => {
+    const body = { to: '5511987651007', text: 'uma vez', metadata: { a: 1 } }
+    const first = await talking.call('POST', '/messages/text', body, { 'idempotency-key': 'k1' })
+    const again = await talking.call('POST', '/messages/text', body, { 'x-idempotency-key': 'k1' })
+    expect(again.body.data.id).toBe(first.body.data.id)
+    expect(again.headers.get('idempotent-replayed')).toBe('true')
+    const keys = { 'idempotency-key': 'k1', 'x-idempotency-key': 'k2' }
+    expect((await talking.call('POST', '/messages/text', body, keys)).body.error.code).toBe('invalid_request')
+    const other = { ...body, metadata: { a: 2 } }
+    const reused = await talking.call('POST', '/messages/text', other, { 'idempotency-key': 'k1' })
+    expect(reused.body.error.code).toBe('idempotency_key_reused')
+  })
+
+  test('a scheduled message takes its place at its moment and delays nothing before it', async () => {
+    const to = '5511987651008'
+    const sendAt = new Date(Date.now() + 3_000).toISOString()
+    const later = await talking.send({ to, text: 'depois', sendAt })
+    const now = await talking.send({ to, text: 'agora' })
+    await talking.becomes(now, 'sent', 'delivered', 'read')
+    expect((await talking.call('GET', `/messages/${later}`)).body.data).toMatchObject({
+      status: 'queued',
+      notBefore: sendAt,
+    })
+    const sent = await talking.becomes(later, 'sent', 'delivered', 'read')
+    expect(Date.parse(sent.sentAt)).toBeGreaterThanOrEqual(Date.parse(sendAt))
+    expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['agora', 'depois'])
+  })
+
+  test('a scheduled message is cancelled by its deletion, once and for all', async () => {
+    const to = '5511987651009'
+    const sendAt = new Date(Date.now() + 2_000).toISOString()
+    const id = await talking.send({ to, text: 'nunca', sendAt })
+    const { status, body } = await talking.call('DELETE', `/messages/${id}`)
+    expect([status, body.data.status]).toEqual([202, 'queued'])
+    expect((await talking.becomes(id, 'failed')).error.code).toBe('cancelled')
+    expect((await talking.event('message.failed', data => data.id === id)).data['error']).toMatchObject({
+      code: 'cancelled',
+    })
+    await talking.event('command.done', data => data.id === body.data.id)
+    const next = await talking.send({ to, text: 'depois', sendAt: new Date(Date.now() + 2_500).toISOString() })
+    await talking.becomes(next, 'read')
+    expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['depois'])
+  })
+
+  test('a message that waits for its connection is cancelled too, and the link stays', async () => {
+    const to = '5511987651010'
+    const { network } = talking.harness
+    await talking.becomes(await talking.send({ to, text: 'primeira' }), 'read')
+    const ends = talking.harness.endsOf(talking.number)
+    network.pause()
+    const sent = await talking.send({ to, text: 'escrita' })
+    const waiting = await talking.send({ to, text: 'apagada' })
+    const { body } = await talking.call('DELETE', `/messages/${waiting}`)
+    await talking.becomes(waiting, 'failed')
+    network.resume()
+    await talking.becomes(sent, 'read')
+    await talking.event('command.done', data => data.id === body.data.id)
+    await talking.becomes(await talking.send({ to, text: 'última' }), 'read')
+    expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['primeira', 'escrita', 'última'])
+    expect(talking.harness.endsOf(talking.number)).toBe(ends)
+  })
 })

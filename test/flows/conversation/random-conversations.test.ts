@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { STORES } from '../../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { LinkedHarness } from '../../linked-harness.ts'
 import { newSeed } from '../../rig/random.ts'
 import { Talking } from './harness.ts'
 import { DEEDS, RandomConversation, type Step, TROUBLES, WRITERS } from './random-conversation.ts'
 
-/** `CONVERSATIONS=200` for a longer run, `CONVERSATION_SEED` to repeat one, `CONVERSATION_STORE=postgres` for the other database. */
+/** `CONVERSATIONS=200` for a longer run, `CONVERSATION_SEED` to repeat one. */
 const RUNS = Number(process.env['CONVERSATIONS'] ?? 8)
 /** Conversations of different instances at the same time. */
 const AT_ONCE = 4
-const STORE = process.env['CONVERSATION_STORE'] === 'postgres' ? 'postgres' : 'sqlite'
 
 const step: fc.Arbitrary<Step> = fc.record({
   by: fc.constantFrom(...WRITERS),
@@ -34,12 +34,12 @@ const conversation: fc.Arbitrary<Conversation> = fc.record({
   revealAfter: fc.nat(20),
 })
 
-test(
-  'in random conversations both phones, the rows and the events agree',
-  async () => {
+test.each(STORES)(
+  'in random conversations both phones, the rows and the events agree, on %s',
+  async store => {
     const seed = Number(process.env['CONVERSATION_SEED'] ?? newSeed())
     console.log(`random conversations: CONVERSATION_SEED=${seed} CONVERSATIONS=${RUNS}`)
-    await using harness = await LinkedHarness.open(STORE)
+    await using harness = await LinkedHarness.open(store)
     let contacts = 0
     const hold = async ({ steps, isHidden, revealAfter }: Conversation) => {
       const talking = await Talking.link(harness)
