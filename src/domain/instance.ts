@@ -4,7 +4,7 @@ import type { InstanceId } from './ids.ts'
 export const INSTANCE_KINDS = ['whatsapp', 'sandbox'] as const
 export type InstanceKind = (typeof INSTANCE_KINDS)[number]
 
-/** A tenant: one WhatsApp number, one token, one webhook. */
+/** A tenant: one WhatsApp number, with one token, API keys and endpoints of its own. */
 export interface Instance {
   id: InstanceId
   name: string

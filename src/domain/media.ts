@@ -42,7 +42,7 @@ export function defaultForm(mimetype: string): MediaForm {
 /** Why a file that somebody sent to the instance is not there. */
 export const RECEIVING_FAILURES = {
   media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',
-  media_damaged: 'What WhatsApp holds is not the file that the message states.',
+  media_damaged: 'The file on WhatsApp is not the one that the message describes.',
   media_too_large: 'The file is larger than one of its type may be.',
   media_quota_exceeded: "The instance's space for files was full.",
   media_not_configured: 'The service stored no files: MEDIA_URL was not set.',

@@ -9,7 +9,7 @@ export const REFUSALS = {
   instance_not_found: [404, 'There is no such instance.'],
   message_not_found: [404, 'There is no such message.'],
   command_not_found: [404, 'There is no such command.'],
-  group_not_found: [404, 'The linked number is not a member of such a group.'],
+  group_not_found: [404, 'The linked number is not a member of this group, or the group is not known yet.'],
   quote_not_found: [400, 'There is no such message in this chat to quote.'],
   not_own_message: [409, 'Only a message of the instance can be edited or deleted.'],
   not_incoming_message: [409, 'Only a received message can be marked as read.'],

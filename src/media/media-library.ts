@@ -17,7 +17,7 @@ const RETRY_AFTER_SECONDS = 2
 
 const WHY_GONE: Readonly<Record<GoneReason, string>> = {
   ...RECEIVING_FAILURES,
-  expired: 'The file was kept for its time and has been erased.',
+  expired: 'The file has expired.',
   erased: 'The file was erased on request.',
 }
 

@@ -18,8 +18,8 @@ afterAll(async () => {
 
 test('a target is added and tested, and a broken webhook reaches it and the page until it works again', async () => {
   const page = await harness.openSignedIn('/alerts')
-  await page.getByText('Nobody is told.').waitFor()
-  await page.getByText('No problem lasts.').waitFor()
+  await page.getByText('Nobody gets alerts.').waitFor()
+  await page.getByText('There are no problems.').waitFor()
   await page.getByRole('button', { name: 'Add a target' }).click()
   await page.getByLabel('Name', { exact: true }).fill('Night shift')
   await page.getByLabel('Topic URL').fill(`${new URL(phone.url).origin}/topic`)
@@ -45,7 +45,7 @@ test('a target is added and tested, and a broken webhook reaches it and the page
     headers: { Authorization: `Bearer ${harness.service.adminKey}` },
   })
   expect(redelivered.status).toBe(202)
-  await page.getByText('No problem lasts.').waitFor()
+  await page.getByText('There are no problems.').waitFor()
   await until('the end to arrive', () => said().includes('solved after'))
   expect(harness.complaints).toEqual([])
 })
@@ -61,5 +61,5 @@ test('the delay of a rule is changed, and a target that fails says why', async (
   expect(await page.getByRole('combobox', { name: 'A number is down' }).inputValue()).toBe('after 30 min')
   await page.getByRole('button', { name: 'Remove Night shift' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
-  await page.getByText('Nobody is told.').waitFor()
+  await page.getByText('Nobody gets alerts.').waitFor()
 })

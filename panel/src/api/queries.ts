@@ -44,7 +44,7 @@ export const sessionsQuery = queryOptions({
   queryFn: ({ signal }) => callData<ListedSession[]>('/sessions', { signal }),
 })
 
-/** The service looks for problems every 15 s. */
+/** The service checks for problems every 15 s. */
 const ALERTS_EVERY_MS = 10_000
 
 export const alertsQuery = queryOptions({

@@ -71,7 +71,7 @@ const DELIVERY_TONES: Record<DeliveryState, Tone> = {
   exhausted: 'bad',
 }
 
-/** `state` is null if no URL was set when the event was created. */
+/** `state` is null if no endpoint received the event. */
 export function DeliveryBadge({ state, attempts = 0 }: { state: DeliveryState | null; attempts?: number }) {
   const words = useWords()
   if (state === null) return <Badge tone="quiet">{words.events.states.not_posted}</Badge>

@@ -5,7 +5,7 @@ interface LanguageEntry {
   code: string
   /** In the language itself. */
   name: string
-  /** The browser's languages that begin so select it. */
+  /** A browser language that begins with this selects the entry. */
   prefix: string
   load(): Promise<Words>
 }

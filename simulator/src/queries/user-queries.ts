@@ -45,7 +45,7 @@ function shownNodes(network: Network, account: Account, number: string, protocol
   if (protocols.includes('status')) {
     const isHidden = hides(network, account, number, 'status')
     const { text, at } = about ?? { text: DEFAULT_ABOUT, at: 0 }
-    // An empty text is told with 401, as a hidden one.
+    // An empty text is answered with 401, like a hidden one.
     if (isHidden || text === '') answers.push(node('status', { code: '401', type: 'fail' }))
     else answers.push(node('status', { t: at.toString() }, Buffer.from(text)))
   }

@@ -26,7 +26,7 @@ valid token counts, including refused calls. Two adjacent windows can let twice 
 const TAGS = [
   { name: 'Messages', description: 'Send messages and read their state. By API token.' },
   { name: 'Directory', description: 'The groups and contacts of the linked number. By API token.' },
-  { name: 'Media', description: 'Files, to send and received. By API token.' },
+  { name: 'Media', description: 'Files that were uploaded or received. By API token.' },
   { name: 'Instance', description: "The token's own instance. By API token." },
   { name: 'Webhook', description: 'The address that receives events. By API token.' },
   { name: 'Feed', description: 'Events for programs that no webhook can reach. By API token.' },

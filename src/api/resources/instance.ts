@@ -44,7 +44,7 @@ export const instanceProperties = {
 
 export const instanceSchema = Type.Object(instanceProperties, {
   title: 'Instance',
-  description: 'A tenant: one WhatsApp number, one token, one webhook.',
+  description: 'A tenant: one WhatsApp number, with one token, API keys and endpoints of its own.',
 })
 
 export const createdInstanceSchema = Type.Object(

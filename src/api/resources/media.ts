@@ -68,8 +68,8 @@ export const receivedMediaSchema = Type.Object(
     height: nullable(pixels),
     status: oneOf(RECEIVED_STATES, {
       description:
-        '`pending`: being fetched from WhatsApp. `ready`: at `GET /v1/media/{id}`. `failed`: see `error`. `gone`: it was ' +
-        'kept for its time, or erased.',
+        '`pending`: being fetched from WhatsApp. `ready`: at `GET /v1/media/{id}`. `failed`: see `error`. `gone`: it has ' +
+        'expired or was erased.',
     }),
     error: nullable(receivingErrorSchema),
   },
@@ -125,7 +125,7 @@ export function listedMediaView({ isReceived, state, createdAt, expiresAt, ...me
 
 export const mediaUsageSchema = Type.Object(
   {
-    bytes: Type.Integer({ description: "What the instance's files take." }),
+    bytes: Type.Integer({ description: "The storage that the instance's files use." }),
     quotaBytes: Type.Integer({ description: '`MEDIA_QUOTA_MB` in bytes.' }),
   },
   { title: 'MediaUsage' },

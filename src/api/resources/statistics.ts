@@ -29,7 +29,9 @@ const bucketSchema = Type.Object(
     redelivered: Type.Integer({ description: 'Delivered by a redelivery.' }),
     exhausted: Type.Integer({ description: 'Exhausted.' }),
     waiting: Type.Integer({ description: 'Not ended yet.' }),
-    notPosted: Type.Integer({ description: 'Created while no URL was set.' }),
+    notPosted: Type.Integer({
+      description: 'Sent to no endpoint, although the default endpoint receives this kind unless it is filtered.',
+    }),
     messages: Type.Object(
       {
         sent: Type.Integer({ description: 'Accepted in the bucket and taken by WhatsApp.' }),

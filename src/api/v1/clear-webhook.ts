@@ -12,7 +12,7 @@ export function clearWebhook(api: Api, { store }: ApiContext): void {
         operationId: 'clearWebhook',
         summary: 'Clear the webhook URL',
         description:
-          'Later events are not posted to the default endpoint. Deliveries already queued run to their end. The secret stays.',
+          'Later events are not posted to the default endpoint. Deliveries that are already queued are completed. The secret is kept.',
         tags: ['Webhook'],
         params: ownInstanceParams,
         response: { 204: Type.Null({ description: 'Cleared.' }) },

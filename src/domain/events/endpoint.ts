@@ -36,7 +36,7 @@ export interface Endpoint {
   id: EndpointId
   url: string
   secret: string
-  /** Until when the former secret signs too; null if there is none. */
+  /** Until when the previous secret also signs; null if there is none. */
   previousSecretUntil: number | null
   /** Kinds, groups (`message.*`) or `*`. */
   events: readonly string[]

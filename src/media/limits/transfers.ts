@@ -46,7 +46,7 @@ export class Transfers {
     const key = `${direction} ${instanceId}`
     const { instance, node } = AT_ONCE[direction]
     const open = this.#ofInstance.get(key) ?? 0
-    if (open >= instance) throw busy(`The instance makes ${instance} ${direction}s already.`, 1)
+    if (open >= instance) throw busy(`The instance already has ${instance} ${direction}s in progress.`, 1)
     if (this.#ofNode[direction] >= (open > 0 ? node / 2 : node))
       throw busy(`There are too many ${direction}s right now.`, 1)
     const callers = direction === 'preview' ? `panel ${instanceId}` : instanceId

@@ -32,7 +32,7 @@ export const connection = {
   number: 'Number',
   link: 'Link a number',
   linkAgain: 'Link again',
-  noCode: 'Pombal asks WhatsApp for a code to scan, without success so far.',
+  noCode: 'WhatsApp has not supplied a code to scan yet. Pombal keeps asking.',
   nextTry: 'Next attempt',
   resume: 'Try again now',
   sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
@@ -49,9 +49,9 @@ export const connection = {
     passkey_required:
       'WhatsApp asks this account for a passkey to link a device, which Pombal cannot answer. Another code does not help. WhatsApp does not always ask: try again on another day.',
     identity_rejected:
-      'WhatsApp gives no code to the device that Pombal announces, or too many codes were requested for this number. Wait an hour. If that does not help, set WHATSAPP_DEVICE to another device (such as chrome-windows) and restart. Then try again.',
+      'WhatsApp refuses a code to the kind of device that Pombal announces, or too many codes were requested for this number. Wait an hour. If that does not help, set WHATSAPP_DEVICE to another device (such as chrome-windows) and restart. Then try again.',
     linking_unfinished:
-      'The phone took the code, but WhatsApp did not complete the linking. Remove linked devices that are not used on the phone, wait some minutes, then try again.',
+      'The phone took the code, but WhatsApp did not complete the linking. On the phone, remove linked devices that you do not use, wait a few minutes, then try again.',
     phone_offline:
       'The phone took the code but did not confirm. Check that it is online, keep WhatsApp open on it, then try again.',
     device_limit: 'The account has too many linked devices. Remove one on the phone, then try again.',
@@ -59,7 +59,7 @@ export const connection = {
       'WhatsApp could not be reached. Check that this machine has internet access and can reach web.whatsapp.com.',
     sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
     thread_crashed:
-      'Pombal crashed several times while it worked for this number, and stopped it to protect the others. Look in the log for whatsapp.thread_died, update Pombal, then try again.',
+      'Pombal crashed several times while it worked for this number, and stopped the number to protect the others. Search the log for whatsapp.thread_died, update Pombal, then try again.',
   },
 }
 

@@ -9,7 +9,7 @@ export const endpoints = {
   note: 'Note (optional)',
   notePlaceholder: 'CRM',
   receives: 'Receives',
-  everything: 'All events, also kinds that are added later',
+  everything: 'All events, including kinds that are added later',
   chosen: 'Only these',
   allMessages: 'All events of messages',
   allInstance: 'All events of the connection',

@@ -13,8 +13,8 @@ export const events = {
     'media.failed': 'file not fetched',
     'message.edited': 'edited',
     'message.deleted': 'deleted',
-    'command.done': 'done',
-    'command.failed': 'not done',
+    'command.done': 'command done',
+    'command.failed': 'command failed',
     'instance.linking': 'code shown',
     'instance.connected': 'connected',
     'instance.restricted': 'restricted',
@@ -72,7 +72,7 @@ export const event = {
   redelivered: 'Redelivery started.',
   redeliverHint: 'Posts the same bytes again, to the current URL.',
   givenUp: 'All attempts failed. Fix the receiver, then redeliver.',
-  notPosted: 'No URL was set when this event was created, so it was never posted.',
+  notPosted: 'No endpoint received this event when it was created, so it was never posted.',
   notFound: 'This instance has no event with this ID.',
 }
 

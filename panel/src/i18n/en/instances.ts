@@ -24,7 +24,7 @@ export const instances = {
   linkNumber: 'Link a real number',
   linkNumberHint: 'With the WhatsApp on your phone, by QR code or pairing code.',
   noneFound: 'No instances match',
-  noneFoundText: (search: string) => `Nothing is called “${search}”, and no ID or number contains it.`,
+  noneFoundText: (search: string) => `No instance has “${search}” in its name, ID or number.`,
   clearSearch: 'Show all instances',
   createTitle: 'New instance',
   kind: 'Kind',

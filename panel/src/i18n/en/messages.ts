@@ -40,7 +40,7 @@ export const message = {
   waitingDelivered: 'Waiting for the recipient’s phone…',
   waitingRead: 'Not read yet',
   webhook: 'Your webhook:',
-  noWebhook: 'no URL was set',
+  noWebhook: 'not posted',
   setWebhook: 'Set a webhook URL to notify your program of each step.',
   whatsappCode: (code: string) => `WhatsApp error code: ${code}.`,
   attempts: (count: number) => (count === 1 ? '1 attempt' : `${count} attempts`),
@@ -79,7 +79,7 @@ export const failures = {
   media_too_large: 'The file is too large for WhatsApp.',
   media_unsupported: 'WhatsApp does not take a file of this type.',
   message_failed: 'The message that the command concerns failed or was erased.',
-  edit_window_closed: 'WhatsApp lets a text be edited for 15 minutes.',
+  edit_window_closed: 'WhatsApp allows a text to be edited only within 15 minutes after it was sent.',
   cancelled: 'It was deleted before it was sent.',
   instance_logged_out:
     'The number was unlinked before the message could be sent. Link the number again, then resend the message.',

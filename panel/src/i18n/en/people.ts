@@ -17,7 +17,7 @@ export const people = {
     },
     viewer: { name: 'Viewer', text: 'Reads messages, events and statistics, and changes nothing.' },
   },
-  reaches: 'Reaches',
+  reaches: 'Can access',
   allInstances: 'All instances',
   someInstances: 'Only these instances',
   onlyInstances: (count: number) => (count === 1 ? 'One instance' : `${count} instances`),
@@ -28,7 +28,7 @@ export const people = {
   linkTitle: (name: string) => `Send this link to ${name}`,
   linkText:
     'It works once, for 3 days, and is shown only now. The person who opens it first sets the password of the account.',
-  linkEnds: 'Link until',
+  linkEnds: 'Link valid until',
   withProvider: 'signs in with the provider',
   notYet: 'has not accepted yet',
   change: 'Change',
@@ -36,7 +36,7 @@ export const people = {
   newLink: 'New link',
   newLinkLabel: (name: string) => `New link for ${name}`,
   newLinkText:
-    'Replaces an open link. Use it for a forgotten password too: the old one works until the new one is set.',
+    'Replaces a link that was not used yet. It also helps with a forgotten password: the old password works until the new one is set.',
   remove: 'Remove',
   removeLabel: (name: string) => `Remove ${name}`,
   removeText: 'The person is signed out at once and cannot sign in any more. What they did stays in the audit log.',

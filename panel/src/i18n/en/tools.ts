@@ -40,9 +40,9 @@ export const tools = {
   },
   export: 'Export CSV',
   exporting: (rows: number) => `${rows} rows…`,
-  exported: (rows: number) => (rows === 1 ? '1 row is exported.' : `${rows} rows are exported.`),
+  exported: (rows: number) => (rows === 1 ? '1 row was exported.' : `${rows} rows were exported.`),
   exportedPart: (rows: number) =>
-    `Only the first ${rows} rows are exported, because the file reached 100 MB. Export the rest with a shorter period.`,
+    `Only the first ${rows} rows were exported, because the file reached 100 MB. Export the rest with a shorter period.`,
   search: 'Find anything',
   searchKeys: 'Find anything (Ctrl+K)',
   searchHint: 'Name, number, message ID or event ID',
@@ -58,7 +58,7 @@ export const tools = {
     number: 'Messages with this number',
   },
   timeZone: 'Time zone',
-  browserZone: (zone: string) => `As this browser (${zone})`,
+  browserZone: (zone: string) => `Same as this browser (${zone})`,
   steps: {
     title: 'First steps',
     done: (done: number, total: number) => `${done} of ${total} done`,

@@ -2,7 +2,8 @@ export const webhook = {
   title: 'Webhook',
   lead: 'Where Pombal reports events to your program.',
   url: 'URL',
-  urlHint: 'Pombal posts every event here, signed. https is recommended.',
+  urlHint:
+    'Pombal posts signed events here: messages received, sent, delivered, read and failed. https is recommended.',
   urlWrong: 'Enter a full URL that begins with http:// or https://',
   save: 'Save',
   saved: 'Saved. New events are posted there.',
@@ -23,7 +24,7 @@ export const webhook = {
     'Receivers that check webhook-signature have 24 hours: the header carries both signatures for that long.',
   rotateService:
     'Receivers that check X-Service-Signature need the new secret at once: make them accept either secret first.',
-  overlap: 'The previous secret signs too until',
+  overlap: 'The previous secret also signs until',
   overlapText: 'Change the secret in your receiver before then.',
   rotated: 'Events are now signed with a new secret. Update your receiver.',
   verify: 'Check the signature',

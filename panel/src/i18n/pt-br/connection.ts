@@ -71,7 +71,7 @@ export const connection: Words['connection'] = {
   number: 'Número',
   link: 'Vincular um número',
   linkAgain: 'Vincular de novo',
-  noCode: 'O Pombal pede um código ao WhatsApp, por enquanto sem sucesso.',
+  noCode: 'O WhatsApp ainda não forneceu um código. O Pombal continua pedindo.',
   nextTry: 'Próxima tentativa',
   resume: 'Tentar de novo agora',
   sandboxLinking: 'O telefone simulado lê o código sozinho: leva alguns segundos.',

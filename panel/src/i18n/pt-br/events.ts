@@ -15,8 +15,8 @@ export const events: Words['events'] = {
     'media.failed': 'arquivo não baixado',
     'message.edited': 'editada',
     'message.deleted': 'apagada',
-    'command.done': 'feito',
-    'command.failed': 'não feito',
+    'command.done': 'comando feito',
+    'command.failed': 'comando falhou',
     'instance.linking': 'código à mostra',
     'instance.connected': 'conectada',
     'instance.restricted': 'restringida',
@@ -74,7 +74,7 @@ export const event: Words['event'] = {
   redelivered: 'Reenvio iniciado.',
   redeliverHint: 'Posta os mesmos bytes de novo, na URL atual.',
   givenUp: 'Todas as tentativas falharam. Conserte o receptor e reenvie.',
-  notPosted: 'Nenhuma URL estava definida quando este evento foi criado; ele nunca foi postado.',
+  notPosted: 'Nenhum endpoint recebia este evento quando ele foi criado; ele nunca foi postado.',
   notFound: 'Esta instância não tem evento com este ID.',
 }
 

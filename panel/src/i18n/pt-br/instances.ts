@@ -26,7 +26,7 @@ export const instances: Words['instances'] = {
   linkNumber: 'Vincular um número real',
   linkNumberHint: 'Com o WhatsApp do seu celular, por QR code ou código de pareamento.',
   noneFound: 'Nenhuma instância corresponde',
-  noneFoundText: search => `Nada se chama “${search}”, e nenhum ID ou número o contém.`,
+  noneFoundText: search => `Nenhuma instância tem “${search}” no nome, no ID ou no número.`,
   clearSearch: 'Mostrar todas as instâncias',
   createTitle: 'Nova instância',
   kind: 'Tipo',

@@ -42,7 +42,7 @@ export const message: Words['message'] = {
   waitingDelivered: 'Esperando o telefone do destinatário…',
   waitingRead: 'Ainda não lida',
   webhook: 'Seu webhook:',
-  noWebhook: 'nenhuma URL definida',
+  noWebhook: 'não postado',
   setWebhook: 'Defina uma URL de webhook, e seu programa é avisado de cada passo.',
   whatsappCode: code => `Código de erro do WhatsApp: ${code}.`,
   attempts: count => (count === 1 ? '1 tentativa' : `${count} tentativas`),

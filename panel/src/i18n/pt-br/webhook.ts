@@ -4,7 +4,8 @@ export const webhook: Words['webhook'] = {
   title: 'Webhook',
   lead: 'Para onde o Pombal envia os eventos.',
   url: 'URL',
-  urlHint: 'Cada evento é enviado para cá por POST, assinado. Recomenda-se https.',
+  urlHint:
+    'O Pombal posta aqui eventos assinados: mensagens recebidas, enviadas, entregues, lidas e que falharam. Recomenda-se https.',
   urlWrong: 'Digite uma URL completa, começando com http:// ou https://',
   save: 'Salvar',
   saved: 'Salvo. Os novos eventos vão para lá.',

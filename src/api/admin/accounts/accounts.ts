@@ -161,7 +161,7 @@ export function inviteAccount(api: Api, { store, settings }: ApiContext): void {
         operationId: 'inviteAccount',
         summary: 'Create a new link for an account',
         description:
-          'Replaces the open link. Use it for a forgotten password, too: the old one works until the person sets a new one, ' +
+          'Replaces a link that was not used yet. Use it for a forgotten password, too: the old one works until the person sets a new one, ' +
           "which ends the account's sessions.",
         tags: ['Accounts'],
         params: accountParams,

@@ -92,7 +92,7 @@ export function deleteAlertTarget(api: Api, { store }: ApiContext): void {
         summary: 'Remove an alert target',
         tags: ['Alerts'],
         params: alertTargetParams,
-        response: { 204: Type.Null({ description: 'Removed. Messages that it has not received are dropped.' }) },
+        response: { 204: Type.Null({ description: 'Removed. Messages that are still waiting for it are discarded.' }) },
       },
       config: { refusals: ['alert_target_not_found'] },
     },

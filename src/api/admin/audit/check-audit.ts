@@ -11,7 +11,7 @@ export function checkAudit(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'checkAudit',
         summary: 'Check that no audit record was changed or removed',
-        description: 'Reads every record, which takes a second for some ten thousand of them.',
+        description: 'Reads every record, which takes about a second for every ten thousand.',
         tags: ['Audit'],
         response: { 200: dataOf(auditCheckSchema, 'The result.') },
       },

@@ -18,7 +18,7 @@ const querySchema = Type.Object({
     oneOf(DELIVERY_FILTERS, {
       description:
         'Only events whose latest delivery is in this state. `pending` includes `retrying` (after a failed attempt); ' +
-        '`not_posted`: no URL was set when the event was created.',
+        '`not_posted`: a `message.received`, `.sent`, `.delivered`, `.read` or `.failed` that no endpoint received.',
     }),
   ),
   endpoint: Type.Optional({

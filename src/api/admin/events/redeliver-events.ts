@@ -12,7 +12,7 @@ const bodySchema = Type.Object(
     state: Type.Optional(
       oneOf(REDELIVERABLE, {
         description:
-          'Only events whose latest delivery is in this state, or that were never posted, because no URL was set ' +
+          'Only events whose latest delivery is in this state, or that no endpoint received ' +
           '(`not_posted`). Default: `exhausted`.',
       }),
     ),

@@ -8,7 +8,7 @@ export const adminWebhookSchema = Type.Object(
     ...webhookSchema.properties,
     secret: nullable(webhookSchema.properties.secret),
     previousSecretUntil: nullable(
-      moment('Until when the previous secret signs too, in `webhook-signature`; null if there is none.'),
+      moment('Until when the previous secret also signs, in `webhook-signature`; null if there is none.'),
     ),
   },
   {

@@ -40,7 +40,7 @@ export const textOptions = {
   ),
   preview: Type.Optional(
     Type.Union([previewSchema, Type.Unsafe<false>({ type: 'boolean', const: false })], {
-      description: 'A link preview, or false for none. Without it there is none either.',
+      description: 'A link preview. With false, or without this field, none is sent.',
     }),
   ),
   metadata: Type.Optional(

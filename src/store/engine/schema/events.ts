@@ -23,7 +23,7 @@ export interface EventsTable {
   body: string
 }
 
-/** A kind that every webhook receives. Other kinds are posted only to subscribers, so a missing delivery is not a failure. */
+/** A kind that the default endpoint receives until its filter is changed. Other kinds are posted only to subscribers, so a missing delivery is not a failure. */
 export const IS_POSTED_BY_DEFAULT = sql<boolean>`events.kind in (${sql.join(DEFAULT_EVENTS.map(kind => sql.lit(kind)))})`
 
 /** What the feed has to know about an instance's erased events. */
