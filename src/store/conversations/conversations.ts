@@ -63,6 +63,6 @@ export interface Conversations {
   listInbox(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<InboxChat>>
   /** Messages and commands of one chat, latest first. @param chat a number, a LID or a group */
   listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>>
-  /** Asks the owner to show in a chat for so many seconds that somebody types. It is only a hint: nothing is stored. */
+  /** Asks the owner to show a typing indicator in a chat for so many seconds. It is only a hint: nothing is stored. */
   requestTyping(instanceId: InstanceId, chat: string, seconds: number): void
 }

@@ -63,7 +63,7 @@ export class HeardContacts {
     for (const contact of contacts) {
       if (parseRecipient(contact.chat) === null) continue
       const row = toRow(instance_id, contact, numberOf.get(contact.lid ?? ''))
-      // What was known of the person before the number was.
+      // The row of the same person from before the number was known.
       const former = row.number === contact.lid ? undefined : hidden.get(contact.lid ?? '')
       const known = [rows.get(row.number), former && { ...former, instance_id }].filter(other => other !== undefined)
       rows.set(row.number, known.reduce(merge, row))

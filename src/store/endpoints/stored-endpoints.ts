@@ -196,7 +196,7 @@ function selectOthers({ db }: Statements) {
     .select(['active', 'description', 'created_at', 'deleted_at'])
 }
 
-/** What clears the default endpoint: the next URL starts with the contract's kinds. */
+/** The columns of a cleared default endpoint. When a URL is set again, it receives the kinds of the contract. */
 export const CLEARED = { webhook_url: null, webhook_events: null, webhook_active: 1, webhook_description: null }
 
 function operations(statements: Statements) {

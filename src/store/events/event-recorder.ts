@@ -19,7 +19,7 @@ const EVENT = {
 /** A row of `events`, without its number. */
 export type NewEvent = RowOf<typeof EVENT> & {
   kind: EventKind
-  /** Another event of its message will follow and wait for this one. Status events need not say so. */
+  /** Another event of its message will follow and wait for this one. Status events need not set it. */
   hasSuccessor?: boolean
 }
 

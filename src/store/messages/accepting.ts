@@ -109,7 +109,7 @@ export function acceptOperation(
           outcomes.set(input, { kind: 'not_connected' })
         else sendable.push(input)
       }
-      // What is sendable was not refused.
+      // Sendable messages were not refused, so their extras are resolved.
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const taken = await takeKeys(tx, queries, keysOf(sendable, resolved))
       const rows: RowOf<typeof MESSAGE>[] = []

@@ -191,7 +191,7 @@ function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
 }
 
-/** What commands that are done have changed: the last change of each message. */
+/** The text changes made by commands that are done: the last one for each message. */
 function latestChanges(changes: readonly Change[]): TextChange[] {
   const latest = new Map<string, TextChange>()
   for (const { message, moves, now } of changes) {

@@ -91,7 +91,7 @@ export class NumberOrders {
     return { kind: 'ordered' }
   }
 
-  /** What was used today. The row is locked until the commit. */
+  /** The numbers used from today's budget. The row is locked until the commit. */
   async #lockBudget(tx: Transaction, instance_id: InstanceId): Promise<{ at: number; used: number }> {
     const { now } = this.#core.statements
     const today = sql<number>`${now} / ${sql.lit(DAY_MS)}`

@@ -11,7 +11,7 @@ export interface LookedUpNumber {
 /** An order is forgotten after this time. Its caller waits less long. */
 export const ORDER_LIVES_MS = 15_000
 
-/** What the hint `numbers` is about when an order was settled. */
+/** The detail of the hint `numbers` when an order was settled. */
 export const SETTLED = 'settled'
 
 /** `spent`: nothing was ordered, because only `left` numbers may be ordered until the budget is renewed. */

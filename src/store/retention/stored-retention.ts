@@ -127,7 +127,7 @@ function findInstances(statements: Statements) {
   )
 }
 
-/** What is older than `before` has an ID below the others. */
+/** Rows older than `before` have IDs below the other three values. */
 interface Ages {
   before: number
   beforeMessage: MessageId

@@ -23,7 +23,7 @@ export interface NewSession extends Omit<PanelSession, 'account'> {
   accountId: string | null
   /** The hash of the password that was checked. Null without an account: the admin key. */
   passwordHash: string | null
-  /** What was checked instead of a password. Only with an account. */
+  /** The login of the provider that was checked instead of a password. Only with an account. */
   identity?: Identity | null
 }
 

@@ -98,7 +98,7 @@ export class Downloads {
     this.wake()
   }
 
-  /** What is in progress ends when the link has closed. */
+  /** Starts no more downloads. Those in progress end when the link has closed. */
   detach(): void {
     this.#link = null
   }
