@@ -8,6 +8,12 @@ export const COMMANDS = {
   backup: { source: 'src/commands/backup.ts', summary: 'copy the SQLite database, also while the service runs' },
   restore: { source: 'src/commands/restore.ts', summary: 'replace the SQLite database with a backup' },
   'rotate-keys': { source: 'src/commands/rotate-keys.ts', summary: 'encrypt everything under a new master key' },
+  vacuum: { source: 'src/commands/vacuum.ts', summary: 'give the disk the space of erased messages back (SQLite)' },
+  doctor: { source: 'src/commands/doctor.ts', summary: 'check settings, disk, clock, database and rights' },
+  healthcheck: {
+    source: 'src/commands/healthcheck.ts',
+    summary: 'exit with 0 if the service here is ready, else with 1',
+  },
   listen: { source: 'src/commands/listen.ts', summary: 'post the events of an instance to a program on this machine' },
   simulator: { source: 'simulator/src/cli.ts', summary: 'run the simulated WhatsApp network alone' },
 }

@@ -44,6 +44,19 @@ export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'a
   }
 }
 
+/**
+ * The master key, without creating one.
+ * @returns null if the first start has not created it yet
+ * @throws BadSettings as `openKeys`
+ */
+export function findMasterKey({ dataDir, masterKey }: Pick<Settings, 'dataDir' | 'masterKey'>): Buffer | null {
+  if (masterKey !== null) return masterKey
+  const file = join(dataDir, 'master.key')
+  if (existsSync(file)) return readKey(file)
+  refuseMissingKey(dataDir, file)
+  return null
+}
+
 /** The files of a rotation of the master key in the data folder. */
 export interface MasterKeyFiles {
   current: Buffer
@@ -87,12 +100,14 @@ function openAdminKey(file: string): string {
 
 function openMasterKey(dataDir: string): Buffer {
   const file = join(dataDir, 'master.key')
-  if (!existsSync(file) && existsSync(join(dataDir, 'pombal.db'))) {
-    throw new BadSettings([
-      `${file} is missing, and the data cannot be read without it: restore it, or set MASTER_KEY.`,
-    ])
-  }
+  refuseMissingKey(dataDir, file)
   return parseKey(file, readOrCreate(file, 'base64'))
+}
+
+/** @throws BadSettings if there is data, but no key */
+function refuseMissingKey(dataDir: string, file: string): void {
+  if (existsSync(file) || !existsSync(join(dataDir, 'pombal.db'))) return
+  throw new BadSettings([`${file} is missing, and the data cannot be read without it: restore it, or set MASTER_KEY.`])
 }
 
 function readKey(file: string): Buffer {

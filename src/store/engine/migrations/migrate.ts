@@ -110,9 +110,19 @@ export async function refuseIncompatible(db: Kysely<Database>, kind: DatabaseKin
   await refuseNewerSchema(db, kind)
 }
 
+/** The names of the migrations that were not applied yet. Writes nothing. */
+export async function findMissingSteps(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
+  const applied = new Set(await listApplied(db, kind))
+  return Object.keys(STEPS).filter(name => !applied.has(name))
+}
+
 async function refuseNewerSchema(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
-  if (!(await listTables(db, kind)).includes(MIGRATION_TABLE)) return
-  const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
-  const unknown = rows.map(row => row.name).filter(name => !(name in STEPS))
+  const unknown = (await listApplied(db, kind)).filter(name => !(name in STEPS))
   if (unknown.length > 0) throw new NewerSchema(unknown)
+}
+
+async function listApplied(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
+  if (!(await listTables(db, kind)).includes(MIGRATION_TABLE)) return []
+  const { rows } = await sql<{ name: string }>`select name from ${sql.table(MIGRATION_TABLE)}`.execute(db)
+  return rows.map(row => row.name)
 }

@@ -1,0 +1,45 @@
+// Checks what a start needs, without changing anything, and names the remedy of each problem.
+import { BadSettings, readSettings, type Settings } from '../config.ts'
+import { CHECKS, type Finding } from './doctor/checks.ts'
+
+const USAGE = 'usage: pombal doctor'
+const SIGNS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const
+
+function print(name: string, { state, text }: Finding): void {
+  process.stdout.write(`${SIGNS[state]}  ${name.padEnd(12)} ${text}\n`)
+}
+
+function readSettingsOrReport(): Settings | null {
+  try {
+    return readSettings(process.env)
+  } catch (error) {
+    if (!(error instanceof BadSettings)) throw error
+    for (const text of error.problems) print('Settings', { state: 'problem', text })
+    return null
+  }
+}
+
+/** @returns the number of problems */
+async function run(): Promise<number> {
+  const settings = readSettingsOrReport()
+  if (settings === null) return 1
+  let problems = 0
+  for (const [name, check] of CHECKS) {
+    for (const finding of await check(settings)) {
+      print(name, finding)
+      if (finding.state === 'problem') problems += 1
+    }
+  }
+  return problems
+}
+
+if (process.argv.length > 2) {
+  process.stderr.write(`${USAGE}\n`)
+  process.exitCode = 2
+} else {
+  const problems = await run()
+  process.stdout.write(
+    problems === 0 ? '\nNothing keeps Pombal from running.\n' : '\nSolve the problems above, then run this again.\n',
+  )
+  process.exitCode = problems === 0 ? 0 : 1
+}

@@ -1,0 +1,29 @@
+import type { Settings } from '../../config.ts'
+
+const ANSWER_WITHIN_MS = 5_000
+const EVERY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
+
+export interface ServiceFound {
+  state: 'ready' | 'not_ready' | 'foreign' | 'stopped'
+  /** A sentence for the operator. */
+  text: string
+}
+
+/** Asks the service on this machine, at the address in its settings, whether it is ready. */
+export async function checkService({ host, port }: Pick<Settings, 'host' | 'port'>): Promise<ServiceFound> {
+  const name = EVERY_ADDRESS[host] ?? (host.includes(':') ? `[${host}]` : host)
+  const url = `http://${name}:${port}`
+  try {
+    const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS), redirect: 'manual' })
+    const { status, error } = ((await answer.json()) ?? {}) as { status?: unknown; error?: { code?: unknown } }
+    if (answer.ok && status === 'ready') return { state: 'ready', text: `The service at ${url} is ready.` }
+    if (error?.code === 'service_unavailable')
+      return {
+        state: 'not_ready',
+        text: `The service at ${url} runs, but is not ready: it stops, or the database refuses writes.`,
+      }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) return { state: 'stopped', text: `No service answers at ${url}.` }
+  }
+  return { state: 'foreign', text: `Another program uses ${url}: set PORT to a free port.` }
+}

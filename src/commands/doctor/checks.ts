@@ -1,0 +1,142 @@
+import { existsSync, statSync } from 'node:fs'
+import { access, constants } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import { BadSettings, type Settings } from '../../config.ts'
+import { findMasterKey } from '../../keys.ts'
+import { readDiskSpace } from '../../ops/disk.ts'
+import { StoreUnavailable, StoreUnusable } from '../../store/errors.ts'
+import { examineStore, type StoreExamination } from '../../store/examine-store.ts'
+import { checkService } from './check-service.ts'
+
+export interface Finding {
+  state: 'ok' | 'warning' | 'problem'
+  /** A sentence for the operator, with the remedy of a problem. */
+  text: string
+}
+
+type Check = (settings: Settings) => Promise<Finding[]>
+
+const MB = 1_000_000
+const GB = 1_000_000_000
+const OTHERS = 0o077
+/** The service itself warns above this difference. */
+const MAX_CLOCK_DIFFERENCE_MS = 2_000
+/** Webhook receivers refuse signatures that are older or newer than this (Standard Webhooks). */
+const SIGNATURE_TOLERANCE_MS = 300_000
+
+/** Every check with its name, in the order of the output. None of them writes. */
+export const CHECKS: readonly (readonly [name: string, check: Check])[] = [
+  ['Settings', async ({ misspelled }) => checkSettings(misspelled)],
+  ['Data folder', ({ dataDir }) => checkDataFolder(resolve(dataDir))],
+  ['Disk', ({ dataDir }) => checkDisk(resolve(dataDir))],
+  ['Master key', async settings => [checkMasterKey(settings)]],
+  ['Database', checkDatabase],
+  ['Service', checkPort],
+]
+
+function ok(text: string): Finding {
+  return { state: 'ok', text }
+}
+
+function warning(text: string): Finding {
+  return { state: 'warning', text }
+}
+
+function problem(text: string): Finding {
+  return { state: 'problem', text }
+}
+
+function checkSettings(misspelled: readonly string[]): Finding[] {
+  return misspelled.length === 0 ? [ok('All can be read.')] : misspelled.map(warning)
+}
+
+async function checkDataFolder(dataDir: string): Promise<Finding[]> {
+  const folder = existing(dataDir)
+  const mayWrite = await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+  const user = process.getuid?.() ?? 'that runs Pombal'
+  if (!mayWrite)
+    return [problem(`User ${user} may not write in ${folder}: give that user the folder, or set DATA_DIR.`)]
+  if (folder !== dataDir) return [ok(`${dataDir} does not exist yet. The first start creates it.`)]
+  const isOpen = process.platform !== 'win32' && (statSync(dataDir).mode & OTHERS) !== 0
+  if (isOpen) return [warning(`Other users may look into ${dataDir}: run "chmod 700 ${dataDir}".`)]
+  return [ok(dataDir)]
+}
+
+async function checkDisk(dataDir: string): Promise<Finding[]> {
+  const space = await readDiskSpace(existing(dataDir))
+  if (space === null) return [warning('The system does not say how much space is free.')]
+  const text = `${(space.freeBytes / GB).toFixed(1)} of ${(space.totalBytes / GB).toFixed(1)} GB are free.`
+  if (space.freeBytes === 0) return [problem(`The disk is full: ${text} Free up space.`)]
+  return [space.isNearlyFull ? warning(`${text} Free up space before messages are refused.`) : ok(text)]
+}
+
+function checkMasterKey(settings: Settings): Finding {
+  const found = readMasterKey(settings)
+  if (typeof found === 'string') return problem(found)
+  if (settings.masterKey !== null) return ok('In MASTER_KEY.')
+  return ok(
+    found === null ? 'The first start creates it in the data folder.' : 'In the data folder. Keep a copy elsewhere.',
+  )
+}
+
+/** @returns why there is none, as a sentence */
+function readMasterKey(settings: Settings): Buffer | null | string {
+  try {
+    return findMasterKey(settings)
+  } catch (error) {
+    return sentenceOf(error)
+  }
+}
+
+async function checkDatabase(settings: Settings): Promise<Finding[]> {
+  const key = readMasterKey(settings)
+  const masterKey = typeof key === 'string' ? null : key
+  try {
+    const found = await examineStore({ ...settings, masterKey })
+    return found === null ? [ok('SQLite. The first start creates it.')] : describe(found, settings)
+  } catch (error) {
+    return [problem(sentenceOf(error))]
+  }
+}
+
+function describe(found: StoreExamination, { databaseUrl }: Settings): Finding[] {
+  const { bytes, missingSteps, newestEventAt, clockDifferenceMs } = found
+  const findings = [ok(`${databaseUrl === null ? 'SQLite, intact' : 'PostgreSQL'}, ${(bytes / MB).toFixed(1)} MB.`)]
+  if (missingSteps.length > 0) {
+    const count = missingSteps.length === 1 ? 'a migration' : `${missingSteps.length} migrations`
+    findings.push(warning(`The next start applies ${count} to it. Make a backup first.`))
+  }
+  if (clockDifferenceMs !== null && Math.abs(clockDifferenceMs) > MAX_CLOCK_DIFFERENCE_MS)
+    findings.push(warning(clockSentence(`${Math.round(clockDifferenceMs / 1_000)} s from the database's`)))
+  if (newestEventAt !== null && newestEventAt - Date.now() > SIGNATURE_TOLERANCE_MS)
+    findings.push(warning(clockSentence('behind the newest event')))
+  return findings
+}
+
+function clockSentence(how: string): string {
+  return `This machine's clock is ${how}: run NTP. Receivers refuse webhooks with a wrong time.`
+}
+
+async function checkPort(settings: Settings): Promise<Finding[]> {
+  if (settings.port === 0) return [ok('PORT is 0: the system chooses one.')]
+  const { state, text } = await checkService(settings)
+  if (state === 'ready') return [ok(text)]
+  if (state === 'stopped') return [ok(text)]
+  return [state === 'foreign' ? problem(text) : warning(text)]
+}
+
+/** The folder, or the nearest one above it that exists. */
+function existing(folder: string): string {
+  return existsSync(folder) || dirname(folder) === folder ? folder : existing(dirname(folder))
+}
+
+/** @throws the error itself, unless it is one that an operator can solve */
+function sentenceOf(error: unknown): string {
+  if (error instanceof BadSettings || error instanceof StoreUnusable || error instanceof StoreUnavailable)
+    return error.message
+  if ((error as NodeJS.ErrnoException).syscall !== undefined) return (error as Error).message
+  throw error
+}

@@ -1,0 +1,99 @@
+import { existsSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { Kysely, PostgresDialect, SqliteDialect, sql } from 'kysely'
+import { KeyCheck } from './encryption/key-check.ts'
+import { Sealing } from './encryption/sealing.ts'
+import { findMissingSteps, refuseIncompatible } from './engine/migrations/migrate.ts'
+import { createMigrationPool, reach } from './engine/postgres/pools.ts'
+import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
+import { explained as explainedPostgres, refuseOldVersion } from './engine/postgres/unusable.ts'
+import type { Database, DatabaseKind } from './engine/schema/database.ts'
+import { openSqlite } from './engine/sqlite/sqlite-backend.ts'
+import { explained, isInterruptedWrite } from './engine/sqlite/unusable.ts'
+import { StoreUnusable } from './errors.ts'
+
+export interface ExamineOptions {
+  /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
+  dataDir: string
+  databaseUrl: string | null
+  /** Null if it is not known: then it is not compared with the data. */
+  masterKey: Uint8Array | null
+}
+
+/** What was found in a database that Pombal can use. */
+export interface StoreExamination {
+  bytes: number
+  /** The migrations that the next start will apply. All of them for an empty database. */
+  missingSteps: readonly string[]
+  /** The time of the newest event; null if there is none. */
+  newestEventAt: number | null
+  /** The database's time minus this machine's, in milliseconds. Null on SQLite. */
+  clockDifferenceMs: number | null
+}
+
+/**
+ * Checks the database without writing to it, also while the service runs.
+ * @returns null if there is no database yet
+ * @throws StoreUnusable, StoreUnavailable as a start would, and for a damaged page of SQLite
+ */
+export async function examineStore({
+  dataDir,
+  databaseUrl,
+  masterKey,
+}: ExamineOptions): Promise<StoreExamination | null> {
+  const keyCheck = masterKey && new KeyCheck(new Sealing(masterKey))
+  return databaseUrl === null ? examineSqlite(dataDir, keyCheck) : examinePostgres(databaseUrl, keyCheck)
+}
+
+async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promise<StoreExamination | null> {
+  const path = join(dataDir, 'pombal.db')
+  if (!existsSync(path)) return null
+  try {
+    const database = openSqlite(path, { readonly: true })
+    const db = new Kysely<Database>({ dialect: new SqliteDialect({ database }) })
+    try {
+      const found = await examine(db, 'sqlite', keyCheck)
+      const damage = database.pragma('quick_check(1)', { simple: true })
+      if (damage !== 'ok') throw new StoreUnusable(`${path} is damaged: ${damage}. Restore a backup.`)
+      return { ...found, bytes: statSync(path).size, clockDifferenceMs: null }
+    } finally {
+      await db.destroy()
+    }
+  } catch (error) {
+    if (isInterruptedWrite(error))
+      throw new StoreUnusable(`${path} was being created when its process ended. Start the service: it completes that.`)
+    throw explained(error, path)
+  }
+}
+
+async function examinePostgres(databaseUrl: string, keyCheck: KeyCheck | null): Promise<StoreExamination> {
+  const pool = createMigrationPool(databaseUrl, 1, undefined)
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
+  try {
+    await reach(pool.query('select 1'))
+    await refuseOldVersion(pool, databaseUrl)
+    await refuseTransactionPooler(databaseUrl)
+    const found = await examine(db, 'postgres', keyCheck)
+    const askedAt = Date.now()
+    const { rows } = await sql<{ now: number; bytes: number }>`select
+      floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now,
+      pg_database_size(current_database()) as bytes`.execute(db)
+    const { now, bytes } = rows[0]!
+    return { ...found, bytes, clockDifferenceMs: Math.round(now - (askedAt + Date.now()) / 2) }
+  } catch (error) {
+    throw explainedPostgres(error, databaseUrl)
+  } finally {
+    await db.destroy()
+  }
+}
+
+async function examine(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCheck | null) {
+  await refuseIncompatible(db, kind)
+  await keyCheck?.verify(db, kind)
+  const missingSteps = await findMissingSteps(db, kind)
+  const isCurrent = missingSteps.length === 0
+  const newest = isCurrent
+    ? await db.selectFrom('events').select('created_at').orderBy('seq', 'desc').limit(1).executeTakeFirst()
+    : undefined
+  return { missingSteps, newestEventAt: newest?.created_at ?? null }
+}

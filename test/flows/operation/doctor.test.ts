@@ -1,0 +1,166 @@
+import { execFile } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { createDatabase } from '../../databases/database.ts'
+import { Service } from '../../service.ts'
+
+const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
+/** Nothing listens there. */
+const CLOSED_PORT = '1'
+
+let folder: string
+let service: Service | undefined
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'pombal-doctor-'))
+})
+afterEach(async () => {
+  await service?.dispose()
+  service = undefined
+  rmSync(folder, { recursive: true })
+})
+
+function run(command: string, env: Record<string, string> = {}): Promise<{ code: number; said: string }> {
+  const settings = { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: CLOSED_PORT, DATA_DIR: folder, ...env }
+  return new Promise(resolve => {
+    execFile(process.execPath, [PROGRAM, command], { env: settings }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code), said: stdout + stderr }),
+    )
+  })
+}
+
+/** A service, whose data folder and address the commands then share. */
+async function startService(env: Record<string, string> = {}): Promise<Record<string, string>> {
+  service = await new Service({ env }).start()
+  return { ...env, DATA_DIR: service.dataDir, PORT: new URL(service.url!).port }
+}
+
+describe('pombal doctor', () => {
+  test('finds nothing wrong before the first start, and creates nothing', async () => {
+    const dataDir = join(folder, 'not', 'yet')
+    const { code, said } = await run('doctor', { DATA_DIR: dataDir })
+    expect(said).toContain('The first start creates it')
+    expect(said).toContain('Nothing keeps Pombal from running.')
+    expect(code).toBe(0)
+    expect(existsSync(join(folder, 'not'))).toBe(false)
+  })
+
+  test.each(['sqlite', 'postgres'] as const)('finds nothing wrong while the service runs on %s', async store => {
+    const database = await createDatabase(store, inject('postgresUrl'))
+    const { code, said } = await run('doctor', await startService(database.env))
+    expect(said).not.toMatch(/WARNING|PROBLEM/)
+    expect(said).toContain(store === 'sqlite' ? 'SQLite, intact' : 'PostgreSQL, ')
+    expect(said).toMatch(/The service at http:\S+ is ready/)
+    expect(code).toBe(0)
+    await service?.dispose()
+    await database.dispose()
+  })
+
+  test('names settings that cannot be read or are misspelled', async () => {
+    const misspelled = await run('doctor', { RETENTION_DAY: '3' })
+    expect(misspelled).toMatchObject({ code: 0, said: expect.stringContaining('did you mean RETENTION_DAYS?') })
+    const unreadable = await run('doctor', { RETENTION_DAYS: 'many' })
+    expect(unreadable).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Settings\s+RETENTION_DAYS/) })
+  })
+
+  test('names a data folder in which it may not write', async () => {
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    const { code, said } = await run('doctor', { DATA_DIR: join(file, 'data') })
+    expect(said).toMatch(/PROBLEM\s+Data folder\s+User \S+ may not write/)
+    expect(code).toBe(1)
+  })
+
+  test('names a master key that does not match the data, or is missing', async () => {
+    const settings = await startService()
+    const other = await run('doctor', { ...settings, MASTER_KEY: randomBytes(32).toString('base64') })
+    expect(other).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/PROBLEM\s+Database\s+The master key does not match/),
+    })
+    await service?.kill('SIGTERM')
+    rmSync(join(settings['DATA_DIR'] as string, 'master.key'))
+    const missing = await run('doctor', settings)
+    expect(missing).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Master key\s+\S+ is missing/) })
+  })
+
+  test('names a damaged database and a clock that runs behind it', async () => {
+    const settings = await startService({ SANDBOX: 'on' })
+    const { id } = await service!.admin.createInstance('sandbox')
+    await service!.admin.connect(id)
+    await service!.admin.untilState(id, 'connected')
+    await service!.kill('SIGTERM')
+    const file = join(settings['DATA_DIR'] as string, 'pombal.db')
+    const database = new Database(file)
+    database.exec(`update events set created_at = created_at + 86400000`)
+    database.close()
+    expect((await run('doctor', settings)).said).toContain('behind the newest event')
+    writeFileSync(file, 'no database at all')
+    const damaged = await run('doctor', settings)
+    expect(damaged).toMatchObject({ code: 1, said: expect.stringContaining('is damaged or is not an SQLite database') })
+  })
+
+  test('names a PostgreSQL that cannot be reached', async () => {
+    const { code, said } = await run('doctor', {
+      DATABASE_URL: 'postgres://alice:secret@127.0.0.1:1/pombal',
+      ADMIN_KEY: randomBytes(32).toString('hex'),
+      MASTER_KEY: randomBytes(32).toString('base64'),
+    })
+    expect(said).toMatch(/PROBLEM\s+Database\s+PostgreSQL at 127.0.0.1:1 cannot be reached/)
+    expect(said).not.toContain('secret')
+    expect(code).toBe(1)
+  })
+
+  test('names another program that uses the port', async () => {
+    const other = createServer((_, response) => response.end('hello')).listen(0, '127.0.0.1')
+    const PORT = await new Promise<string>(resolve =>
+      other.on('listening', () => resolve(`${(other.address() as AddressInfo).port}`)),
+    )
+    try {
+      const { code, said } = await run('doctor', { PORT })
+      expect(said).toMatch(/PROBLEM\s+Service\s+Another program uses/)
+      expect(code).toBe(1)
+    } finally {
+      other.close()
+    }
+  })
+})
+
+describe('pombal healthcheck', () => {
+  test('exits with 0 while the service is ready, and with 1 and the reason when it is not', async () => {
+    const settings = await startService()
+    expect(await run('healthcheck', settings)).toMatchObject({ code: 0, said: expect.stringContaining('is ready') })
+    await service!.kill('SIGTERM')
+    const stopped = await run('healthcheck', settings)
+    expect(stopped).toMatchObject({ code: 1, said: expect.stringContaining('No service answers') })
+  })
+})
+
+describe('pombal vacuum', () => {
+  test('gives the space of erased rows back while the service is stopped, and only then', async () => {
+    const settings = await startService()
+    const refused = await run('vacuum', settings)
+    expect(refused).toMatchObject({ code: 1, said: expect.stringContaining('Another process uses') })
+    await service!.kill('SIGTERM')
+    const file = join(settings['DATA_DIR'] as string, 'pombal.db')
+    const database = new Database(file)
+    database.exec('create table filler (bytes blob)')
+    database.exec('insert into filler values (randomblob(20000000))')
+    database.exec('drop table filler')
+    database.close()
+    const before = statSync(file).size
+    expect(await run('vacuum', settings)).toMatchObject({ code: 0, said: expect.stringContaining('MB before') })
+    expect(statSync(file).size).toBeLessThan(before / 2)
+    await service!.start()
+  })
+
+  test('says so if there is nothing to vacuum', async () => {
+    expect(await run('vacuum')).toMatchObject({ code: 1, said: expect.stringContaining('does not exist') })
+  })
+})
