@@ -99,6 +99,9 @@ export async function startNetwork(options: readonly string[] = []) {
     /** Makes numbers members of a group for each account among them. */
     joinGroup: (group: string, members: readonly string[]) =>
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),
+    /** A contact creates a group. One of the members is an account. @returns the group's ID */
+    createGroup: async (group: { by: string; subject: string; members: readonly string[] }) =>
+      (await call<{ group: string }>('POST', '/groups', JSON.stringify(group))).group,
     accounts: async () => (await call<{ accounts: AccountInfo[] }>('GET', '/accounts')).accounts,
     inbox: async (number: string) =>
       (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,

@@ -17,6 +17,7 @@ export const pages = {
   alerts: () => import('./pages/alerts/alerts.tsx'),
   instance: () => import('./pages/instance/instance.tsx'),
   overview: () => import('./pages/instance/overview.tsx'),
+  inbox: () => import('./pages/inbox/inbox.tsx'),
   messages: () => import('./pages/messages/messages.tsx'),
   events: () => import('./pages/events/events.tsx'),
   webhook: () => import('./pages/webhook/webhook.tsx'),

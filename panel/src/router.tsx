@@ -133,6 +133,13 @@ const overview = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.overview), 'Overview'),
 })
 
+const inbox = createRoute({
+  getParentRoute: () => instance,
+  path: '/inbox',
+  validateSearch: texts('chat', 'message'),
+  component: lazyRouteComponent(reloadOnFailure(pages.inbox), 'Inbox'),
+})
+
 const messages = createRoute({
   getParentRoute: () => instance,
   path: '/messages',
@@ -183,7 +190,7 @@ const tree = root.addChildren([
     people,
     audit,
     alerts,
-    instance.addChildren([overview, messages, events, files, webhook, phone, instanceSettings]),
+    instance.addChildren([overview, inbox, messages, events, files, webhook, phone, instanceSettings]),
   ]),
 ])
 

@@ -36,6 +36,8 @@ beforeAll(async () => {
     '/people',
     '/audit',
     at,
+    `${at}/inbox`,
+    `${at}/inbox?chat=5511987654321`,
     `${at}/messages`,
     `${at}/messages?open=${message.id}`,
     `${at}/events`,

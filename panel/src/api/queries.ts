@@ -8,11 +8,14 @@ import type {
   AlertTarget,
   ApiKey,
   Attention,
+  ChatLine,
   Connection,
+  ContactRow,
   Conversation,
   DeliveryCounts,
   EndpointHealth,
   EventDetail,
+  GroupRow,
   Health,
   Instance,
   ListedSession,
@@ -176,6 +179,51 @@ export function conversationsQuery(id: string) {
   return queryOptions({
     queryKey: ['conversations', id],
     queryFn: ({ signal }) => callData<Conversation[]>(`/instances/${id}/sandbox/conversations`, { signal }),
+  })
+}
+
+/** A person or group that a message can be written to. */
+export interface Addressee {
+  id: string
+  /** Null if it is unknown. */
+  name: string | null
+  /** Of a group; null for a person. */
+  memberCount: number | null
+}
+
+const SHOWN_ADDRESSEES = 8
+
+/** Groups and contacts whose name or number contains the text. */
+export function addresseesQuery(id: string, search: string) {
+  return queryOptions({
+    queryKey: ['addressees', id, search],
+    queryFn: async ({ signal }): Promise<Addressee[]> => {
+      const query = { search, limit: SHOWN_ADDRESSEES }
+      const [groups, contacts] = await Promise.all([
+        call<Page<GroupRow>>(`/instances/${id}/groups`, { query, signal }),
+        call<Page<ContactRow>>(`/instances/${id}/contacts`, { query, signal }),
+      ])
+      return [
+        ...groups.data.map(group => ({ id: group.id, name: group.subject, memberCount: group.memberCount })),
+        ...contacts.data.map(({ chat, name, pushName, username }) => ({
+          id: chat,
+          name: name ?? pushName ?? username,
+          memberCount: null,
+        })),
+      ]
+    },
+    staleTime: 0,
+    placeholderData: before => before,
+  })
+}
+
+/** Messages whose text contains this, newest first. */
+export function foundMessagesQuery(id: string, search: string) {
+  return queryOptions({
+    queryKey: ['found-messages', id, search],
+    queryFn: async ({ signal }) =>
+      (await call<Page<ChatLine>>(`/instances/${id}/messages/search`, { query: { search, limit: 30 }, signal })).data,
+    staleTime: 0,
   })
 }
 

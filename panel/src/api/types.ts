@@ -23,6 +23,16 @@ export type {
   ConversationView as Conversation,
   SandboxPhoneView as SandboxPhone,
 } from '../../../src/api/resources/conversation/conversation.ts'
+export type {
+  ContactView as ContactRow,
+  GroupView as GroupRow,
+} from '../../../src/api/resources/conversation/directory.ts'
+export type {
+  ChatCommandView as ChatCommand,
+  ChatEntryView as ChatEntry,
+  InboxChatView as InboxChat,
+  LineView as ChatLine,
+} from '../../../src/api/resources/conversation/inbox.ts'
 export type { AdminWebhookView as Webhook } from '../../../src/api/resources/events/admin-webhook.ts'
 export type { EndpointView as Endpoint } from '../../../src/api/resources/events/endpoint.ts'
 export type { EndpointHealthView as EndpointHealth } from '../../../src/api/resources/events/endpoint-health.ts'

@@ -11,6 +11,13 @@ const MAX_CATCH_UP_PAGES = 3
 /** The shortest interval between two reads of a busy list. */
 const REFRESH_EVERY_MS = 400
 
+/** A chat has no ID: its name identifies it. */
+type Row = { id: string } | { chat: string }
+
+function keyOf(row: Row): string {
+  return 'id' in row ? row.id : row.chat
+}
+
 export interface Log<T> {
   rows: T[]
   status: 'pending' | 'error' | 'success'
@@ -28,12 +35,7 @@ type Pages<T> = InfiniteData<Page<T>, string | undefined>
  * A live list, newest first, read page by page as it is scrolled. When a change of `instanceId` (null: the list of
  * instances) is reported, the visible rows and the newest ones are read again.
  */
-export function useLog<T extends { id: string }>(
-  name: string,
-  path: string,
-  query: Query,
-  instanceId: string | null,
-): Log<T> {
+export function useLog<T extends Row>(name: string, path: string, query: Query, instanceId: string | null): Log<T> {
   const client = useQueryClient()
   const key = useMemo(() => ['log', name, path, query], [name, path, query])
   const visible = useRef({ from: 0, to: 0 })
@@ -120,24 +122,27 @@ export function useLog<T extends { id: string }>(
  * The current first page, followed by the known rows below it. Null if too many new rows came in between. Known rows in the
  * range of the new page that are missing there have left the list.
  */
-async function catchUp<T extends { id: string }>(
+async function catchUp<T extends Row>(
   before: Page<T>,
   read: (cursor?: string) => Promise<Page<T>>,
 ): Promise<Page<T> | null> {
   const page = await read()
   const rows = page.data
   let { nextCursor } = page
-  const known = new Set(before.data.map(row => row.id))
-  for (let pages = 1; nextCursor !== null && known.size > 0 && !rows.some(row => known.has(row.id)); pages += 1) {
+  const known = new Set(before.data.map(keyOf))
+  for (let pages = 1; nextCursor !== null && known.size > 0 && !rows.some(row => known.has(keyOf(row))); pages += 1) {
     if (pages > MAX_CATCH_UP_PAGES) return null
     const more = await read(nextCursor)
     rows.push(...more.data)
     nextCursor = more.nextCursor
   }
   if (nextCursor === null) return { data: rows, nextCursor: before.nextCursor === null ? null : before.nextCursor }
-  const last = before.data.findLastIndex(row => row.id === rows.at(-1)?.id)
+  const end = rows.at(-1)
+  const last = before.data.findLastIndex(row => end && keyOf(row) === keyOf(end))
   const below =
-    last === -1 ? before.data.filter(row => !rows.some(fresh => fresh.id === row.id)) : before.data.slice(last + 1)
+    last === -1
+      ? before.data.filter(row => !rows.some(fresh => keyOf(fresh) === keyOf(row)))
+      : before.data.slice(last + 1)
   return { data: [...rows, ...below], nextCursor: before.nextCursor }
 }
 

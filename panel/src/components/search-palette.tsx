@@ -9,8 +9,8 @@ import { useWords } from '../i18n/i18n.tsx'
 import { SearchIcon } from './icons.tsx'
 import { isTyping } from './log/keys.ts'
 import classes from './search-palette.module.css'
+import { usePaused } from './use-paused.ts'
 
-const SEARCH_AFTER_MS = 180
 const SHOWN_INSTANCES = 6
 
 interface Choice {
@@ -119,16 +119,6 @@ function Body({ onClose }: { onClose: () => void }) {
       </div>
     </>
   )
-}
-
-/** The text once typing pauses. */
-function usePaused(text: string): string {
-  const [paused, setPaused] = useState(text)
-  useEffect(() => {
-    const timer = setTimeout(() => setPaused(text), SEARCH_AFTER_MS)
-    return () => clearTimeout(timer)
-  }, [text])
-  return paused
 }
 
 function useChoices(text: string, onClose: () => void): { choices: Choice[]; isSearching: boolean } {

@@ -5,6 +5,7 @@ import * as endpoints from './pt-br/endpoints.ts'
 import * as events from './pt-br/events.ts'
 import * as files from './pt-br/files.ts'
 import * as frame from './pt-br/frame.ts'
+import * as inbox from './pt-br/inbox.ts'
 import * as instances from './pt-br/instances.ts'
 import * as messages from './pt-br/messages.ts'
 import * as people from './pt-br/people.ts'
@@ -19,6 +20,7 @@ export const ptBr: Words = {
   ...events,
   ...files,
   ...frame,
+  ...inbox,
   ...instances,
   ...messages,
   ...people,

@@ -33,7 +33,7 @@ export interface Chat {
   /** Null for a group, or if it is unknown. */
   lid: string | null
   username: string | null
-  /** The push name. */
+  /** A group's subject; a person's name in the phone's address book, else the push name. */
   name: string | null
   /** Give or take a minute. */
   lastMessageAt: number

@@ -87,7 +87,7 @@ export class StoredConversations implements Conversations {
     const after = nameAfter(page)
     let query = statements.db
       .selectFrom('contacts')
-      .select(['number', 'last_at', 'lid', 'username', 'name'])
+      .select(['number', 'last_at', 'lid', 'username', NAME.as('name')])
       .where('instance_id', '=', instanceId)
       .where('last_at', 'is not', null)
       // Its number became known later, and has a row of its own.
@@ -224,11 +224,18 @@ function whichWritten(direction: LineFilter['direction'], status: LineFilter['st
   return byStatus ?? byDirection
 }
 
+/** A group's subject; else the name in the phone's address book, or the push name. */
+const NAME = sql<string | null>`coalesce(
+  (select g.subject from groups as g where g.instance_id = contacts.instance_id and g.id = contacts.number),
+  saved_name, name)`
+
 /** Names are compared as JSON strings, without the quotes around them. */
 function matches(wanted: string, fold: (text: RawBuilder<string>) => RawBuilder<string>): RawBuilder<boolean> {
   const { words, number } = searchPatterns(wanted)
   const isIn = (column: string) => sql`${fold(sql`coalesce(${sql.ref(column)}, '')`)} like ${words} escape '\\'`
-  return sql<boolean>`(number like ${number} escape '\\' or ${isIn('name')} or ${isIn('username')})`
+  return sql<boolean>`(number like ${number} escape '\\' or ${isIn('name')} or ${isIn('username')}
+    or search_saved like ${words} escape '\\' or exists (select 1 from groups as g
+      where g.instance_id = contacts.instance_id and g.id = contacts.number and g.search_name like ${words} escape '\\'))`
 }
 
 function toChat({

@@ -51,6 +51,7 @@ export const attention = {
 
 export const instance = {
   overview: 'Overview',
+  inbox: 'Inbox',
   messages: 'Messages',
   events: 'Events',
   files: 'Files',

@@ -51,8 +51,8 @@ export const message = {
 export const send = {
   title: 'Send a message',
   to: 'To',
-  toHint: 'A number with its country code, digits only, or a group ending in @g.us',
-  toWrong: 'This is neither a number (7–15 digits, country code first) nor a group (…@g.us).',
+  toHint: 'A number with its country code, or the name of a group or contact',
+  toWrong: 'Choose a group or contact from the list, or write a number (7–15 digits, country code first).',
   text: 'Text',
   defaultText: 'Hello from Pombal!',
   action: 'Send',

@@ -53,6 +53,7 @@ export const attention: Words['attention'] = {
 
 export const instance: Words['instance'] = {
   overview: 'Visão geral',
+  inbox: 'Conversas',
   messages: 'Mensagens',
   events: 'Eventos',
   files: 'Arquivos',

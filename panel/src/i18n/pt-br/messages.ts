@@ -53,8 +53,8 @@ export const message: Words['message'] = {
 export const send: Words['send'] = {
   title: 'Enviar uma mensagem',
   to: 'Para',
-  toHint: 'Um número com código do país, só dígitos, ou um grupo terminado em @g.us',
-  toWrong: 'Isto não é um número (7 a 15 dígitos, código do país primeiro) nem um grupo (…@g.us).',
+  toHint: 'Um número com código do país, ou o nome de um grupo ou contato',
+  toWrong: 'Escolha um grupo ou contato da lista, ou escreva um número (7 a 15 dígitos, código do país primeiro).',
   text: 'Texto',
   defaultText: 'Olá do Pombal!',
   action: 'Enviar',

@@ -54,6 +54,7 @@ function useSection(): string {
   const { instance: words } = useWords()
   const section = useLocation({ select: ({ pathname }) => pathname.split('/')[3] })
   switch (section) {
+    case 'inbox':
     case 'messages':
     case 'events':
     case 'files':
@@ -72,6 +73,9 @@ function Sections({ instance: { id, kind } }: { instance: Instance }) {
     <nav className={classes.tabs} aria-label={words.instance.sections}>
       <Tab to="/instances/$id" id={id} exact>
         {words.instance.overview}
+      </Tab>
+      <Tab to="/instances/$id/inbox" id={id}>
+        {words.instance.inbox}
       </Tab>
       <Tab to="/instances/$id/messages" id={id}>
         {words.instance.messages}
@@ -99,6 +103,7 @@ function Sections({ instance: { id, kind } }: { instance: Instance }) {
 
 type Section =
   | '/instances/$id'
+  | '/instances/$id/inbox'
   | '/instances/$id/messages'
   | '/instances/$id/events'
   | '/instances/$id/files'

@@ -1,4 +1,4 @@
-import { Button, Group, Stack, Textarea, TextInput } from '@mantine/core'
+import { Button, Group, Stack, Textarea } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { ApiError, callData } from '../../api/client.ts'
@@ -7,12 +7,15 @@ import { CopyCurl } from '../../components/copy-curl.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { SendIcon } from '../../components/icons.tsx'
+import { RecipientField } from '../../components/recipient-field.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { randomId } from '../../text/random-id.ts'
 import { AttachmentField, useAttachment } from './attachment.tsx'
 import classes from './send-form.module.css'
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
 const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
+const LID = /^[1-9][0-9]{4,19}@lid$/
 const FIRST_RECIPIENT = '5511987654321'
 const MAX_TEXT = 65_536
 
@@ -44,7 +47,7 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const shownText = media !== undefined && text === words.send.defaultText ? '' : text
   const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
-  const isValid = NUMBER.test(recipient) || GROUP.test(recipient)
+  const isValid = NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient)
   /** One key per message: a repeated click or a lost answer sends nothing twice. */
   const key = useRef({ for: '', value: '' })
 
@@ -77,13 +80,11 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
       <Stack gap="md">
         {draft.after && <p className={classes.again}>{words.tools.againText}</p>}
         {draft.after?.error?.code === 'unconfirmed' && <Notice tone="wait">{words.tools.againUnconfirmed}</Notice>}
-        <TextInput
-          label={words.send.to}
-          description={words.send.toHint}
+        <RecipientField
+          instanceId={instance.id}
           value={to}
-          onChange={event => setTo(event.currentTarget.value)}
+          onChange={setTo}
           error={isTried && !isValid && words.send.toWrong}
-          data-autofocus
         />
         {isSandbox && <Meanings onPick={setTo} />}
         <AttachmentField {...attaching}>
@@ -148,9 +149,4 @@ function Meanings({ onPick }: { onPick: (number: string) => void }) {
       </ul>
     </details>
   )
-}
-
-/** `crypto.randomUUID` exists only on https and on localhost. */
-function randomId(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'react'
 import type { Conversation, ConversationLine } from '../../api/types.ts'
 import { BackIcon } from '../../components/icons.tsx'
 import { MessageFile } from '../../components/media/file-preview.tsx'
+import { Ticks } from '../../components/ticks.tsx'
 import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { conversationName } from './conversation-name.ts'
@@ -89,16 +90,5 @@ function Line({ line, instanceId }: { line: ConversationLine; instanceId: string
         )}
       </span>
     </div>
-  )
-}
-
-function Ticks({ status }: { status: NonNullable<ConversationLine['status']> }) {
-  if (status === 'queued') return <span aria-hidden>◷</span>
-  if (status === 'failed') return <span aria-hidden>✕</span>
-  return (
-    <svg width="18" height="12" viewBox="0 0 18 12" fill="none" stroke="currentColor" strokeWidth="1.7" aria-hidden>
-      <path d="m1 6.5 3.5 3.500L11 2" />
-      {status !== 'sent' && <path d="m8.5 9.5.6.500L16 2" />}
-    </svg>
   )
 }

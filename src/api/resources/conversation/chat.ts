@@ -12,7 +12,12 @@ export const chatSchema = Type.Object(
     phone: nullable(Type.String({ description: 'The number; null for a group, or if it is unknown.' })),
     lid: nullable(senderProperties.lid),
     username: nullable(Type.String({ description: 'The user name; null if unknown.' })),
-    name: nullable(Type.String({ description: "The person's push name; null if unknown." })),
+    name: nullable(
+      Type.String({
+        description:
+          "A group's subject; a person's name in the phone's address book, else the push name. Null if unknown.",
+      }),
+    ),
     lastMessageAt: moment('The time of the latest message. Behind by up to a minute.'),
   },
   { title: 'Chat', description: 'A person or group that messages were exchanged with.' },

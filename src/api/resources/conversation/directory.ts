@@ -66,7 +66,10 @@ export const contactSchema = Type.Object(
   { title: 'Contact', description: 'A person whom the linked phone knows, or who has written.' },
 )
 
-export function groupView(group: ListedGroup): Static<typeof groupSchema> {
+export type GroupView = Static<typeof groupSchema>
+export type ContactView = Static<typeof contactSchema>
+
+export function groupView(group: ListedGroup): GroupView {
   const { id, subject, memberCount, canSend, isAdmin, asOf } = group
   return { id, subject, memberCount, canSend, isAdmin, asOf: toIso(asOf) }
 }
@@ -76,6 +79,6 @@ export function describedGroupView(group: DescribedGroup): Static<typeof describ
   return { ...groupView(group), description: group.description, members }
 }
 
-export function contactView({ lastMessageAt, ...contact }: DirectoryContact): Static<typeof contactSchema> {
+export function contactView({ lastMessageAt, ...contact }: DirectoryContact): ContactView {
   return { ...contact, lastMessageAt: toIsoOrNull(lastMessageAt) }
 }

@@ -7,6 +7,7 @@ import type { NewMessage } from '../../../../src/store/messages/messages.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { accept, createConnected, incoming, PREPARED, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
+import { describing } from '../directory/groups.ts'
 
 const ANA = '5511988880000'
 const ANA_LID = '990000007654321@lid'
@@ -103,6 +104,26 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(data).toHaveLength(1)
       const { lastLine } = (await store.conversations.listInbox(instanceId, { limit: 10 }, 'ana')).data[0]!
       expect(lastLine).toMatchObject({ direction: 'out', message: { id: last } })
+    })
+
+    test('a group has its subject as its name, and a contact the name in the address book; both are found by it', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await receive(store, lease, { from: ANA, name: 'aninha' })
+      await receive(store, lease, { from: BEA, group: GROUP, name: 'bea' })
+      const self = { phone: '5511900000000', lid: '1@lid' }
+      const group = describing({ id: GROUP, subject: 'Ação de sexta' })
+      await store.directory.recordGroups(lease, [group], { self, askedAt: 1, now: 1, reason: 'listed' })
+      const unknown = { lid: null, pushName: null, username: null, lastMessageAt: null }
+      await store.directory.recordContacts(lease, [{ ...unknown, chat: ANA, name: 'Ana Lima' }])
+      const names = async (search?: string) =>
+        (await store.conversations.listInbox(instanceId, { limit: 10 }, search)).data.map(({ name }) => name)
+      expect(await names()).toEqual(['Ação de sexta', 'Ana Lima'])
+      expect(await names('acao')).toEqual(['Ação de sexta'])
+      expect(await names('LIMA')).toEqual(['Ana Lima'])
+      expect(await names('aninha')).toEqual(['Ana Lima'])
+      expect(await names('nobody')).toEqual([])
     })
 
     test('a conversation has the messages of all names of the other side and what was done with them, in their order', async () => {

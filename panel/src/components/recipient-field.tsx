@@ -1,0 +1,58 @@
+import { Autocomplete } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { type Addressee, addresseesQuery } from '../api/queries.ts'
+import { useWords } from '../i18n/i18n.tsx'
+import { recipientText } from './recipient.tsx'
+import { usePaused } from './use-paused.ts'
+
+const MAX_SEARCH = 64
+
+interface RecipientFieldProps {
+  instanceId: string
+  value: string
+  onChange: (to: string) => void
+  /** False if nothing is wrong. */
+  error: string | false
+}
+
+/** A number, a group or a LID address. Finds groups and contacts by their names. */
+export function RecipientField({ instanceId, value, onChange, error }: RecipientFieldProps) {
+  const words = useWords()
+  const [typed, setTyped] = useState('')
+  const [picked, setPicked] = useState<Addressee | null>(null)
+  const search = usePaused(typed.trim().slice(0, MAX_SEARCH))
+  const { data } = useQuery({ ...addresseesQuery(instanceId, search), enabled: search !== '' })
+  const found = search === '' ? [] : (data ?? [])
+  const byId = new Map(found.map(one => [one.id, one]))
+  const detail = ({ id, memberCount }: Addressee) =>
+    memberCount === null ? recipientText(id, words) : words.inbox.members(memberCount)
+  return (
+    <Autocomplete
+      label={words.send.to}
+      description={picked?.id === value ? `${picked.name ?? ''} (${detail(picked)})` : words.send.toHint}
+      value={value}
+      data={[...byId.keys()]}
+      // The service has searched already, by other fields than the address.
+      filter={({ options }) => options}
+      renderOption={({ option }) => {
+        const one = byId.get(option.value)
+        return one ? (
+          <span>
+            {one.name ?? recipientText(one.id, words)} <small>{detail(one)}</small>
+          </span>
+        ) : (
+          option.value
+        )
+      }}
+      onChange={to => {
+        onChange(to)
+        setTyped(byId.has(to) ? '' : to)
+      }}
+      onOptionSubmit={id => setPicked(byId.get(id) ?? null)}
+      autoComplete="off"
+      error={error}
+      data-autofocus
+    />
+  )
+}

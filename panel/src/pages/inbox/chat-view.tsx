@@ -1,0 +1,156 @@
+import { Button } from '@mantine/core'
+import { useMutation } from '@tanstack/react-query'
+import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
+import { call } from '../../api/client.ts'
+import type { ChatEntry, InboxChat, Instance } from '../../api/types.ts'
+import { useLog } from '../../api/use-log.ts'
+import { useMay } from '../../api/use-role.ts'
+import { CopyIconButton } from '../../components/copy.tsx'
+import { Confirm } from '../../components/feedback/confirm.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { Waiting } from '../../components/feedback/waiting.tsx'
+import { BackIcon, CheckIcon } from '../../components/icons.tsx'
+import { recipientText } from '../../components/recipient.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
+import { useTimeZone } from '../../text/time-zone.ts'
+import { Bubble } from './bubble.tsx'
+import { Composer, type Writing } from './composer.tsx'
+import { dayOf, dayText } from './days.ts'
+import classes from './inbox.module.css'
+import { linesOf } from './lines.ts'
+import { chatName, type Named } from './names.ts'
+import { useScroll } from './use-scroll.ts'
+
+interface ChatViewProps {
+  instance: Instance
+  chat: Named
+  /** Its entry in the list, if that is loaded. */
+  unread: InboxChat | undefined
+  /** The message to show. */
+  messageId: string | undefined
+  onShow: (messageId: string | undefined) => void
+  onBack: () => void
+  /** Texts that were not sent yet, by chat. */
+  drafts: Map<string, string>
+}
+
+export function ChatView({ instance, chat, unread, messageId, onShow, onBack, drafts }: ChatViewProps) {
+  const words = useWords()
+  const { language } = useLanguage()
+  const zone = useTimeZone()
+  const mayWrite = useMay('operator')
+  const [writing, setWriting] = useState<Writing>({ kind: 'new' })
+  const [removing, setRemoving] = useState<string | null>(null)
+  const query = useMemo(() => ({ chat: chat.chat }), [chat.chat])
+  const path = `/instances/${instance.id}`
+  const log = useLog<ChatEntry>(`conversation ${instance.id}`, `${path}/conversation`, query, instance.id)
+  const lines = useMemo(() => linesOf(log.rows), [log.rows])
+  const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
+  const { box, onScroll } = useScroll(log, lines, messageId)
+  const name = chatName(chat, words)
+  const head = useRef<HTMLHeadingElement>(null)
+  useEffect(() => {
+    if (!mayWrite) head.current?.focus()
+  }, [mayWrite])
+
+  return (
+    <section className={classes.chat} aria-label={name}>
+      <header className={classes.head}>
+        <button type="button" className={classes.back} onClick={onBack} aria-label={words.inbox.back}>
+          <BackIcon />
+        </button>
+        <div className={classes.headText}>
+          <h2 ref={head} tabIndex={-1}>
+            {name}
+          </h2>
+          <span className={classes.address}>
+            {recipientText(chat.chat, words)}
+            <CopyIconButton value={chat.chat} what={words.inbox.chatId} />
+          </span>
+        </div>
+        {mayWrite && unread && <MarkRead path={path} chat={unread} />}
+      </header>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard (WCAG 2.1.1) */}
+      <div className={classes.scroller} ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label={name}>
+        <div className={classes.lines}>
+          {log.hasMore && (
+            <Button variant="subtle" size="compact-sm" onClick={log.loadMore}>
+              {words.inbox.older}
+            </Button>
+          )}
+          {log.status === 'pending' && <Waiting />}
+          {log.status === 'error' && lines.length === 0 && <Problem error={log.error} onRetry={log.retry} />}
+          {log.status === 'success' && !log.hasMore && (
+            <p className={classes.hint}>{lines.length === 0 ? words.inbox.none : words.inbox.start}</p>
+          )}
+          {lines.map((shown, index) => {
+            const day = dayOf(shown.line.createdAt, zone)
+            const before = lines[index - 1]
+            const isNewDay = !before || dayOf(before.line.createdAt, zone) !== day
+            return (
+              <Fragment key={shown.line.id}>
+                {isNewDay && <h3 className={classes.day}>{dayText(shown.line.createdAt, zone, language)}</h3>}
+                <Bubble
+                  instance={instance}
+                  shown={shown}
+                  quoted={byId}
+                  isSought={shown.line.id === messageId}
+                  mayWrite={mayWrite}
+                  onShow={onShow}
+                  onWriting={setWriting}
+                  onRemove={setRemoving}
+                />
+              </Fragment>
+            )
+          })}
+        </div>
+      </div>
+      {mayWrite ? (
+        <Composer
+          instanceId={instance.id}
+          chat={chat.chat}
+          name={name}
+          writing={writing}
+          onDone={() => setWriting({ kind: 'new' })}
+          drafts={drafts}
+        />
+      ) : (
+        <p className={classes.hint}>{words.inbox.readOnly}</p>
+      )}
+      <Confirm
+        opened={removing !== null}
+        onClose={() => setRemoving(null)}
+        title={words.inbox.removeTitle}
+        action={words.inbox.remove}
+        danger
+        onConfirm={() => call(`${path}/messages/${removing}`, { method: 'DELETE' })}
+      >
+        {words.inbox.removeText}
+      </Confirm>
+    </section>
+  )
+}
+
+function MarkRead({ path, chat: { lastReceivedId, unreadCount } }: { path: string; chat: InboxChat }) {
+  const words = useWords()
+  const mark = useMutation({
+    mutationFn: (messageId: string) => call(`${path}/messages/${messageId}/read`, { method: 'POST' }),
+  })
+  return (
+    <>
+      {unreadCount > 0 && lastReceivedId !== null && (
+        <Button
+          variant="light"
+          size="compact-sm"
+          leftSection={<CheckIcon size={15} />}
+          loading={mark.isPending}
+          title={words.inbox.markReadText}
+          onClick={() => mark.mutate(lastReceivedId)}
+        >
+          {words.inbox.markRead}
+        </Button>
+      )}
+      <Problem error={mark.error} />
+    </>
+  )
+}

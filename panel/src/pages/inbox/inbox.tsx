@@ -1,0 +1,71 @@
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { findChat } from '../../api/find-chat.ts'
+import type { InboxChat } from '../../api/types.ts'
+import { useLog } from '../../api/use-log.ts'
+import { useWords } from '../../i18n/i18n.tsx'
+import { useInstance } from '../instance/instance.tsx'
+import { ChatList } from './chat-list.tsx'
+import { ChatView } from './chat-view.tsx'
+import classes from './inbox.module.css'
+import type { Named } from './names.ts'
+
+const NO_FILTER = {}
+
+/** The conversations of an instance, and one of them. On a narrow screen one after the other. */
+export function Inbox() {
+  const words = useWords()
+  const instance = useInstance()
+  const navigate = useNavigate({ from: '/instances/$id/inbox' })
+  const { chat, message } = useSearch({ from: '/inside/instances/$id/inbox' })
+  const log = useLog<InboxChat>(`chats ${instance.id}`, `/instances/${instance.id}/chats`, NO_FILTER, instance.id)
+  const chats = useMemo(() => [...new Map(log.rows.map(row => [row.chat, row])).values()], [log.rows])
+  const [drafts] = useState(() => new Map<string, string>())
+  const list = useRef<HTMLDivElement>(null)
+  const before = useRef<string | undefined>(undefined)
+  useEffect(() => {
+    // Back from a conversation, the focus returns to where it was opened.
+    if (chat === undefined && before.current !== undefined)
+      list.current?.querySelector<HTMLElement>(`[data-chat="${CSS.escape(before.current)}"]`)?.focus()
+    before.current = chat
+  }, [chat])
+
+  const known = chats.find(row => row.chat === chat || row.lid === chat)
+  const { data: found } = useQuery({
+    queryKey: ['chat', instance.id, chat],
+    queryFn: ({ signal }) => findChat(instance.id, chat ?? '', signal),
+    enabled: chat !== undefined && known === undefined && log.status !== 'pending',
+  })
+  const shown: Named | undefined =
+    chat === undefined ? undefined : (known ?? found ?? { chat, name: null, username: null })
+  const show = useCallback(
+    (messageId: string | undefined) =>
+      void navigate({ search: now => ({ ...now, message: messageId }), replace: true, resetScroll: false }),
+    [navigate],
+  )
+  return (
+    <div className={classes.desk} data-chosen={chat !== undefined}>
+      <div className={classes.side} ref={list}>
+        <ChatList instanceId={instance.id} log={log} chats={chats} shown={chat} />
+      </div>
+      {shown && chat !== undefined ? (
+        <ChatView
+          key={chat}
+          instance={instance}
+          chat={shown}
+          unread={known}
+          messageId={message}
+          onShow={show}
+          onBack={() => void navigate({ search: {}, replace: true, resetScroll: false })}
+          drafts={drafts}
+        />
+      ) : (
+        <div className={classes.nothing}>
+          <h2>{words.inbox.choose}</h2>
+          <p>{words.inbox.chooseText}</p>
+        </div>
+      )}
+    </div>
+  )
+}
