@@ -9,6 +9,7 @@ import type {
   PhonePresence,
   ReceivedMedia,
   ReceivedMessage,
+  SavedContact,
   ScenarioState,
 } from '@pombal/simulator'
 import { killOnExit } from './kill-on-exit.ts'
@@ -96,6 +97,8 @@ export async function startNetwork(options: readonly string[] = []) {
     },
     /** Who has typed last in each chat, as the phone of a number shows it. */
     typing: async (number: string) => (await call<PhonePresence>('GET', `/phones/${number}/presence`)).typing,
+    saveContacts: (phone: string, contacts: readonly SavedContact[]) =>
+      call('POST', `/phones/${phone}/contacts`, JSON.stringify({ contacts })),
     /** Makes numbers members of a group for each account among them. */
     joinGroup: (group: string, members: readonly string[]) =>
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),

@@ -12,6 +12,7 @@ import {
   type ContactProfile,
   type ContactTyping,
   type OwnerMessage,
+  type SavedContact,
   type Simulator,
   SimulatorError,
   type SimulatorErrorCode,
@@ -161,6 +162,15 @@ const routes: readonly Route[] = [
       // `writeAsOwner` validates its argument.
       const message = { ...given, phone: name }
       return simulator.writeAsOwner(media === undefined ? message : { ...message, media: mediaIn(media) })
+    },
+  },
+  {
+    method: 'POST',
+    path: /^\/admin\/phones\/(\d{1,15})\/contacts$/,
+    answer: async ({ simulator, name, body }) => {
+      // `saveContacts` validates its argument.
+      await simulator.saveContacts(name, parseObject(body)['contacts'] as SavedContact[])
+      return {}
     },
   },
   {

@@ -19,6 +19,7 @@ export type {
   OwnerMessage,
   PhonePresence,
   ReceivedMessage,
+  SavedContact,
   ShownProfile,
   Simulator,
   SimulatorErrorCode,

@@ -20,6 +20,7 @@ import { executeOrder } from './scenario/execute-order.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
+import { saveContacts } from './server/address-book.ts'
 import { type Admit, Connection, type Hello } from './server/connection.ts'
 import { dismissClient, unlinkClient } from './server/dismissal.ts'
 import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
@@ -35,6 +36,7 @@ import {
   type ContactTyping,
   type MediaAccess,
   type OwnerMessage,
+  type SavedContact,
   type Simulator,
   SimulatorError,
   type SimulatorOptions,
@@ -225,6 +227,11 @@ class ListeningSimulator implements Simulator {
   async writeAsOwner(message: OwnerMessage): Promise<{ id: string }> {
     this.#checkOpen()
     return writeAsOwner(this.#network, message)
+  }
+
+  async saveContacts(phone: string, contacts: readonly SavedContact[]): Promise<void> {
+    this.#checkOpen()
+    await saveContacts(this.#network.getAccount(phone), contacts)
   }
 
   async joinGroup(group: string, numbers: readonly string[]): Promise<void> {

@@ -79,6 +79,12 @@ export interface ContactTyping {
   state: 'composing' | 'recording' | 'paused'
 }
 
+/** A contact in the address book of a phone. */
+export interface SavedContact {
+  number: string
+  name: string
+}
+
 /** Whether a contact is online, as an account sees it. */
 export interface ContactPresence {
   from: string
@@ -291,6 +297,8 @@ export interface Simulator {
   profile(number: string, viewer?: string): Promise<ShownProfile>
   /** What clients report to this number: that they are online, and type. */
   presence(number: string): Promise<PhonePresence>
+  /** The owner of an account saves contacts on the phone. A name replaces the one before. */
+  saveContacts(phone: string, contacts: readonly SavedContact[]): Promise<void>
   /** Makes contacts and accounts members of a group. Every account in `numbers` sees the new members. */
   joinGroup(group: string, numbers: readonly string[]): Promise<void>
   /** A contact, or the owner of an account on the phone, creates a group. One of the members must have an account. */

@@ -6,15 +6,13 @@ import { lidJid, pnJid } from '../addresses.ts'
 import { enc, encryptForClient } from '../contacts/contact-messages.ts'
 import { createMessageId, encoded } from '../contacts/content.ts'
 import type { Network } from '../network.ts'
-import { hkdf } from '../signal/keys.ts'
 import type { ReceivedMessage } from '../types.ts'
 import { node, seconds } from '../wire/nodes.ts'
+import { KEY_ID, settingsKey } from './address-book.ts'
 import { release } from './delivery.ts'
 
 const { APP_STATE_SYNC_KEY_SHARE, HISTORY_SYNC_NOTIFICATION } = proto.Message.ProtocolMessage.Type
 const { INITIAL_BOOTSTRAP, PUSH_NAME, RECENT } = proto.HistorySync.HistorySyncType
-const KEY_BYTES = 32
-const KEY_ID = Buffer.from([0, 0, 0, 0, 0, 1])
 
 /** Queues nothing if the client has got it before. Call it in an event of the account. */
 export async function initialSync(network: Network, account: Account): Promise<Effect[]> {
@@ -33,13 +31,7 @@ export async function initialSync(network: Network, account: Account): Promise<E
 }
 
 function keyShare(account: Account): proto.Message.IProtocolMessage {
-  // All clients of an account get the same key.
-  const keyData = {
-    keyData: hkdf(account.devices.get(account.phone).identity.privateKey, 'app state key', KEY_BYTES),
-    fingerprint: { rawId: 1, currentIndex: 0, deviceIndexes: [0] },
-    timestamp: 1,
-  }
-  const appStateSyncKeyShare = { keys: [{ keyId: { keyId: KEY_ID }, keyData }] }
+  const appStateSyncKeyShare = { keys: [{ keyId: { keyId: KEY_ID }, keyData: settingsKey(account) }] }
   return { type: APP_STATE_SYNC_KEY_SHARE, appStateSyncKeyShare }
 }
 

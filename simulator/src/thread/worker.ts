@@ -15,6 +15,7 @@ import {
   type OwnerMessage,
   type PhonePresence,
   type ReceivedMessage,
+  type SavedContact,
   type ShownProfile,
   type Simulator,
   SimulatorError,
@@ -103,6 +104,10 @@ class ThreadSimulator implements SimulatorWorker {
 
   writeAsOwner(message: OwnerMessage) {
     return this.#call<{ id: string }>('writeAsOwner', message)
+  }
+
+  saveContacts(phone: string, contacts: readonly SavedContact[]) {
+    return this.#call<void>('saveContacts', phone, contacts)
   }
 
   joinGroup(group: string, numbers: readonly string[]) {

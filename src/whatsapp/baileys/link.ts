@@ -42,6 +42,7 @@ export class Link {
   readonly closed: AbortSignal
   readonly files: LinkFiles
   readonly #acknowledgements = new AcknowledgementReader()
+  #contactsReported: () => Promise<unknown> = async () => undefined
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
   readonly #linking: LinkingWatch | null
   #isOpen = false
@@ -179,9 +180,10 @@ export class Link {
     )
   }
 
-  /** @returns false if the phone has not sent the key yet */
+  /** @returns false if it was not read; it may be readable later */
   readAddressBook(): Promise<boolean> {
-    return this.#calls.orClosed(() => readAddressBook(this.#socket, this.#options.credentials))
+    const { credentials } = this.#options
+    return this.#calls.orClosed(() => readAddressBook(this.#socket, credentials, this.#contactsReported))
   }
 
   /** WhatsApp may answer with a notice of the restriction, which arrives as an event. */
@@ -241,7 +243,7 @@ export class Link {
     const onFailed = (error: unknown) => this.#notRecorded(error)
     const calls = this.#calls
     recordGroupChanges(socket, { events, calls, onFailed })
-    reportContacts(socket, { events, calls })
+    this.#contactsReported = reportContacts(socket, { events, calls })
     const receipts = { credentials, calls, self: () => this.self, onFailed }
     recordReceipts(socket, { ...this.#options, ...receipts, record: receipt => events.receipt(receipt) })
   }

@@ -54,4 +54,39 @@ describe.each(STORES)('contacts, on %s', store => {
     await until('the second message', () => receiver.requests.length > 1)
     expect(receiver.requests).toHaveLength(2)
   })
+
+  test('a kill while the address book is read loses none of its contacts', async () => {
+    const { service, network } = harness
+    const { id, token } = await service.admin.createInstance('whatsapp')
+    const link = async () => {
+      await service.admin.connect(id)
+      return network.scanQr(await harness.showQr(id), 'phone-with-address-book')
+    }
+    const { phone } = await link()
+    await service.admin.untilState(id, 'connected')
+    await service.admin.logout(id)
+    await service.admin.untilState(id, 'logged_out')
+    const names = Array.from({ length: 20 }, (_, index) => `Salva ${index}`)
+    await network.saveContacts(
+      phone,
+      names.map((name, index) => ({ number: `${5511987680000 + index}`, name })),
+    )
+    const when = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'w:sync:app:state' } } as const
+    const { rule } = await network.misbehave({ kind: 'rule', rule: { when, do: { delayMs: 0 } } } as never)
+    await link()
+    await until('the address book to be requested', async () => {
+      const { rules } = await network.scenario()
+      return rules.find(one => one.id === rule)!.fitted > 0
+    })
+    await harness.kill()
+    const list = async () => {
+      const response = await fetch(`${service.url}/v1/contacts?search=salva&limit=50`, {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      const { data } = (await response.json()) as { data: { name: string }[] }
+      return data.map(({ name }) => name)
+    }
+    await until('all contacts', async () => (await list()).length === names.length)
+    expect((await list()).toSorted()).toEqual(names.toSorted())
+  })
 })

@@ -16,30 +16,49 @@ export interface ContactReports {
   calls: LibraryCalls
 }
 
-/** Reports the contacts and chats in the phone's history and address book. Names in messages are recorded with the messages. */
-export function reportContacts({ ev, signalRepository }: WASocket, { events, calls }: ContactReports): void {
+/**
+ * Reports the contacts and chats in the phone's history and address book. Names in messages are recorded with the messages.
+ * @returns a function that resolves when everything that Baileys has emitted is reported
+ */
+export function reportContacts(
+  { ev, signalRepository }: WASocket,
+  { events, calls }: ContactReports,
+): () => Promise<unknown> {
+  let reported: Promise<unknown> = Promise.resolve()
   const report = (contacts: readonly Contact[], chats: readonly Chat[] = []) =>
-    calls.inBackground('contacts', async () => {
-      const heard = await heardOf(contacts, chats, signalRepository.lidMapping)
-      if (heard.length > 0) events.contacts(heard)
+    calls.inBackground('contacts', () => {
+      const report = heardOf(contacts, chats, signalRepository.lidMapping).then(heard => {
+        if (heard.length > 0) events.contacts(heard)
+      })
+      reported = Promise.all([reported, report])
+      return report
     })
   ev.on('messaging-history.set', ({ contacts, chats }) => report(contacts, chats))
   ev.on('contacts.upsert', contacts => report(contacts))
   ev.on('creds.update', ({ myAppStateKeyId }) => {
     if (myAppStateKeyId) events.addressBookReadable()
   })
+  return () => reported
 }
 
 /**
- * Reads the whole address book. Its contacts are reported as events.
- * @returns false if the phone has not sent the key yet
+ * Reads the whole address book. Its contacts are reported as events before this resolves.
+ * @returns false if it was not read, such as before the phone has sent the key. Read it again later.
  */
-export async function readAddressBook(socket: WASocket, credentials: CredentialStore): Promise<boolean> {
+export async function readAddressBook(
+  { resyncAppState, ev }: Pick<WASocket, 'resyncAppState' | 'ev'>,
+  credentials: Pick<CredentialStore, 'creds' | 'write' | 'read'>,
+  reported: () => Promise<unknown>,
+): Promise<boolean> {
   if (!credentials.creds.myAppStateKeyId) return false
   // From its beginning, because a kill may have lost what was read before.
   credentials.write([{ type: 'app-state-sync-version', id: ADDRESS_BOOK, value: null }])
-  await socket.resyncAppState([ADDRESS_BOOK], true)
-  return true
+  await resyncAppState([ADDRESS_BOOK], true)
+  // Baileys holds the contacts back: 100 ms, or after linking until the history has arrived.
+  ev.flush()
+  await reported()
+  // Baileys also resolves if it could not read the address book.
+  return (await credentials.read('app-state-sync-version', [ADDRESS_BOOK])).size > 0
 }
 
 async function heardOf(
