@@ -2,15 +2,30 @@ import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { ConsumerSpeed } from './concurrency-limit.ts'
-import { FirstAttempts } from './first-attempts.ts'
-import { Retries } from './retries.ts'
 
 /** Concurrent attempts of one endpoint (contract §5). */
 const MAX_CLAIMED = 8
 /** Two of them are reserved for retries, and two for first attempts while any is pending. */
 const MAX_OF_ONE_KIND = 6
 
+/** First attempts. `page`: rows in one read. `low`: with fewer in memory, the next page is read. */
+const FAST_CONSUMER = { page: 32, low: 8 }
+/** Smaller, because the deliveries of a consumer that hangs stay in memory for long. */
+const SLOW_CONSUMER = { page: 8, low: 1 }
+
+/** Retries in one read, in addition to those in flight. */
+const RETRIES_PAGE = 32
+/** Retries are read only while fewer than this are in memory. */
+const RETRIES_LOW = 16
+/** Retries due later than this are not kept in memory. */
+const READ_AHEAD_MS = 5_000
+/** How long before its due time the next unread retry is read. */
+const LEAD_MS = 2_000
+/** The accepted difference between the clocks of two nodes. */
+const CLOCK_TOLERANCE_MS = 1_000
+
 const NEVER = Number.POSITIVE_INFINITY
+const AT_ONCE = Number.NEGATIVE_INFINITY
 const WHENEVER_DUE = Number.MAX_SAFE_INTEGER
 const FROM_THE_START = { dueAt: -1, seq: -1 }
 
@@ -23,19 +38,31 @@ interface ClaimsOptions {
   consumer: { readonly speed: ConsumerSpeed }
 }
 
-/** The outcome of a claim: the delivery's next attempt, `none`, or `unknown` when only the database knows. */
-export type NextAttempt = DueDelivery | 'none' | 'unknown'
+/** What follows an attempt: a retry at this time on the steady clock, `none`, or `unknown` when only the database knows. */
+export type NextAttempt = number | 'none' | 'unknown'
 
 /**
  * The deliveries of one endpoint that can be claimed, and those that are. A claim exists in memory only: the row does not
  * change before the attempt is recorded, and after a crash every claimed delivery can be claimed again.
+ *
+ * About one page of first attempts is in memory, in the order of the events. After a hint the next read starts from the first
+ * row, because the announced delivery may come before those in memory: it was blocked until now, or its commit became visible
+ * late. Retries are read shortly before they are due, always from the earliest. Every retry in memory is due before every
+ * unread one, so the earliest starts first.
  */
 export class Claims {
   readonly #options: ClaimsOptions
-  readonly #firsts = new FirstAttempts()
-  readonly #retries = new Retries()
   readonly #claimed = new Set<string>()
   #claimedFirsts = 0
+  #firsts: DueDelivery[] = []
+  /** True if an earlier first attempt than those in memory may be ready. */
+  #stale = true
+  /** The last `seq` read since the first attempts were last read from the beginning. */
+  #readUpTo = 0
+  #mayHaveMoreFirsts = true
+  #retries: DueDelivery[] = []
+  /** No unread retry is due before this. */
+  #unreadFrom = AT_ONCE
   #isReading = false
   /** Released since the current read began. The page may show these rows as they were before. */
   readonly #releasedWhileReading = new Set<string>()
@@ -53,14 +80,14 @@ export class Claims {
    * @param staleAllowed whether first attempts may start although earlier ones may have become ready meanwhile
    */
   peek(now: number, staleAllowed: boolean): DueDelivery | undefined {
-    const retry = this.#mayClaim('retry') ? this.#retries.peek() : undefined
+    const retry = this.#mayClaim('retry') ? this.#retries[0] : undefined
     if (retry !== undefined && retry.dueAt <= now) return retry
-    return (staleAllowed || !this.#firsts.stale) && this.#mayClaim('first') ? this.#firsts.peek() : undefined
+    return (staleAllowed || !this.#stale) && this.#mayClaim('first') ? this.#firsts[0] : undefined
   }
 
   claim(delivery: DueDelivery): void {
-    if (this.#retries.peek() === delivery) this.#retries.shift()
-    else if (this.#firsts.peek() === delivery) this.#firsts.shift()
+    if (this.#retries[0] === delivery) this.#retries.shift()
+    else if (this.#firsts[0] === delivery) this.#firsts.shift()
     this.#claimed.add(delivery.id)
     if (isFirst(delivery)) this.#claimedFirsts += 1
   }
@@ -69,16 +96,15 @@ export class Claims {
     this.#claimed.delete(delivery.id)
     if (isFirst(delivery)) this.#claimedFirsts -= 1
     if (this.#isReading) this.#releasedWhileReading.add(delivery.id)
-    if (next === 'unknown') {
-      if (isFirst(delivery)) this.#firsts.invalidate()
-      this.#retries.invalidate()
-    } else if (next !== 'none') this.#retries.add(next, this.#options.clock.steady())
+    if (next === 'none') return
+    if (next === 'unknown' && isFirst(delivery)) this.#stale = true
+    this.#noteUnread(next === 'unknown' ? AT_ONCE : next)
   }
 
   #mayClaim(kind: 'first' | 'retry'): boolean {
     if (this.#claimed.size >= MAX_CLAIMED) return false
     if (kind === 'first') return this.#claimedFirsts < MAX_OF_ONE_KIND
-    const mayFirstsWait = this.#firsts.stale || this.#firsts.peek() !== undefined
+    const mayFirstsWait = this.#stale || this.#isReading || this.#firsts.length > 0
     if (!mayFirstsWait || this.#claimedFirsts >= MAX_OF_ONE_KIND) return true
     return this.#claimed.size - this.#claimedFirsts < MAX_OF_ONE_KIND
   }
@@ -87,18 +113,25 @@ export class Claims {
 
   /** New first attempts may be ready in the database. */
   invalidate(): void {
-    this.#firsts.invalidate()
+    this.#stale = true
   }
 
   /** Reads everything again. */
   forget(): void {
-    this.#firsts.forget()
-    this.#retries.invalidate()
+    this.#firsts = []
+    this.#stale = true
+    this.invalidateRetries()
   }
 
   /** A person may have requested retries. */
   invalidateRetries(): void {
-    this.#retries.invalidate()
+    this.#noteUnread(AT_ONCE)
+  }
+
+  /** A retry that is not in memory may be due at this time. Later ones must not start before it is read. */
+  #noteUnread(dueAt: number): void {
+    this.#unreadFrom = Math.min(this.#unreadFrom, dueAt)
+    this.#retries = this.#retries.filter(retry => retry.dueAt <= this.#unreadFrom)
   }
 
   shouldRead(now: number): boolean {
@@ -107,8 +140,8 @@ export class Claims {
 
   /** The next time after `now` at which a retry becomes due or must be read; Infinity if there is none. */
   nextWakeAt(now: number): number {
-    const readAt = this.#isReading ? NEVER : this.#retries.readAt
-    const dueAt = this.#retries.peek()?.dueAt ?? NEVER
+    const readAt = this.#isReading ? NEVER : this.#readRetriesAt
+    const dueAt = this.#retries[0]?.dueAt ?? NEVER
     return Math.min(readAt > now ? readAt : NEVER, dueAt > now ? dueAt : NEVER)
   }
 
@@ -131,37 +164,68 @@ export class Claims {
   }
 
   #nextPage(now = this.#options.clock.steady()): 'retries' | 'firsts' | null {
-    if (this.#retries.readAt <= now) return 'retries'
-    if (this.#firsts.stale ? this.#mayClaim('first') : this.#firsts.runsLow(this.#options.consumer.speed))
-      return 'firsts'
-    return null
+    if (this.#readRetriesAt <= now) return 'retries'
+    const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < this.#firstsPage.low
+    return (this.#stale ? this.#mayClaim('first') : runsLow) ? 'firsts' : null
+  }
+
+  get #firstsPage() {
+    return this.#options.consumer.speed === 'fast' ? FAST_CONSUMER : SLOW_CONSUMER
+  }
+
+  get #readRetriesAt(): number {
+    return this.#retries.length < RETRIES_LOW ? this.#unreadFrom - LEAD_MS : NEVER
   }
 
   async #readFirsts(): Promise<void> {
-    const { deliveries, instanceId, endpointId, consumer } = this.#options
-    const query = this.#firsts.beginRead(this.#claimedFirsts, consumer.speed)
+    const { deliveries, instanceId, endpointId } = this.#options
+    if (this.#stale) {
+      this.#firsts = []
+      this.#readUpTo = 0
+    }
+    // A hint during the read makes it stale again.
+    this.#stale = false
+    const limit = this.#firstsPage.page + this.#claimedFirsts
     try {
-      const page = await deliveries.listFirst(instanceId, query.afterSeq, query.limit, endpointId)
-      this.#firsts.endRead(query, page, new Set([...this.#claimed, ...this.#releasedWhileReading]))
+      const page = await deliveries.listFirst(instanceId, this.#readUpTo, limit, endpointId)
+      this.#firsts.push(...page.filter(delivery => !this.#wasClaimed(delivery)))
+      this.#mayHaveMoreFirsts = page.length === limit
+      this.#readUpTo = page.at(-1)?.seq ?? this.#readUpTo
     } catch (error) {
-      this.#firsts.failRead()
+      this.#stale = true
       throw error
     }
   }
 
   async #readRetries(): Promise<void> {
     const { deliveries, instanceId, endpointId, clock } = this.#options
-    const limit = this.#retries.beginRead(this.#claimed.size - this.#claimedFirsts)
+    const limit = RETRIES_PAGE + this.#claimed.size - this.#claimedFirsts
+    this.#unreadFrom = NEVER
     try {
       const page = await deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit, endpointId)
-      this.#retries.endRead(limit, page, new Set([...this.#claimed, ...this.#releasedWhileReading]), clock.steady())
+      const now = clock.steady()
+      const retries = page.map(retry => withoutClockSkew(retry, now)).sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
+      const later = retries.find(({ dueAt }) => dueAt > now + READ_AHEAD_MS)
+      const unread = later ?? (page.length === limit ? retries.at(-1) : undefined)
+      this.#retries = retries.filter(retry => retry.dueAt <= now + READ_AHEAD_MS && !this.#wasClaimed(retry))
+      this.#noteUnread(unread?.dueAt ?? NEVER)
     } catch (error) {
-      this.#retries.invalidate()
+      this.invalidateRetries()
       throw error
     }
+  }
+
+  /** True of a row that is claimed, or was during the read. */
+  #wasClaimed({ id }: DueDelivery): boolean {
+    return this.#claimed.has(id) || this.#releasedWhileReading.has(id)
   }
 }
 
 function isFirst({ attemptNumber }: DueDelivery): boolean {
   return attemptNumber === 1
+}
+
+/** If an attempt seems to have failed in the future, the clock has been set back since. Its retry is then due now. */
+function withoutClockSkew(row: DueDelivery, now: number): DueDelivery {
+  return row.failedAt !== null && row.failedAt > now + CLOCK_TOLERANCE_MS ? { ...row, dueAt: now } : row
 }

@@ -256,11 +256,7 @@ export class Lane implements LimitedUser {
     const recorded = await this.#recorder.record(ended)
     if (!recorded || ended.next.kind !== 'retry') return 'none'
     // Another owner may have made attempts between the two leases.
-    if (lease !== this.#recorder.lease) return 'unknown'
-    const { dueAt, failedAt } = ended.next
-    const { attemptNumber, requested } = ended.delivery
-    const next = requested === null ? attemptNumber + 1 : attemptNumber
-    return { ...ended.delivery, attemptNumber: next, dueAt, failedAt, requested: null }
+    return lease === this.#recorder.lease ? ended.next.dueAt : 'unknown'
   }
 
   #recordAgain(ended: EndedAttempt): void {
