@@ -17,13 +17,13 @@ import { StoredDirectory } from './directory/stored-directory.ts'
 import type { Sealing } from './encryption/sealing.ts'
 import { StoredEndpoints } from './endpoints/stored-endpoints.ts'
 import type { Backend } from './engine/backend.ts'
-import type { Core } from './engine/core.ts'
+import type { Core, Reader } from './engine/core.ts'
 import type { Operation } from './engine/operation.ts'
 import { Probe } from './engine/probe.ts'
-import { GuardedReader } from './engine/reader.ts'
 import type { Statements } from './engine/statement.ts'
 import { Traces } from './engine/traces.ts'
 import { Fence, Writer } from './engine/writer.ts'
+import { StoreUnavailable } from './errors.ts'
 import { EventRecorder } from './events/event-recorder.ts'
 import { StoredEvents } from './events/stored-events.ts'
 import { LocalHints } from './hints.ts'
@@ -108,7 +108,7 @@ export class DatabaseStore implements Store {
       sealing,
       hints: this.hints,
       traces: new Traces(backend),
-      reader: new GuardedReader(backend),
+      reader: this.#createReader(),
       write: audited.write,
     }
     const recorder = new EventRecorder(statements)
@@ -162,6 +162,24 @@ export class DatabaseStore implements Store {
       this.#probe.noteFailure(error)
       this.#observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
       throw error
+    }
+  }
+
+  #createReader(): Reader {
+    const backend = this.#backend
+    const guard = async <T>(read: Promise<T>): Promise<T> => {
+      try {
+        return await read
+      } catch (error) {
+        if (backend.classify(error) === 'unit') throw error
+        throw new StoreUnavailable('The read failed.', { cause: error })
+      }
+    }
+    return {
+      query: query => guard(backend.reader.query(query)),
+      run: (statement, values) => guard(backend.reader.run(statement, values)),
+      each: (statement, rows) => guard(backend.reader.each(statement, rows)),
+      untilSynced: () => guard(backend.untilSynced?.() ?? Promise.resolve()),
     }
   }
 

@@ -78,10 +78,7 @@ export class EventRecorder {
       for (const to of subscriptions.get(event.instance_id) ?? [])
         if (isSubscribed(to.events, event.kind)) posted.push({ event, to })
     }
-    const latest = await this.#latestUnfinished(
-      tx,
-      posted.map(({ event }) => event),
-    )
+    const latest = await this.#latestUnfinished(tx, posted)
     const deliveries: NewDelivery[] = []
     const deliverable = new Set<InstanceId>()
     for (const { event, to } of posted) {
@@ -100,9 +97,9 @@ export class EventRecorder {
   }
 
   /** By message and endpoint: the event whose delivery blocks the next one. The delivery is locked until the commit. */
-  async #latestUnfinished(tx: Transaction, events: readonly NewEvent[]): Promise<Map<string, EventId>> {
+  async #latestUnfinished(tx: Transaction, posted: readonly { event: NewEvent }[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
-    for (const event of events) {
+    for (const { event } of posted) {
       const message_id = chainOf(event)
       if (message_id === null) continue
       const { instance_id } = event

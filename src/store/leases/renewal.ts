@@ -27,8 +27,8 @@ export class Renewal {
 
   get ageMs(): number {
     if (this.startedAt === null) return Number.POSITIVE_INFINITY
-    const { steady, now } = this.present
-    return Math.max(steady - this.startedAt.steady, now - this.startedAt.now)
+    const { steady, now } = this.startedAt
+    return Math.max(this.#clock.steady() - steady, this.#clock.now() - now)
   }
 
   /** False if another node may have taken over. */

@@ -172,7 +172,8 @@ export class Progress {
       messages.push(moved)
     }
     tx.post(this.#statements.update, messages)
-    this.#changes.apply(tx, latestChanges(changes))
+    const texts = latestChanges(changes)
+    if (texts.length > 0) this.#changes.apply(tx, texts)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }

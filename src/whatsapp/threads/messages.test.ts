@@ -10,7 +10,7 @@ test('a message that cannot be cloned is returned, and the others of its turn ar
   const sent: Message[][] = []
   const returned: number[] = []
   const outbox = new Outbox<Message>(
-    messages => sent.push(structuredClone(messages)),
+    { postMessage: messages => void sent.push(structuredClone(messages)) },
     ({ call }, error) => {
       expect(error).toMatchObject({ name: 'DataCloneError' })
       returned.push(call)

@@ -80,13 +80,13 @@ export interface PlainError {
 
 /** Sends the messages of one turn of the event loop as one, because each one sent wakes the other thread. */
 export class Outbox<T> {
-  readonly #send: (messages: T[]) => void
+  readonly #port: { postMessage(messages: T[]): void }
   readonly #onUndeliverable: (message: T, error: unknown) => void
   #messages: T[] = []
 
   /** @param onUndeliverable the message cannot be cloned; the others of its turn are sent */
-  constructor(send: (messages: T[]) => void, onUndeliverable: (message: T, error: unknown) => void) {
-    this.#send = send
+  constructor(port: { postMessage(messages: T[]): void }, onUndeliverable: (message: T, error: unknown) => void) {
+    this.#port = port
     this.#onUndeliverable = onUndeliverable
   }
 
@@ -99,7 +99,7 @@ export class Outbox<T> {
     const messages = this.#messages
     this.#messages = []
     try {
-      this.#send(messages)
+      this.#port.postMessage(messages)
     } catch {
       for (const message of messages) this.#sendAlone(message)
     }
@@ -107,7 +107,7 @@ export class Outbox<T> {
 
   #sendAlone(message: T): void {
     try {
-      this.#send([message])
+      this.#port.postMessage([message])
     } catch (error) {
       this.#onUndeliverable(message, error)
     }

@@ -35,19 +35,19 @@ type Unnumbered<C> = C extends Call ? Omit<C, 'call'> : never
 
 /** Calls of the main thread. They arrive in their order. */
 class Calls {
-  readonly #post: (call: Call) => void
+  readonly #outbox: Outbox<FromThread>
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
   #last = 0
 
-  constructor(post: (call: Call) => void) {
-    this.#post = post
+  constructor(outbox: Outbox<FromThread>) {
+    this.#outbox = outbox
   }
 
   make(call: Unnumbered<Call>): Promise<unknown> {
     const number = ++this.#last
     const result = Promise.withResolvers<unknown>()
     this.#waiting.set(number, result)
-    this.#post({ ...call, call: number })
+    this.#outbox.post({ ...call, call: number })
     return result.promise
   }
 
@@ -74,15 +74,12 @@ class Calls {
 /** The connections of one thread. */
 class Thread {
   readonly #settings: ThreadData['settings']
-  readonly #outbox = new Outbox<FromThread>(
-    messages => parentPort?.postMessage(messages),
-    (message, error) => {
-      // Only a call can be undeliverable, because of its arguments.
-      if (!('call' in message)) throw error
-      this.#calls.end(message.call)?.reject(error)
-    },
-  )
-  readonly #calls = new Calls(message => this.#outbox.post(message))
+  readonly #outbox = new Outbox<FromThread>(parentPort!, (message, error) => {
+    // Only a call can be undeliverable, because of its arguments.
+    if (!('call' in message)) throw error
+    this.#calls.end(message.call)?.reject(error)
+  })
+  readonly #calls = new Calls(this.#outbox)
   readonly #hints: LocalHints
   readonly #store
   readonly #files: ConnectionFiles | null

@@ -74,10 +74,7 @@ export class WhatsappThread {
       name: 'whatsapp',
       resourceLimits: { maxOldGenerationSizeMb: options.heapMib },
     })
-    this.#outbox = new Outbox(
-      messages => this.#worker.postMessage(messages),
-      (message, error) => this.#failUndeliverable(message, error),
-    )
+    this.#outbox = new Outbox(this.#worker, (message, error) => this.#failUndeliverable(message, error))
     this.#worker.on('message', (messages: FromThread[]) => {
       for (const message of messages) this.#take(message)
     })
@@ -100,20 +97,11 @@ export class WhatsappThread {
 
   connect(options: ThreadConnectionOptions): ThreadConnection {
     const number = ++this.#lastConnection
-    const { hints } = this.#options.store
-    const { lease, network } = options
-    const { instanceId } = lease
     const connection = new ThreadConnection(options, {
-      start: () => this.#outbox.post({ kind: 'start', connection: number, lease, network: plain(network) }),
-      revoke: () => this.#outbox.post({ kind: 'revoke', connection: number }),
-      stop: async logOut => {
-        this.#outbox.post({ kind: 'stop', connection: number, logOut })
-        await waitAtMost(logOut ? LOGOUT_WITHIN_MS : STOP_WITHIN_MS, connection.ended)
-        // It must not act when its lease is released.
-        if (!connection.hasEnded) await this.#kill('A connection did not stop.', [instanceId])
-      },
-      forwardHint: (topic, origin, about) => this.#outbox.post({ kind: 'hint', topic, instanceId, origin, about }),
-      hints,
+      number,
+      outbox: this.#outbox,
+      hints: this.#options.store.hints,
+      killThread: () => this.#kill('A connection did not stop.', [options.lease.instanceId]),
     })
     this.#connections.set(number, connection)
     void connection.ended.then(() => this.#connections.delete(number))
@@ -196,18 +184,18 @@ export class WhatsappThread {
   }
 }
 
-interface ConnectionPort {
-  start(): void
-  revoke(): void
-  stop(logOut: boolean): Promise<void>
-  forwardHint(topic: (typeof FORWARDED_HINTS)[number], origin: 'here' | 'elsewhere', about?: string): void
+interface ConnectionThread {
+  /** Of the connection. */
+  number: number
+  outbox: Outbox<ToThread>
   hints: Hints
+  killThread(): Promise<void>
 }
 
 /** The connection of one instance, which runs in a thread. */
 export class ThreadConnection {
   readonly #options: ThreadConnectionOptions
-  readonly #port: ConnectionPort
+  readonly #thread: ConnectionThread
   readonly #ended = Promise.withResolvers<void>()
   #unsubscribe: (() => void)[] = []
   #started = false
@@ -215,9 +203,9 @@ export class ThreadConnection {
   hasEnded = false
   isLinking = false
 
-  constructor(options: ThreadConnectionOptions, port: ConnectionPort) {
+  constructor(options: ThreadConnectionOptions, thread: ConnectionThread) {
     this.#options = options
-    this.#port = port
+    this.#thread = thread
   }
 
   get instanceId(): InstanceId {
@@ -230,25 +218,36 @@ export class ThreadConnection {
   }
 
   start(): void {
-    const { hints, forwardHint } = this.#port
+    const { number, outbox, hints } = this.#thread
+    const { lease, network } = this.#options
+    const { instanceId } = lease
     if (this.hasEnded) return
     this.#started = true
     this.#unsubscribe = FORWARDED_HINTS.map(topic =>
-      hints.on(topic, (_, origin, about) => forwardHint(topic, origin, about), this.instanceId),
+      hints.on(
+        topic,
+        (_, origin, about) => outbox.post({ kind: 'hint', topic, instanceId, origin, about }),
+        instanceId,
+      ),
     )
-    this.#port.start()
+    outbox.post({ kind: 'start', connection: number, lease, network: plain(network) })
   }
 
   /** To be called before the leases become valid again. */
   revoke(): void {
-    this.#port.revoke()
+    this.#thread.outbox.post({ kind: 'revoke', connection: this.#thread.number })
   }
 
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
     this.#stopping = true
     this.#stopListening()
     if (!this.#started) this.#end()
-    if (!this.hasEnded) await this.#port.stop(logOut)
+    if (this.hasEnded) return
+    const { number, outbox, killThread } = this.#thread
+    outbox.post({ kind: 'stop', connection: number, logOut })
+    await waitAtMost(logOut ? LOGOUT_WITHIN_MS : STOP_WITHIN_MS, this.ended)
+    // It must not act when its lease is released.
+    if (!this.hasEnded) await killThread()
   }
 
   async scan(qr: string): Promise<void> {
