@@ -11,24 +11,9 @@ const TIME_CHARACTERS = 10
 const RANDOM_CHARACTERS = 16
 const SHORT_CHARACTERS = 12
 
-/** Random bytes are drawn in blocks: one call of the system's source costs more than making an ID. */
-const POOL_BYTES = 4_096
-let pool = randomBytes(POOL_BYTES)
-let drawn = 0
-
-/** Returns random bytes and never returns them again. */
-function drawRandom(count: number): Buffer {
-  if (drawn + count > POOL_BYTES) {
-    pool = randomBytes(POOL_BYTES)
-    drawn = 0
-  }
-  drawn += count
-  return pool.subarray(drawn - count, drawn)
-}
-
 function randomCharacters(count: number): string {
   let text = ''
-  for (const byte of drawRandom(count)) text += ALPHABET[byte & 31]
+  for (const byte of randomBytes(count)) text += ALPHABET[byte & 31]
   return text
 }
 
@@ -149,5 +134,5 @@ const WHATSAPP_ID_BYTES = 9
 
 /** An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. */
 export function newWhatsappId(): string {
-  return `3EB0${drawRandom(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
+  return `3EB0${randomBytes(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
 }

@@ -108,7 +108,7 @@ export class DatabaseStore implements Store {
       sealing,
       hints: this.hints,
       traces: new Traces(backend),
-      reader: this.#createReader(),
+      reader: this.#guardReads(),
       write: audited.write,
     }
     const recorder = new EventRecorder(statements)
@@ -165,7 +165,7 @@ export class DatabaseStore implements Store {
     }
   }
 
-  #createReader(): Reader {
+  #guardReads(): Reader {
     const backend = this.#backend
     const guard = async <T>(read: Promise<T>): Promise<T> => {
       try {

@@ -146,17 +146,18 @@ export class Claims {
   }
 
   /**
-   * Reads pages until enough deliveries are in memory. @param onPage called after each page; returns false to stop
+   * Reads pages until enough deliveries are in memory.
+   * @param onPage called after each page, also with whether it is one of first attempts; returns false to stop
    * @throws StoreUnavailable
    */
-  async readAhead(onPage: () => boolean): Promise<void> {
+  async readAhead(onPage: (areFirsts: boolean) => boolean): Promise<void> {
     this.#isReading = true
     try {
       for (let page = this.#nextPage(); page !== null; page = this.#nextPage()) {
         this.#releasedWhileReading.clear()
         if (page === 'retries') await this.#readRetries()
         else await this.#readFirsts()
-        if (!onPage()) return
+        if (!onPage(page === 'firsts')) return
       }
     } finally {
       this.#isReading = false

@@ -204,12 +204,12 @@ export class Lane implements LimitedUser {
   }
 
   async #readAhead(): Promise<void> {
-    await this.#claims.readAhead(() => {
+    await this.#claims.readAhead(areFirsts => {
       const now = this.#options.clock.steady()
       if (!this.#mayStart(now)) return false
       this.#failures = 0
       // The page is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
-      this.#claim(now, true)
+      this.#claim(now, areFirsts)
       return true
     })
     this.#advance()
