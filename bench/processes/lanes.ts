@@ -40,14 +40,17 @@ async function open(options: Omit<StoreOptions, 'logger'>, timeoutMs: number): P
   for (const lease of leases.values()) dispatcher.open(lease)
 }
 
-/** Records one event every `everyMs`. @returns when it began to record each */
+/**
+ * Records one event every `everyMs` on average, at random intervals, so that events do not keep step with the timers of the lanes.
+ * @returns when it began to record each
+ */
 async function record(instanceId: InstanceId, count: number, everyMs: number): Promise<number[]> {
   const begunAt: number[] = []
   for (let index = 0; index < count; index += 1) {
     const now = Date.now()
     begunAt.push(monotonicMs())
     await store.events.recordIncoming(leases.get(instanceId)!, incomingMessage(`lane-${now}-${index}`, now), now)
-    await sleep(everyMs)
+    await sleep(everyMs * (0.5 + Math.random()))
   }
   return begunAt
 }
