@@ -124,7 +124,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
     lanes: webhooks.dispatcher,
     threads,
   })
-  const media = await openMediaLibrary(context)
+  const media = await openMediaLibrary(context, ownPorts)
   const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
   let api: Api | undefined
   // Together, because a slow caller must not delay the release of the leases.
@@ -276,9 +276,12 @@ function mediaOf({ media, databaseUrl, dataDir }: Settings) {
   return place && { ...media, place }
 }
 
-async function openMediaLibrary({ settings, logger, store, closers }: NodeContext): Promise<MediaLibrary | null> {
+async function openMediaLibrary({ settings, closers, ...context }: NodeContext, ownPorts: readonly number[]) {
   const media = mediaOf(settings)
-  const opened = media ? await openMedia({ ...media, store, logger }) : await refuseFiles(store.media)
+  const { store } = context
+  const opened = media
+    ? await openMedia({ ...context, ...media, ownPorts, version: settings.version })
+    : await refuseFiles(store.media)
   if (opened) closers.push(opened.close)
   return opened?.library ?? null
 }

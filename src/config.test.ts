@@ -78,10 +78,22 @@ describe('settings', () => {
     ['MESSAGE_TTL_HOURS', '8761', '0.000001–8760'],
     ['RETENTION_DAYS', '36501', '1–36500'],
     ['MEDIA_RETENTION_DAYS', '0', '0.00001–36500'],
+    ['MEDIA_ALLOWED_NETWORKS', '10.0.0.0/8:0', 'CIDR networks'],
+    ['MEDIA_ALLOWED_NETWORKS', 'example.com', 'CIDR networks'],
     ['MEDIA_QUOTA_MB', '0', '1–1000000000'],
     ['MEDIA_MB_PER_MINUTE', '0', '1–1000000000'],
   ])('%s of %s is refused, and the error has the allowed values', (name, value, bounds) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(bounds)])
+  })
+
+  test('accept networks for media, with and without a port', () => {
+    const MEDIA_ALLOWED_NETWORKS = '10.0.0.0/8, 10.1.2.3:9000,[fd00::/8]:9000,::1'
+    expect(readSettings({ MEDIA_ALLOWED_NETWORKS }).media.allowedNetworks).toEqual([
+      '10.0.0.0/8',
+      { network: '10.1.2.3', port: 9000 },
+      { network: 'fd00::/8', port: 9000 },
+      '::1',
+    ])
   })
 
   test('accept a folder or a bucket for media', () => {

@@ -2,9 +2,10 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
 import { DEFAULT_LINKED_DEVICE, LINKED_DEVICES, type LinkedDevice } from './domain/linked-device.ts'
-import type { MediaPlace } from './domain/media.ts'
 import { Environment } from './environment.ts'
+import { type MediaSettings, readMedia } from './media-settings.ts'
 import { readVersion } from './program-files.ts'
+import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -22,7 +23,6 @@ const MAX_THREADS = 64
 const MAX_OIDC_NAME_LENGTH = 40
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
-const MIB = 1_048_576
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -68,14 +68,7 @@ export interface Settings {
     /** How many threads run connections; null: one fewer than the cores, at least one. */
     threads: number | null
   }
-  media: {
-    /** Null: a folder in `dataDir`, or nowhere with `databaseUrl`, because nodes must share it. */
-    place: MediaPlace | null
-    retentionMs: number
-    /** Of each instance. */
-    quotaBytes: number
-    bytesPerMinute: number
-  }
+  media: MediaSettings
   /** The OpenID Connect provider; null: people do not sign in with one. */
   oidc: { issuer: URL; clientId: string; clientSecret: string; name: string } | null
   /** The mail server for alerts; null: none are sent by e-mail. */
@@ -97,8 +90,6 @@ export class BadSettings extends Error {
 }
 
 /** Returns `fallback` for an unset or empty variable. Reports a problem if `parse` returns undefined. */
-type ReadSetting = <T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined) => T
-
 function settingReader(environment: Environment, problems: string[]): ReadSetting {
   return (name, fallback, expected, parse) => {
     try {
@@ -196,18 +187,6 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   return settings
 }
 
-function readMedia(read: ReadSetting): Settings['media'] {
-  const mebibytes = (name: string, fallback: number) =>
-    read(name, fallback, 'a whole number of MiB, 1–1000000000', integerIn(1, 1e9)) * MIB
-  const days = read('MEDIA_RETENTION_DAYS', 30, 'a number of days, 0.00001–36500', numberIn(1e-5, 36_500))
-  return {
-    place: read('MEDIA_URL', null, 's3://bucket/prefix?endpoint=https://…&region=… or file:///folder', parseMediaPlace),
-    retentionMs: Math.round(days * DAY_MS),
-    quotaBytes: mebibytes('MEDIA_QUOTA_MB', 2_048),
-    bytesPerMinute: mebibytes('MEDIA_MB_PER_MINUTE', 600),
-  }
-}
-
 function readMail(read: ReadSetting, problems: string[]): Settings['mail'] {
   const url = read('SMTP_URL', null, 'an smtp:// or smtps:// URL', parseSmtpUrl)
   const from = read('SMTP_FROM', null, 'an e-mail address', text => (/^[^\s@]+@[^\s@]+$/.test(text) ? text : undefined))
@@ -243,21 +222,6 @@ function parseOnOff(text: string): boolean | undefined {
   return text === 'on' ? true : text === 'off' ? false : undefined
 }
 
-function integerIn(min: number, max: number) {
-  return (text: string) =>
-    /^[0-9]+$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined
-}
-
-function numberIn(min: number, max: number) {
-  return (text: string) =>
-    /^[0-9]+(\.[0-9]+)?$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined
-}
-
-function parseHttpUrl(text: string): URL | undefined {
-  const url = URL.parse(text)
-  return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url : undefined
-}
-
 /** Over plain http, anybody in between could sign in as everybody. */
 function parseIssuer(text: string): URL | undefined {
   const url = parseHttpUrl(text)
@@ -267,35 +231,6 @@ function parseIssuer(text: string): URL | undefined {
 
 function parsePostgresUrl(text: string): string | undefined {
   return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
-}
-
-function parseMediaPlace(text: string): MediaPlace | undefined {
-  const url = URL.parse(text)
-  if (!url || url.username || url.password || url.hash) return undefined
-  const path = tryDecode(url.pathname)
-  if (path === null) return undefined
-  if (url.protocol === 'file:') return url.hostname === '' && path !== '/' ? { kind: 'folder', path } : undefined
-  if (url.protocol !== 's3:' || !/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.hostname)) return undefined
-  const known = [...url.searchParams.keys()].every(name => name === 'endpoint' || name === 'region')
-  const endpoint = url.searchParams.get('endpoint')
-  if (!known || (endpoint !== null && !parseHttpUrl(endpoint))) return undefined
-  const prefix = path.replace(/^\/|\/$/g, '')
-  return {
-    kind: 'bucket',
-    bucket: url.hostname,
-    prefix: prefix === '' ? '' : `${prefix}/`,
-    endpoint,
-    region: url.searchParams.get('region'),
-  }
-}
-
-/** Null for an escape that is not UTF-8. */
-function tryDecode(path: string): string | null {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return null
-  }
 }
 
 function parseSmtpUrl(text: string): string | undefined {

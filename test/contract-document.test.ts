@@ -114,6 +114,7 @@ const RECEIVED_FIELDS = Object.keys(
 /** Settings without a literal default, and their value in force without the variable. */
 const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>> = {
   MEDIA_URL: settings => settings.media.place,
+  MEDIA_ALLOWED_NETWORKS: settings => settings.media.allowedNetworks[0] ?? null,
   METRICS_PORT: settings => settings.metricsPort,
   OIDC_ISSUER: settings => settings.oidc,
   OIDC_CLIENT_ID: settings => settings.oidc,

@@ -24,6 +24,7 @@ const STORE = [
   'src/store/leases/leases.ts',
   'src/store/leases/renewal.ts',
   'src/store/media/downloads.ts',
+  'src/store/media/fetches.ts',
   'src/store/media/media.ts',
   'src/store/messages/messages.ts',
   'src/store/numbers/numbers.ts',
@@ -108,9 +109,21 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/config.ts',
-    modules: ['src/domain', 'src/environment.ts', 'src/program-files.ts'],
+    modules: [
+      'src/domain',
+      'src/environment.ts',
+      'src/media-settings.ts',
+      'src/program-files.ts',
+      'src/setting-values.ts',
+    ],
     packages: ['ipaddr.js', 'node:net'],
   },
+  {
+    path: 'src/media-settings.ts',
+    modules: ['src/domain', 'src/setting-values.ts'],
+    packages: ['ipaddr.js', 'node:net'],
+  },
+  { path: 'src/setting-values.ts', modules: [], packages: [] },
   { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },
   {
     path: 'src/keys.ts',

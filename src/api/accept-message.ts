@@ -69,10 +69,12 @@ export async function requestAcceptance(
 /** Bodies with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
 function contentDigest({ to, text, file, extras, notBefore }: ComposedMessage): Buffer {
   if (extras !== undefined || notBefore !== undefined) {
-    const content = { to, text, extras: extras ?? null, notBefore: notBefore ?? null, file: file ?? null }
+    const { mediaId, url, ...shown } = file ?? {}
+    const named = file === undefined ? null : { mediaId: url ?? mediaId, ...shown }
+    const content = { to, text, extras: extras ?? null, notBefore: notBefore ?? null, file: named }
     return hash('sha256', JSON.stringify(content), 'buffer')
   }
   // `file` has its type in the digest, so that no file equals a text.
-  const content = file === undefined ? [text] : [text, 'file', file.mediaId, file.form, file.filename]
+  const content = file === undefined ? [text] : [text, 'file', file.url ?? file.mediaId, file.form, file.filename]
   return hash('sha256', JSON.stringify([to, ...content]), 'buffer')
 }

@@ -73,6 +73,8 @@ export type TestOutcome =
 export interface MediaApi {
   /** How much an instance's files may take. */
   readonly quotaBytes: number
+  /** Whether a file may be fetched from the literal address in `url`; `not_literal` if it contains a name. */
+  checkUrl(url: URL): 'allowed' | 'blocked' | 'not_literal'
   /** Resolves when the file is stored. It may leave the rest of `bytes` unread if it throws. */
   upload(
     instanceId: InstanceId,

@@ -117,18 +117,23 @@ function isDay(text: string): boolean {
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text)
 }
 
-/**
- * The URL is stored as written. A host name is resolved only when an event is posted.
- * @throws Refusal unless events can be posted to `url` (contract §1, §5)
- */
+/** @throws Refusal unless events can be posted to `url` (contract §1, §5) */
 export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl']): void {
+  checkUrl('url', url, check, 'webhooks')
+}
+
+/**
+ * The URL is stored as written. A host name is resolved only when it is used.
+ * @param users who uses it, in words @throws Refusal
+ */
+export function checkUrl(field: string, url: string, check: ApiOptions['checkWebhookUrl'], users: string): void {
   const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null
-  if (!parsed) throw invalid('url', 'must be an absolute http or https URL')
+  if (!parsed) throw invalid(field, 'must be an absolute http or https URL')
   if (url.length > MAX_URL_LENGTH || parsed.href.length > MAX_URL_LENGTH) {
-    throw invalid('url', 'must not be longer than 2,048 characters')
+    throw invalid(field, 'must not be longer than 2,048 characters')
   }
   if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed())
-    throw invalid('url', 'must not contain spaces or control characters')
-  if (parsed.username || parsed.password) throw invalid('url', 'must not contain credentials')
-  if (check(parsed) === 'blocked') throw invalid('url', 'is an address that webhooks may not reach')
+    throw invalid(field, 'must not contain spaces or control characters')
+  if (parsed.username || parsed.password) throw invalid(field, 'must not contain credentials')
+  if (check(parsed) === 'blocked') throw invalid(field, `is an address that ${users} may not reach`)
 }

@@ -39,6 +39,16 @@ export function defaultForm(mimetype: string): MediaForm {
   return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
 }
 
+/**
+ * How a file of this type is shown. A voice note that WhatsApp would not play becomes audio. Null if it cannot be shown so.
+ * @param asked null: as its type says
+ */
+export function formOf(mimetype: string, asked: MediaForm | null): MediaForm | null {
+  const form = asked ?? defaultForm(mimetype)
+  if (canBeShownAs(mimetype, form)) return form
+  return form === 'voice' && canBeShownAs(mimetype, 'audio') ? 'audio' : null
+}
+
 /** Why a file that somebody sent to the instance is not there. */
 export const RECEIVING_FAILURES = {
   media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',
@@ -49,8 +59,11 @@ export const RECEIVING_FAILURES = {
 } as const
 export type ReceivingFailure = keyof typeof RECEIVING_FAILURES
 
-/** Why the bytes of a medium are not there: its time was over, somebody erased it, or they never arrived. */
-export type GoneReason = 'expired' | 'erased' | ReceivingFailure
+/**
+ * Why the bytes of a medium are not there: its time was over, somebody erased it, or they never arrived. `not_fetched`: from the
+ * URL of a message.
+ */
+export type GoneReason = 'expired' | 'erased' | 'not_fetched' | ReceivingFailure
 
 export function isReceivingFailure(reason: GoneReason): reason is ReceivingFailure {
   return reason in RECEIVING_FAILURES
@@ -112,6 +125,9 @@ export type MediaPlace =
       /** Null: `AWS_REGION`. */
       region: string | null
     }
+
+/** A CIDR network or an address that files may be fetched from although it is not public. With a port: only at that port. */
+export type AllowedNetwork = string | { network: string; port: number }
 
 /** The facts about a file that was uploaded. */
 export interface Media {

@@ -63,9 +63,9 @@ const FAILURE_SENTENCES: Record<FailureCode, string> = {
   recipient_not_on_whatsapp: 'The number is not on WhatsApp.',
   not_a_group_member: 'The instance is not a member of the group.',
   rejected_by_whatsapp: 'WhatsApp refused the message.',
-  media_unavailable: 'The file of the message is missing or damaged in the storage.',
-  media_too_large: 'WhatsApp refused the file because of its size.',
-  media_unsupported: 'WhatsApp refused the file because of its type.',
+  media_unavailable: 'The file of the message is missing or damaged, or could not be fetched from its URL.',
+  media_too_large: 'The file is larger than WhatsApp or this service allows.',
+  media_unsupported: 'WhatsApp does not show a file of this type in this form.',
   message_failed: 'The message that the command concerns failed or was erased.',
   edit_window_closed: 'The message was sent more than 15 minutes ago, so WhatsApp does not let it be edited.',
   cancelled: 'The message was deleted before it was sent.',
@@ -87,8 +87,13 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
 /** A file that a message contains. */
 export interface MessageFile {
   mediaId: string
-  form: MediaForm
+  /** Null: its type will decide, once it is fetched from its URL. */
+  form: MediaForm | null
   filename: string | null
+  /** It is to be fetched from its URL, or that has failed. */
+  fetch?: 'pending' | 'failed'
+  /** The caller asked for a voice note, but WhatsApp would not play the file as one. */
+  notVoice?: true
 }
 
 /** What a caller sends: a text, or a file whose caption is `text`. */

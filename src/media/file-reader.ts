@@ -15,10 +15,11 @@ export class FileReader {
     this.#rows = rows
   }
 
-  /** Null if the instance has no such file, or its bytes are gone. */
-  async find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | null> {
+  /** `gone`: the instance has no such file, or its bytes are gone. */
+  async find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | 'pending' | 'too_large' | 'gone'> {
     const found = await this.#rows.find(instanceId, mediaId)
-    if (found?.kind !== 'stored') return null
+    if (found?.kind === 'pending') return 'pending'
+    if (found?.kind !== 'stored') return found?.reason === 'media_too_large' ? 'too_large' : 'gone'
     return { media: found.media, open: () => this.#read(found) }
   }
 

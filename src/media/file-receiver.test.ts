@@ -1,15 +1,6 @@
 import { expect, test } from 'vitest'
 import { FileReceiver, type ReceiveOutcome } from './file-receiver.ts'
 
-const FACTS = {
-  mimetype: 'image/png',
-  size: 3,
-  sha256: new Uint8Array(32),
-  filename: null,
-  seconds: null,
-  width: null,
-  height: null,
-}
 const TERMS = { quotaBytes: 1_000, retentionMs: 1_000 }
 
 /** A receiver whose calls are noted. @param isWriting whether the row still says that the file is being written */
@@ -38,7 +29,7 @@ function setUp(isWriting = true) {
   }
   const receiver = new FileReceiver(async () => storage, rows, TERMS)
   const receive = (bytes: AsyncIterable<Uint8Array>, outcome: ReceiveOutcome) =>
-    receiver.receive('inst_1', { facts: FACTS, form: 'image' }, bytes, 0, async () => outcome)
+    receiver.receive('inst_1', { mimetype: 'image/png', size: 3 }, bytes, 0, async () => outcome)
   return { calls, receive }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type InstanceId, newMediaFileId } from '../domain/ids.ts'
-import { type FileFacts, type MediaForm, type MediaTerms, maxBytesAs } from '../domain/media.ts'
+import type { MediaTerms } from '../domain/media.ts'
 import type { FetchedFile } from '../store/media/downloads.ts'
 import type { FileName, MediaRows } from '../store/media/media.ts'
 import { encryptFile } from './chunks.ts'
@@ -12,7 +12,17 @@ const KEY_BYTES = 32
 
 export type ReceiveOutcome = 'stored' | 'full' | 'given_up'
 
-/** Stores files that were sent to an instance, in any thread and without the limits of callers. */
+/** A file whose bytes arrive. */
+interface IncomingBytes {
+  /** As it is declared. */
+  mimetype: string | null
+  /** As it is declared; 0 if it is not. */
+  size: number
+  /** Default: what its type allows. */
+  maxBytes?: number
+}
+
+/** Stores files that were sent to an instance, or come from a URL, in any thread and without the limits of callers. */
 export class FileReceiver {
   readonly terms: MediaTerms
   readonly #open: () => Promise<MediaStorage>
@@ -34,7 +44,7 @@ export class FileReceiver {
    */
   async receive(
     instanceId: InstanceId,
-    { facts, form }: { facts: FileFacts; form: MediaForm },
+    { mimetype, size, maxBytes }: IncomingBytes,
     bytes: AsyncIterable<Uint8Array>,
     now: number,
     commit: (file: FetchedFile) => Promise<ReceiveOutcome>,
@@ -43,11 +53,11 @@ export class FileReceiver {
     const file = { instanceId, fileId: newMediaFileId(now) }
     const key = randomBytes(KEY_BYTES)
     const storage = await this.#open()
-    const begun = await this.#rows.begin({ ...file, key, size: facts.size, quotaBytes })
+    const begun = await this.#rows.begin({ ...file, key, size, quotaBytes })
     if (begun !== 'begun') return begun === 'full' ? 'full' : 'given_up'
     const source = new Source(bytes)
     try {
-      const intake = new Intake(facts.mimetype, () => undefined, maxBytesAs(form))
+      const intake = new Intake(mimetype, () => undefined, maxBytes)
       await writeFile(this.#rows, storage, file, encryptFile(key, intake.pass(source)))
       const outcome = await commit({ ...file, ...intake.finish(), expiresAt: now + retentionMs, quotaBytes })
       if (outcome !== 'stored') await this.#discard(storage, file)

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { type InstanceId, newMediaFileId, newMediaId } from '../domain/ids.ts'
 import { type ByteRange, type GoneReason, type Media, RECEIVING_FAILURES } from '../domain/media.ts'
 import { Refusal } from '../domain/refusal.ts'
+import type { AddressGuard } from '../outbound/address-guard.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import type { FileName, FoundMedia, MediaRows } from '../store/media/media.ts'
 import { DamagedFile, decryptFile, encryptFile, storedRange } from './chunks.ts'
@@ -19,6 +20,7 @@ const WHY_GONE: Readonly<Record<GoneReason, string>> = {
   ...RECEIVING_FAILURES,
   expired: 'The file has expired.',
   erased: 'The file was erased on request.',
+  not_fetched: 'The file could not be fetched from its URL.',
 }
 
 export interface MediaOptions {
@@ -27,6 +29,7 @@ export interface MediaOptions {
   retentionMs: number
   quotaBytes: number
   bytesPerMinute: number
+  guard: Pick<AddressGuard, 'checkLiteral'>
   logger: Logger
   now: () => number
   /** There are files to remove. */
@@ -86,6 +89,11 @@ export class MediaLibrary {
       await rows.discard(file).then(this.#options.onDoomed, () => undefined)
       throw this.#explained(error, file)
     }
+  }
+
+  /** Whether a file may be fetched from the literal address in `url`; `not_literal` if it contains a name. */
+  checkUrl(url: URL): 'allowed' | 'blocked' | 'not_literal' {
+    return this.#options.guard.checkLiteral(url)
   }
 
   get quotaBytes(): number {

@@ -1,19 +1,49 @@
 import type { Logger } from 'pino'
-import type { MediaPlace } from '../domain/media.ts'
+import type { AllowedNetwork, MediaPlace, MediaTerms } from '../domain/media.ts'
+import { createAddressGuard } from '../outbound/address-guard.ts'
 import { StoreUnusable } from '../store/errors.ts'
 import type { MediaRows } from '../store/media/media.ts'
 import type { Store } from '../store/store.ts'
 import { startCleaning } from './cleaning.ts'
+import { Fetcher } from './fetching/fetcher.ts'
+import { FileReceiver } from './file-receiver.ts'
 import { MediaLibrary } from './media-library.ts'
 import { openStorage } from './storage/open-storage.ts'
 
-export interface OpenMediaOptions {
+export interface OpenMediaOptions extends MediaTerms {
   place: MediaPlace
-  store: Pick<Store, 'media' | 'hints' | 'clock'>
-  retentionMs: number
-  quotaBytes: number
   bytesPerMinute: number
+  /** Default: none. */
+  allowedNetworks?: readonly AllowedNetwork[]
+  store: Store
+  /** The ports that this process listens on, which may grow. */
+  ownPorts: readonly number[]
+  version: string
   logger: Logger
+}
+
+/** The only ports that files are fetched from, unless a network names another one. */
+const PORTS = [80, 443]
+
+/** Opens the storage, fetches what is to be fetched from URLs, and removes erased files from now on. */
+export async function openMedia(options: OpenMediaOptions): Promise<{ library: MediaLibrary; close(): Promise<void> }> {
+  const { store, ownPorts, allowedNetworks = [] } = options
+  const { hints, media: rows, clock } = store
+  const storage = await openStorage(options.place)
+  const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks, ports: PORTS, ownPorts })
+  const shared = { ...options, rows, storage, guard, now: clock.now }
+  const cleaning = startCleaning({ ...shared, keepGoneMs: options.retentionMs })
+  // The files of a deleted instance.
+  const off = hints.on('access', () => cleaning.wake())
+  const fetcher = new Fetcher({ ...shared, receiver: new FileReceiver(async () => storage, rows, options) })
+  return {
+    library: new MediaLibrary({ ...shared, onDoomed: () => cleaning.wake() }),
+    async close() {
+      off()
+      await Promise.all([fetcher.stop(), cleaning.stop()])
+      await storage.close()
+    },
+  }
 }
 
 /**
@@ -25,22 +55,4 @@ export async function refuseFiles(rows: Pick<MediaRows, 'hasFiles'>): Promise<nu
   throw new StoreUnusable(
     'Files are stored, but MEDIA_URL is not set. Set it to where the files are, as on the other nodes.',
   )
-}
-
-/** Opens the storage, and removes erased files from it from now on. */
-export async function openMedia(options: OpenMediaOptions): Promise<{ library: MediaLibrary; close(): Promise<void> }> {
-  const { hints, media: rows, clock } = options.store
-  const storage = await openStorage(options.place)
-  const shared = { ...options, rows, storage, now: clock.now }
-  const cleaning = startCleaning({ ...shared, keepGoneMs: options.retentionMs })
-  // The files of a deleted instance.
-  const off = hints.on('access', () => cleaning.wake())
-  return {
-    library: new MediaLibrary({ ...shared, onDoomed: () => cleaning.wake() }),
-    async close() {
-      off()
-      await cleaning.stop()
-      await storage.close()
-    },
-  }
 }

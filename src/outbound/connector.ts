@@ -18,7 +18,7 @@ const KEEP_ALIVE: HttpAgentOptions = { keepAlive: true, timeout: KEEP_ALIVE_MS }
 /** Explicit, so that neither NODE_TLS_REJECT_UNAUTHORIZED nor Node's command line can weaken it. */
 const TLS: HttpsAgentOptions = { rejectUnauthorized: true, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }
 
-/** Bytes of a response that are parsed at once. */
+/** Bytes of a response that are parsed at once, unless it is large. */
 const PIECE_BYTES = 1024
 
 export const MAX_HEADER_BYTES = 16 * 1024
@@ -39,7 +39,16 @@ interface Connector {
  *    has no effect.
  * 3. The peer of the open connection, before a byte is written.
  */
-export function createConnector({ guard, resolve }: { guard: AddressGuard; resolve: Lookup }): Connector {
+export function createConnector({
+  guard,
+  resolve,
+  pieceBytes = PIECE_BYTES,
+}: {
+  guard: AddressGuard
+  resolve: Lookup
+  /** Larger for long bodies. */
+  pieceBytes?: number
+}): Connector {
   function lookupFor(port: number): LookupFunction {
     return (hostname, options, callback) => {
       resolve(hostname).then(
@@ -66,7 +75,7 @@ export function createConnector({ guard, resolve }: { guard: AddressGuard; resol
         const { remoteAddress = '' } = socket
         if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))
       })
-      return inPieces(socket)
+      return inPieces(socket, pieceBytes)
     }
     return agent
   }
@@ -91,13 +100,13 @@ function blocked(target: string): AttemptFailed {
  * Passes received bytes to Node's parser in small pieces. The parser parses the whole piece even after the request is
  * destroyed, and 64 KiB can contain thousands of interim responses.
  */
-function inPieces(socket: Socket): Socket {
+function inPieces(socket: Socket, pieceBytes: number): Socket {
   const push = socket.push.bind(socket)
   socket.push = (chunk: Buffer | null) => {
-    if (chunk === null || chunk.length <= PIECE_BYTES) return push(chunk)
+    if (chunk === null || chunk.length <= pieceBytes) return push(chunk)
     let wantsMore = true
-    for (let at = 0; at < chunk.length && !socket.destroyed; at += PIECE_BYTES) {
-      wantsMore = push(chunk.subarray(at, at + PIECE_BYTES))
+    for (let at = 0; at < chunk.length && !socket.destroyed; at += pieceBytes) {
+      wantsMore = push(chunk.subarray(at, at + pieceBytes))
     }
     return wantsMore
   }

@@ -30,6 +30,7 @@ import { LocalHints } from './hints.ts'
 import { StoredInstances } from './instances/stored-instances.ts'
 import { StoredLeases } from './leases/stored-leases.ts'
 import { StoredDownloads } from './media/stored-downloads.ts'
+import { StoredFetches } from './media/stored-fetches.ts'
 import { StoredMedia } from './media/stored-media.ts'
 import { Progress } from './messages/progress.ts'
 import { StoredMessages } from './messages/stored-messages.ts'
@@ -54,6 +55,7 @@ export class DatabaseStore implements Store {
   readonly conversations
   readonly media
   readonly downloads
+  readonly fetches
   readonly events
   readonly endpoints
   readonly deliveries
@@ -124,6 +126,7 @@ export class DatabaseStore implements Store {
     this.conversations = new StoredConversations(core)
     this.media = new StoredMedia(core)
     this.downloads = new StoredDownloads(core, recorder)
+    this.fetches = new StoredFetches(core)
     this.events = new StoredEvents(core, recorder)
     this.endpoints = new StoredEndpoints(core)
     this.deliveries = new StoredDeliveries(core)

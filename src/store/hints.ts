@@ -12,6 +12,7 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `phone`: there is an order for its simulated phone, or an answer
  * - `plans`: a scheduled message, or a deletion that begins or was recorded
  * - `numbers`: a number is to be looked up, or was
+ * - `files`: a file of a message is to be fetched from a URL, or the attempt has ended
  * - `typing`: a request to show in a chat that the owner types; the only hint without a row
  * - `access`: its token was replaced, a key was revoked, or it was deleted
  */
@@ -26,6 +27,7 @@ export const HINT_TOPICS = [
   'phone',
   'plans',
   'numbers',
+  'files',
   'typing',
   'access',
 ] as const

@@ -15,6 +15,7 @@ import type { Hints } from './hints.ts'
 import type { Instances } from './instances/instances.ts'
 import type { Leases } from './leases/leases.ts'
 import type { Downloads } from './media/downloads.ts'
+import type { Fetches } from './media/fetches.ts'
 import type { MediaRows } from './media/media.ts'
 import type { Messages } from './messages/messages.ts'
 import type { Numbers } from './numbers/numbers.ts'
@@ -47,6 +48,7 @@ export interface Store {
   readonly conversations: Conversations
   readonly media: MediaRows
   readonly downloads: Downloads
+  readonly fetches: Fetches
   readonly events: Events
   readonly endpoints: Endpoints
   readonly deliveries: Deliveries

@@ -21,6 +21,7 @@ import { feedContract } from './promises/feed.ts'
 import { instancesContract } from './promises/instances.ts'
 import { keepingContract } from './promises/keeping.ts'
 import { downloadsContract } from './promises/media/downloads.ts'
+import { fetchesContract } from './promises/media/fetches.ts'
 import { mediaContract } from './promises/media/media.ts'
 import { openingContract } from './promises/opening.ts'
 import { ownershipContract } from './promises/ownership.ts'
@@ -58,6 +59,7 @@ export function storeContract(createHarness: CreateHarness): void {
   changesContract(createHarness)
   mediaContract(createHarness)
   downloadsContract(createHarness)
+  fetchesContract(createHarness)
   deliveriesContract(createHarness)
   endpointsContract(createHarness)
   ownershipContract(createHarness)

@@ -52,11 +52,27 @@ export const failureSchema = Type.Object(
   { title: 'MessageFailure' },
 )
 
+/** Why a file is not shown as the caller asked. */
+export const NOT_VOICE = 'WhatsApp plays only Ogg with Opus as a voice note, so the file is sent as audio.'
+
+export const noteSchema = Type.String({
+  description: 'Why the file is not shown as `as` asked for. Absent if it is.',
+  examples: [NOT_VOICE],
+})
+
 const sentFileSchema = Type.Object(
   {
     id: mediaIdSchema,
-    as: oneOf(MEDIA_FORMS, { description: 'How WhatsApp shows the file.' }),
+    as: nullable(
+      oneOf(MEDIA_FORMS, { description: 'How WhatsApp shows the file; null until its type is known and decides.' }),
+    ),
     filename: nullable(Type.String()),
+    status: Type.Optional(
+      oneOf(['pending', 'failed'], {
+        description: '`pending`: it is to be fetched from its URL. `failed`: that failed. Absent otherwise.',
+      }),
+    ),
+    note: Type.Optional(noteSchema),
   },
   { title: 'SentFile', description: 'The file that the message contains. Absent from a text.' },
 )
@@ -150,6 +166,6 @@ function extrasView({ quote, mentions, metadata }: MessageExtras) {
   }
 }
 
-function fileView({ mediaId, form, filename }: MessageFile): Static<typeof sentFileSchema> {
-  return { id: mediaId, as: form, filename }
+function fileView({ mediaId, form, filename, fetch, notVoice }: MessageFile): Static<typeof sentFileSchema> {
+  return { id: mediaId, as: form, filename, ...(fetch && { status: fetch }), ...(notVoice && { note: NOT_VOICE }) }
 }

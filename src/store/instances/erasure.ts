@@ -33,6 +33,7 @@ const TABLES = {
   api_keys: ['instance_id', 'id'],
   media: ['instance_id', 'id'],
   media_downloads: ['instance_id', 'media_id'],
+  media_fetches: ['instance_id', 'media_id'],
 } as const satisfies { [T in Exclude<TableOfInstances, OtherTable>]: readonly (keyof Database[T])[] }
 
 /** Erased last. `deliveries` and `media_files` have no rows left at that time. */

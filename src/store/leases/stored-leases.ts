@@ -147,6 +147,7 @@ function operations({ db, now, dialect }: Statements) {
           endpoints: 1,
           media: 1,
           conversations: 1,
+          urls: 1,
         })
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
     )

@@ -151,7 +151,8 @@ export class FileRows {
     now: number,
   ): Promise<void> {
     const { db } = this.#statements
-    await tx.query(db.deleteFrom('media_downloads').where('instance_id', '=', instanceId).where('media_id', '=', id))
+    for (const table of ['media_downloads', 'media_fetches'] as const)
+      await tx.query(db.deleteFrom(table).where('instance_id', '=', instanceId).where('media_id', '=', id))
     const gone = { file_id: null, sha256: null, filename: null, gone_at: now, gone_reason: reason }
     await tx.query(db.updateTable('media').set(gone).where('instance_id', '=', instanceId).where('id', '=', id))
     if (file_id !== null) await this.doom(tx, { instanceId, fileId: file_id })

@@ -105,10 +105,12 @@ export class StoredMedia implements MediaRows {
   async hasFiles(): Promise<boolean> {
     const { db } = this.#core.statements
     const { reader } = this.#core
-    const files = await reader.query(db.selectFrom('media_files').select('id').limit(1))
-    return (
-      files.length > 0 || (await reader.query(db.selectFrom('media_downloads').select('media_id').limit(1))).length > 0
-    )
+    const rows = [
+      ...(await reader.query(db.selectFrom('media_files').select('id').limit(1))),
+      ...(await reader.query(db.selectFrom('media_downloads').select('media_id').limit(1))),
+      ...(await reader.query(db.selectFrom('media_fetches').select('media_id').limit(1))),
+    ]
+    return rows.length > 0
   }
 
   claimDoomed(limit: number): Promise<FileName[]> {

@@ -8,7 +8,7 @@ import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
-import { fileChecker, fileColumns } from './message-files.ts'
+import { fetchInserter, fileChecker, fileColumns } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key is valid (contract §3). */
@@ -69,6 +69,7 @@ export function acceptOperation(
 ): Operation<Acceptance, AcceptOutcome> {
   const queries = prepare(statements)
   const checkFiles = fileChecker(statements)
+  const insertFetches = fetchInserter(statements)
   const resolver = new ExtrasResolver(statements)
   return {
     name: 'messages.accept',
@@ -115,6 +116,7 @@ export function acceptOperation(
       const rows: RowOf<typeof MESSAGE>[] = []
       const scheduled: RowOf<typeof SCHEDULED>[] = []
       const cancellations: Cancellation[] = []
+      const fetches: Parameters<typeof insertFetches>[1][number][] = []
       for (const input of sendable) {
         const { message, now } = input
         const outcome = decide(input, EVERYTHING, taken)
@@ -136,10 +138,12 @@ export function acceptOperation(
           extras: found?.extras ? JSON.stringify(found.extras) : null,
         }
         const not_before = found?.notBefore ?? (notBefore > now ? notBefore : null)
+        if (message.file?.url !== undefined) fetches.push({ instanceId: instance_id, file: message.file, now })
         if (not_before === null) rows.push(row)
         else scheduled.push({ ...row, seq: -randomInt(1, MAX_SCHEDULED_SEQ), not_before })
         if (cancelled !== null) cancellations.push({ instanceId: instance_id, command: id, message: cancelled, now })
       }
+      insertFetches(tx, fetches)
       if (rows.length > 0) tx.post(queries.insertMessage, rows)
       if (scheduled.length > 0) tx.post(queries.insertScheduled, scheduled)
       if (cancellations.length > 0) await cancel(tx, cancellations)

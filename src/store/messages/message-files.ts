@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
-import { canBeShownAs, defaultForm, hasCaption } from '../../domain/media.ts'
+import type { InstanceId } from '../../domain/ids.ts'
+import { formOf, hasCaption, UNKNOWN_TYPE } from '../../domain/media.ts'
 import type { MessageFile } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -23,12 +24,16 @@ export function fileChecker(statements: Statements) {
 
   return async (tx: Transaction, messages: readonly NewMessage[]): Promise<Map<NewMessage, FileCheck>> => {
     const asking = messages.flatMap(message => (message.file === undefined ? [] : [{ message, file: message.file }]))
-    if (await hasOldNodes(statements, tx, 'media'))
+    const stored = asking.filter(({ file }) => file.url === undefined)
+    const feature = stored.length < asking.length ? 'urls' : 'media'
+    if (await hasOldNodes(statements, tx, feature))
       return new Map(asking.map(({ message }) => [message, { kind: 'old_nodes' }]))
-    const keys = asking.map(({ message, file }) => ({ instance_id: message.instanceId, id: file.mediaId }))
-    const found = new Map((await tx.each(findMedia, keys)).map(row => [`${row.instance_id}/${row.id}`, row]))
+    const keys = stored.map(({ message, file }) => ({ instance_id: message.instanceId, id: file.mediaId }))
+    const rows = keys.length === 0 ? [] : await tx.each(findMedia, keys)
+    const found = new Map(rows.map(row => [`${row.instance_id}/${row.id}`, row]))
     return new Map(
       asking.map(({ message, file }) => {
+        if (file.url !== undefined) return [message, checkUnknown(file, message.text)]
         const media = found.get(`${message.instanceId}/${file.mediaId}`)
         return [message, media === undefined ? { kind: 'no_media' } : checkFile(file, message.text, media)]
       }),
@@ -37,15 +42,22 @@ export function fileChecker(statements: Statements) {
 }
 
 function checkFile(
-  { mediaId, ...asked }: NewMessageFile,
+  { mediaId, form: asked, filename }: NewMessageFile,
   text: string,
   media: { mimetype: string; filename: string | null; file_id: string | null },
 ): FileCheck {
   if (media.file_id === null) return { kind: 'pending_media' }
-  const form = asked.form ?? defaultForm(media.mimetype)
-  if (!canBeShownAs(media.mimetype, form)) return { kind: 'unsupported', why: 'form' }
+  const form = formOf(media.mimetype, asked)
+  if (form === null) return { kind: 'unsupported', why: 'form' }
   if (text !== '' && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
-  return { mediaId, form, filename: asked.filename ?? media.filename }
+  const notVoice = asked === 'voice' && form === 'audio' && { notVoice: true as const }
+  return { mediaId, form, filename: filename ?? media.filename, ...notVoice }
+}
+
+/** Of a file that is still to be fetched. */
+function checkUnknown({ mediaId, form, filename }: NewMessageFile, text: string): FileCheck {
+  if (text !== '' && form !== null && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
+  return { mediaId, form, filename, fetch: 'pending' }
 }
 
 /** The columns of a message that contain its file. */
@@ -53,4 +65,45 @@ export function fileColumns(file: FileCheck): { media_id: string | null; file: s
   if (!('form' in file)) return { media_id: null, file: null }
   const { mediaId, ...shown } = file
   return { media_id: mediaId, file: JSON.stringify(shown) }
+}
+
+interface NewFetch {
+  instanceId: InstanceId
+  file: NewMessageFile
+  now: number
+}
+
+/** @returns the insertion of media that are to be fetched, in the commit of their messages */
+export function fetchInserter(statements: Statements) {
+  const insertMedia = statements.insert(
+    'media',
+    { instance_id: 'text', id: 'text', filename: 'text?', created_at: 'integer', expires_at: 'integer' },
+    { fixed: { received: sql.lit(2), size: sql.lit(0), mimetype: sql.lit(UNKNOWN_TYPE) } },
+  )
+  const insertFetches = statements.insert(
+    'media_fetches',
+    { instance_id: 'text', media_id: 'text', url: 'text', host: 'text' },
+    { fixed: { attempts: sql.lit(0), due_at: statements.now } },
+  )
+  return (tx: Transaction, fetches: readonly NewFetch[]): void => {
+    const rows = fetches.flatMap(({ instanceId: instance_id, file: { mediaId: id, filename, url }, now }) =>
+      url === undefined ? [] : [{ instance_id, id, filename, url, now }],
+    )
+    if (rows.length === 0) return
+    tx.post(
+      insertMedia,
+      // It has its time once it is there. Until then the message keeps it.
+      rows.map(({ instance_id, id, filename, now }) => ({
+        instance_id,
+        id,
+        filename,
+        created_at: now,
+        expires_at: now,
+      })),
+    )
+    tx.post(
+      insertFetches,
+      rows.map(({ instance_id, id, url }) => ({ instance_id, media_id: id, url, host: new URL(url).host })),
+    )
+  }
 }

@@ -15,6 +15,8 @@ export interface NewMessageFile {
   form: MediaForm | null
   /** Null: the file's own. */
   filename: string | null
+  /** It is fetched from here. `mediaId` is then a new ID. */
+  url?: string | undefined
 }
 
 export type NewMessage = Omit<MessageContent, 'file' | 'extras'> & {

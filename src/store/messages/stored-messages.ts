@@ -82,6 +82,7 @@ export class StoredMessages implements Messages {
       if (!isPlain) this.#core.hints.publish('plans', message.instanceId)
       if (command?.kind === 'delete') this.#core.hints.publish('deliveries', message.instanceId)
       this.#core.hints.publish('queued', message.instanceId, isPlain ? message.to : undefined)
+      if (message.file?.url !== undefined) this.#core.hints.publish('files', message.instanceId)
       this.#core.hints.publish('log', message.instanceId)
     }
     return outcome

@@ -67,7 +67,7 @@ class World {
       store: { downloads: store },
       receiver: {
         terms: { quotaBytes: 1, retentionMs: 1 },
-        receive: (_, { facts }, bytes) => this.#receive(facts.filename ?? '', bytes as unknown as FileSource),
+        receive: (_, { mimetype }, bytes) => this.#receive(mimetype, bytes as unknown as FileSource),
       },
       turns: new Turns(100),
       logger: pino({ level: 'silent' }),
@@ -81,8 +81,8 @@ class World {
 
   add(mediaId: string, chat = mediaId): void {
     const times = { createdAt: Date.now(), dueAt: Date.now() }
-    // The name tells the double which file it is.
-    const facts = { ...FACTS, filename: mediaId }
+    // The type tells the double which file it is.
+    const facts = { ...FACTS, mimetype: mediaId }
     this.rows.set(mediaId, {
       mediaId,
       messageId: 'm',
@@ -213,7 +213,7 @@ describe('received files', () => {
       ...world.rows.get('f0')!,
       mediaId: 'other',
       dueAt: 0,
-      facts: { ...FACTS, filename: 'other' },
+      facts: { ...FACTS, mimetype: 'other' },
       source: { ...SOURCE, directPath: '/there' },
     })
     world.downloads.wake()

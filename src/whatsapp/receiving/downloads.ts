@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { FileFacts, FileSource, MediaForm, MediaTerms, ReceivingFailure } from '../../domain/media.ts'
+import { type FileSource, type MediaTerms, maxBytesAs, type ReceivingFailure } from '../../domain/media.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import type { Turns } from '../../kit/turns.ts'
@@ -39,7 +39,7 @@ export interface Receiver {
   /** Writes the bytes, then calls `commit`. */
   receive(
     instanceId: InstanceId,
-    file: { facts: FileFacts; form: MediaForm },
+    file: { mimetype: string; size: number; maxBytes: number },
     bytes: AsyncIterable<Uint8Array>,
     now: number,
     commit: (file: FetchedFile) => Promise<ReceiveOutcome>,
@@ -196,7 +196,7 @@ export class Downloads {
     try {
       const outcome = await receiver!.receive(
         lease.instanceId,
-        { facts, form: source.form },
+        { mimetype: facts.mimetype, size: facts.size, maxBytes: maxBytesAs(source.form) },
         link.files.download(source),
         now(),
         file => untilStored(() => store.downloads.recordFetched(lease, mediaId, file, now()), signal),

@@ -6,6 +6,8 @@ import type { ReadFrom, SendQueue } from './queue/send-queue.ts'
 
 const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 300_000
+/** Finds a file whose hint was lost. */
+const LOOK_FOR_FILE_EVERY_MS = 5_000
 const PAGE = 256
 /** Hints within this time share one read. */
 const MIN_READ_INTERVAL_MS = 20
@@ -99,6 +101,15 @@ export class Claims {
     chat.failures += 1
     // Setting the wall clock back must not make the pause longer.
     chat.notBefore = performance.now() + pauseMs
+    if (this.#queue.isFull) this.#queue.defer(chat.key, { until: chat.notBefore })
+  }
+
+  /** The chat waits for the file of its first message (`SendQueue.releaseFiles`). */
+  awaitFile(message: QueuedMessage): void {
+    const chat = this.#queue.chatOf(message)
+    if (!chat) return
+    chat.notBefore = performance.now() + LOOK_FOR_FILE_EVERY_MS
+    chat.awaitsFile = true
     if (this.#queue.isFull) this.#queue.defer(chat.key, { until: chat.notBefore })
   }
 

@@ -29,6 +29,8 @@ export type SendOutcome =
   /** To be sent again with the same ID and content. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
+  /** Not written: its file is still being fetched from its URL. */
+  | { kind: 'fetching' }
   /** Deleted before it was ever written. */
   | { kind: 'gone' }
   /** Not written, because another message of the same chat goes first. */

@@ -127,6 +127,7 @@ export class Sender {
     this.#unsubscribe = [
       store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), instanceId),
       store.hints.on('plans', () => this.#plansChanged(), instanceId),
+      store.hints.on('files', () => this.#filesChanged(), instanceId),
       this.#checker.start(),
       store.hints.on('typing', (_, __, request = '') => this.#typing.show(request), instanceId),
     ]
@@ -137,6 +138,12 @@ export class Sender {
     this.#expiry.start()
     this.#schedule.start()
     this.#claims.requestRead('start')
+  }
+
+  /** A file may be there. */
+  #filesChanged(): void {
+    this.#queue.releaseFiles()
+    this.#claimSoon()
   }
 
   #plansChanged(): void {
@@ -264,6 +271,9 @@ export class Sender {
         return
       case 'gone':
         this.#queue.remove(message)
+        return
+      case 'fetching':
+        this.#claims.awaitFile(message)
         return
       case 'restricted':
         // If the restriction has ended since, the message is sent at once.

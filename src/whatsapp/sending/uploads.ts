@@ -1,23 +1,29 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import { FileUnavailable, type StoredFile } from '../../domain/media.ts'
-import { type MessageFailure, type MessageFile, messageFailure } from '../../domain/message.ts'
+import { FileUnavailable, formOf, hasCaption, type StoredFile } from '../../domain/media.ts'
+import { type FailureCode, type MessageFailure, type MessageFile, messageFailure } from '../../domain/message.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import { Turns } from '../../kit/turns.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { type Link, LinkClosed } from '../baileys/link.ts'
 import { UploadFailed } from '../baileys/media/upload.ts'
 
+/** How long a chat waits for a file that is fetched from its URL. */
+const LONGEST_WAIT_MS = 60_000
+const MAX_WAITING = 10_000
 /** Uploads of one instance at the same time. */
 const MAX_UPLOADS = 3
 
 /** Reads the files of messages. */
 export interface Files {
-  /** Null if the instance has no such file, or its bytes are gone. */
-  find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | null>
+  /** `gone`: the instance has no such file, or its bytes are gone. */
+  find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | 'pending' | 'too_large' | 'gone'>
 }
 
 export type UploadOutcome =
   | { kind: 'uploaded'; content: Uint8Array }
   | { kind: 'unanswered'; why: string }
+  /** The file is still being fetched from its URL. */
+  | { kind: 'fetching' }
   | { kind: 'refused'; failure: MessageFailure }
 
 type UploadLink = Pick<Link, 'uploadFile' | 'closed'>
@@ -26,6 +32,8 @@ type UploadLink = Pick<Link, 'uploadFile' | 'closed'>
 export class Uploads {
   readonly #files: Files | null
   readonly #turns = new Turns(MAX_UPLOADS)
+  /** By message: since when its chat waits for the file. */
+  readonly #waiting = new BoundedMap<string, number>(MAX_WAITING)
 
   /** @param files null: this node has no storage */
   constructor(files: Files | null) {
@@ -38,18 +46,32 @@ export class Uploads {
     if (!(await this.#turns.take(link.closed))) return { kind: 'unanswered', why: 'closed' }
     try {
       const file = await this.#files.find(message.instanceId, asked.mediaId)
-      if (file === null) return { kind: 'refused', failure: messageFailure('media_unavailable') }
-      const { form, filename } = asked
+      if (file === 'pending') return this.#wait(message)
+      this.#waiting.delete(message.id)
+      if (typeof file === 'string') return refused(file === 'too_large' ? 'media_too_large' : 'media_unavailable')
+      const form = formOf(file.media.mimetype, asked.form)
+      if (form === null || (message.text !== '' && !hasCaption(form))) return refused('media_unsupported')
+      const filename = asked.filename ?? file.media.filename
       return { kind: 'uploaded', content: await link.uploadFile({ ...file, form, filename, caption: message.text }) }
     } catch (error) {
       if (error instanceof LinkClosed) return { kind: 'unanswered', why: error.name }
-      if (error instanceof FileUnavailable) return { kind: 'refused', failure: messageFailure('media_unavailable') }
-      if (error instanceof UploadFailed && error.failure !== null)
-        return { kind: 'refused', failure: messageFailure(error.failure) }
+      if (error instanceof FileUnavailable) return refused('media_unavailable')
+      if (error instanceof UploadFailed && error.failure !== null) return refused(error.failure)
       if (error instanceof UploadFailed) return { kind: 'unanswered', why: error.message }
       throw error
     } finally {
       this.#turns.end()
     }
   }
+
+  /** The file is being fetched from its URL. A restart begins the time again. */
+  #wait({ id }: QueuedMessage): UploadOutcome {
+    const since = this.#waiting.get(id) ?? performance.now()
+    this.#waiting.set(id, since)
+    return performance.now() - since > LONGEST_WAIT_MS ? refused('media_unavailable') : { kind: 'fetching' }
+  }
+}
+
+function refused(code: FailureCode): UploadOutcome {
+  return { kind: 'refused', failure: messageFailure(code) }
 }

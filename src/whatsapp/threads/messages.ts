@@ -15,7 +15,14 @@ export type ThreadStore = Pick<
 export type Subject = keyof ThreadStore
 
 /** The hints that a connection listens to. */
-export const FORWARDED_HINTS = ['goal', 'queued', 'plans', 'numbers', 'typing'] as const satisfies readonly HintTopic[]
+export const FORWARDED_HINTS = [
+  'goal',
+  'queued',
+  'plans',
+  'numbers',
+  'files',
+  'typing',
+] as const satisfies readonly HintTopic[]
 
 /** A network whose QR codes the main thread scans, if `scans`. */
 export type ThreadNetwork =

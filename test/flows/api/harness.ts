@@ -119,6 +119,8 @@ export class ApiHarness {
       ...API_MEDIA,
       place: { kind: 'folder', path: join(dataDir, 'media') },
       store,
+      ownPorts: [],
+      version: '1.2.3',
       logger,
     })
     const server = await createServer({
@@ -253,6 +255,7 @@ function parts(store: Store): Store {
     conversations: store.conversations,
     media: store.media,
     downloads: store.downloads,
+    fetches: store.fetches,
     events: store.events,
     endpoints: store.endpoints,
     deliveries: store.deliveries,

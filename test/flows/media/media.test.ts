@@ -57,7 +57,8 @@ describe.each(STORES)('files on %s', on => {
     const client = new MediaClient(api.url, instance)
     const { id } = (await client.upload(bytes)).body.data
     const place = { kind: 'folder', path: api.mediaDir } as const
-    const other = await openMedia({ ...API_MEDIA, place, store: api.store, logger: pino({ level: 'silent' }) })
+    const shared = { place, store: api.store, ownPorts: [], version: '1.2.3', logger: pino({ level: 'silent' }) }
+    const other = await openMedia({ ...API_MEDIA, ...shared })
     try {
       const found = await other.library.open(instance.id as InstanceId, id)
       expect((await client.upload(bytes)).body.data.id).toBe(id)

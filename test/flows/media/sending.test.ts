@@ -73,6 +73,27 @@ test('files and texts to a contact keep their order', async () => {
   expect(shown).toEqual(['1', '2', '3', '4'])
 })
 
+test('audio that WhatsApp does not play as a voice note is sent as audio, and the answer says why', async () => {
+  const { instance } = number
+  const to = '5511987650150'
+  const { media } = await instance.sendFile(to, sampleFile('audio', 2_000).bytes)
+  const send = async () => {
+    const headers = {
+      authorization: `Bearer ${instance.token}`,
+      'idempotency-key': 'v',
+      'content-type': 'application/json',
+    }
+    const body = JSON.stringify({ to, media, as: 'voice' })
+    const response = await fetch(`${harness.service.url}/v1/messages/media`, { method: 'POST', headers, body })
+    return ((await response.json()) as { data: { id: string; note?: string } }).data
+  }
+  const sent = await send()
+  expect(sent.note).toMatch(/Ogg with Opus/)
+  expect(await send()).toEqual(sent)
+  expect(await becomes(sent.id, 'read')).toMatchObject({ media: { as: 'audio', note: sent.note } })
+  expect((await harness.network.inbox(to)).map(({ media }) => media?.type)).toEqual(['audio', 'audio'])
+})
+
 test('a file that WhatsApp does not show, or that does not exist, is refused', async () => {
   const { instance } = number
   const { bytes } = sampleFile('image', 2_000)

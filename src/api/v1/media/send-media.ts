@@ -1,22 +1,51 @@
 import { Type } from 'typebox'
+import { newMediaId } from '../../../domain/ids.ts'
 import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
-import type { Api, ApiContext } from '../../context.ts'
-import { findIdempotencyKey, isId } from '../../input.ts'
+import type { Api, ApiContext, MediaApi } from '../../context.ts'
+import { checkUrl, findIdempotencyKey, isId } from '../../input.ts'
+import { MAX_URL_LENGTH } from '../../resources/events/webhook.ts'
 import { mediaIdSchema } from '../../resources/media.ts'
-import { acceptedSchema, idempotencyHeaderSchema, MAX_TEXT_UNITS, recipientSchema } from '../../resources/message.ts'
+import {
+  acceptedSchema,
+  idempotencyHeaderSchema,
+  MAX_TEXT_UNITS,
+  NOT_VOICE,
+  noteSchema,
+  recipientSchema,
+} from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
+
+const fileUrlSchema = Type.Object(
+  {
+    url: Type.String({
+      minLength: 1,
+      maxLength: MAX_URL_LENGTH,
+      description: 'http or https, reachable from the internet, without a password.',
+      examples: ['https://example.com/invoice.pdf'],
+    }),
+  },
+  { title: 'FileUrl' },
+)
+
+const answerSchema = Type.Object(
+  { ...acceptedSchema.properties, note: Type.Optional(noteSchema) },
+  { title: 'AcceptedFile' },
+)
 
 const bodySchema = Type.Object(
   {
     to: recipientSchema,
-    media: mediaIdSchema,
+    media: Type.Union([mediaIdSchema, fileUrlSchema], {
+      description:
+        'The ID of a file that `uploadMedia` stored, or of a received one; or a URL that it is fetched from.',
+    }),
     as: Type.Optional(
       oneOf(MEDIA_FORMS, {
         description:
           'How WhatsApp shows the file. By default JPEG and PNG as `image`, MP4 and 3GPP as `video`, audio as `audio`, and ' +
-          'everything else as `document`. `voice` needs Ogg with Opus, `sticker` WebP.',
+          'everything else as `document`. `sticker` needs WebP. `voice` needs Ogg with Opus: other audio is sent as `audio`.',
       }),
     ),
     caption: Type.Optional(
@@ -25,7 +54,7 @@ const bodySchema = Type.Object(
     filename: Type.Optional(
       Type.String({
         maxLength: MAX_FILENAME_LENGTH,
-        description: 'The name of a document. By default the name that it was uploaded with.',
+        description: 'The name of a document. By default the name that it was uploaded with, or that its URL ends in.',
       }),
     ),
   },
@@ -40,12 +69,13 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
         operationId: 'sendMedia',
         summary: 'Send a file',
         description:
-          'Accepts a message with a file that `uploadMedia` stored. 202 means that the message is stored and will be sent. ' +
+          'Accepts a message with a file that `uploadMedia` stored, or that is fetched from a URL. 202 means that the message ' +
+          'is stored and will be sent. ' +
           "Its state changes are posted to the instance's webhook, like those of a text.",
         tags: ['Messages'],
         headers: idempotencyHeaderSchema,
         body: bodySchema,
-        response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
+        response: { 202: dataOf(answerSchema, 'Accepted: the message is stored.') },
       },
       config: {
         scope: 'send',
@@ -63,15 +93,41 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
     },
     async (request, reply) => {
       if (media === null) throw new Refusal('media_not_configured')
-      const { to, media: mediaId, as: form = null, caption: text = '', filename } = request.body
+      const { to, media: named, as: form = null, caption: text = '', filename } = request.body
       const acceptedAt = now()
-      const file = { mediaId, form, filename: filename === undefined ? null : cleanFilename(filename) }
-      const message = composeMessage({ to, text, file }, acceptedAt)
-      if (!isId(mediaId)) throw new Refusal('media_not_found')
+      const name = filename === undefined ? null : cleanFilename(filename)
+      const message = composeMessage(
+        { to, text, file: { ...fileOf(named, media, acceptedAt, name), form } },
+        acceptedAt,
+      )
       const key = findIdempotencyKey(request.headers)
-      const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
+      const { instanceId } = request
+      const { id, replayed } = await acceptMessage(store, instanceId, message, key, acceptedAt)
+      const sent = form === 'voice' ? await store.messages.find(instanceId, id) : null
+      const note = sent?.file?.notVoice && { note: NOT_VOICE }
       if (replayed) reply.header('idempotent-replayed', 'true')
-      return reply.code(202).send({ data: { id, status: 'queued' } })
+      return reply.code(202).send({ data: { id, status: 'queued', ...note } })
     },
   )
+}
+
+/** @param name the caller's @throws Refusal */
+function fileOf(named: string | { url: string }, media: MediaApi, now: number, name: string | null) {
+  if (typeof named === 'string') {
+    if (!isId(named)) throw new Refusal('media_not_found')
+    return { mediaId: named, filename: name }
+  }
+  const { url } = named
+  checkUrl('media.url', url, url => media.checkUrl(url), 'files')
+  return { mediaId: newMediaId(now), url, filename: name ?? nameIn(url) }
+}
+
+/** The last part of the path, if there is one. */
+function nameIn(url: string): string | null {
+  const last = new URL(url).pathname.split('/').at(-1)!
+  try {
+    return cleanFilename(decodeURIComponent(last))
+  } catch {
+    return cleanFilename(last)
+  }
 }

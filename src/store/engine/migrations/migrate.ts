@@ -35,6 +35,7 @@ import { numberChecks } from './steps/directory/0091-number-checks.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
+import { filesFromUrls } from './steps/media/0092-files-from-urls.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
@@ -71,6 +72,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0085-chat-order': chatOrder,
   '0090-account-identities': accountIdentities,
   '0091-number-checks': numberChecks,
+  '0092-files-from-urls': filesFromUrls,
 }
 
 /**

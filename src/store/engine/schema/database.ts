@@ -14,7 +14,7 @@ import type {
   LeasesTable,
   RateWindowsTable,
 } from './instances.ts'
-import type { MediaDownloadsTable, MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
+import type { MediaDownloadsTable, MediaFetchesTable, MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
 import type { PanelSessionsTable } from './panel.ts'
@@ -57,6 +57,7 @@ export interface Database {
   media_files: MediaFilesTable
   media_usage: MediaUsageTable
   media_downloads: MediaDownloadsTable
+  media_fetches: MediaFetchesTable
   credentials: CredentialsTable
   sandbox_records: SandboxRecordsTable
   phone_orders: PhoneOrdersTable

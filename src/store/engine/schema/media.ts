@@ -15,7 +15,10 @@ export interface MediaTable {
   expires_at: number
   gone_at: number | null
   gone_reason: GoneReason | null
-  /** 1 if it was sent to the instance. Without a file and `gone_at` it is still being fetched. */
+  /**
+   * 1 if it was sent to the instance, 2 if it comes from the URL of a message. Without a file and `gone_at` it is still being
+   * fetched.
+   */
   received: Generated<number>
 }
 
@@ -32,6 +35,19 @@ export interface MediaDownloadsTable {
   requests: number
   /** A JSON object (`FileSource` and the message's `FileFacts`), encrypted under the instance's key. */
   sealed_source: Uint8Array
+}
+
+/** Files of queued messages that are to be fetched from a URL. */
+export interface MediaFetchesTable {
+  instance_id: string
+  media_id: string
+  url: string
+  /** The host and port of the URL. */
+  host: string
+  /** Failed attempts to fetch it. */
+  attempts: number
+  /** On the database's clock. While it is being fetched: when another node may claim it, unless it is extended. */
+  due_at: number
 }
 
 /** One row per file in the storage. It is created before the first byte is written and deleted after the bytes are removed. */

@@ -14,4 +14,6 @@ export interface NodesTable {
   media: Generated<number>
   /** The same for quotes, commands and scheduled messages. */
   conversations: Generated<number>
+  /** The same for files that are fetched from a URL. */
+  urls: Generated<number>
 }

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { StoredFile } from '../../../domain/media.ts'
-import type { MessageFile } from '../../../domain/message.ts'
+import type { MediaForm, StoredFile } from '../../../domain/media.ts'
 import { hashForWhatsapp } from './cipher.ts'
 import { encodeFile } from './content.ts'
 import { type UploadOptions, uploadFile } from './upload.ts'
@@ -8,7 +7,9 @@ import { type UploadOptions, uploadFile } from './upload.ts'
 const KEY_BYTES = 32
 
 /** A file to send, with its caption. */
-export interface Attachment extends StoredFile, Pick<MessageFile, 'form' | 'filename'> {
+export interface Attachment extends StoredFile {
+  form: MediaForm
+  filename: string | null
   caption: string
 }
 

@@ -15,6 +15,8 @@ export class QueuedChat {
   failures: number
   /** No attempt starts before this moment (`performance.now()`). */
   notBefore = 0
+  /** It pauses until the file of its first message is there. */
+  awaitsFile = false
   /** `seq` of the first message that did not fit in memory. No later message may overtake it. */
   overflowFrom: number | null = null
   /** Being sent. More than one only if two chats turned out to be the same while both were sending. */

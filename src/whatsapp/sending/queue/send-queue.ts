@@ -223,6 +223,15 @@ export class SendQueue {
     }
   }
 
+  /** A file may be there: chats that wait for one try again. Those without space in memory follow when they are read again. */
+  releaseFiles(): void {
+    for (const chat of this.#chats.values()) {
+      if (!chat.awaitsFile) continue
+      chat.awaitsFile = false
+      chat.notBefore = 0
+    }
+  }
+
   #moveBack(from: ReadFrom): void {
     if (this.#readFrom !== 'start' && from !== 'next') this.#readFrom = from
   }

@@ -1,0 +1,17 @@
+/** Reads one setting. `expected` names the valid values in the error. */
+export type ReadSetting = <T>(name: string, fallback: T, expected: string, parse: (text: string) => T | undefined) => T
+
+export function integerIn(min: number, max: number) {
+  return (text: string) =>
+    /^[0-9]+$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined
+}
+
+export function numberIn(min: number, max: number) {
+  return (text: string) =>
+    /^[0-9]+(\.[0-9]+)?$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : undefined
+}
+
+export function parseHttpUrl(text: string): URL | undefined {
+  const url = URL.parse(text)
+  return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url : undefined
+}

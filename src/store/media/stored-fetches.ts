@@ -1,0 +1,200 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
+import { formOf } from '../../domain/media.ts'
+import type { MessageFile } from '../../domain/message.ts'
+import type { Transaction } from '../engine/backend.ts'
+import type { Core } from '../engine/core.ts'
+import { oneByOne } from '../engine/operation.ts'
+import { IS_QUEUED } from '../engine/schema/messages.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { FetchedFile } from './downloads.ts'
+import type { Fetch, Fetches, FetchFailure, FullPlaces } from './fetches.ts'
+import { FileRows } from './file-rows.ts'
+
+/** A fetch that its node has not extended for so long is claimed again. */
+const CLAIM_MS = 8_000
+/** One claim drops at most so many fetches whose messages have ended. */
+const MAX_TRIES = 50
+
+type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>
+
+export class StoredFetches implements Fetches {
+  readonly #core: Core
+  readonly #operations
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#operations = operations(core.statements)
+  }
+
+  claim(full: FullPlaces, now: number): Promise<Fetch | null> {
+    return this.#core.write(this.#operations.claim, { full, now })
+  }
+
+  async nextInMs(): Promise<number | null> {
+    const { db, now } = this.#core.statements
+    const next = db.selectFrom('media_fetches').select(sql<number>`due_at - ${now}`.as('in_ms'))
+    const [row] = await this.#core.reader.query(next.orderBy('due_at').limit(1))
+    return row === undefined ? null : Number(row.in_ms)
+  }
+
+  extend(fetch: Fetch): Promise<boolean> {
+    return this.#core.write(this.#operations.extend, fetch)
+  }
+
+  async recordFetched(fetch: Fetch, file: FetchedFile): Promise<'stored' | 'full' | 'given_up'> {
+    const outcome = await this.#core.write(this.#operations.fetched, { ...fetch, file })
+    if (outcome === 'stored') this.#publish(fetch)
+    return outcome
+  }
+
+  async recordRetry(fetch: Fetch, attempts: number, pauseMs: number): Promise<void> {
+    await this.#core.write(this.#operations.retry, { ...fetch, attempts, pauseMs })
+  }
+
+  async recordFailed(fetch: Fetch, failure: FetchFailure, now: number): Promise<void> {
+    await this.#core.write(this.#operations.failed, { ...fetch, failure, now })
+    this.#publish(fetch)
+  }
+
+  #publish({ instanceId }: Fetch): void {
+    // The row contained the URL, which may be secret.
+    this.#core.traces.note()
+    this.#core.hints.publish('files', instanceId)
+    this.#core.hints.publish('log', instanceId)
+  }
+}
+
+const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
+
+function operations(statements: Statements) {
+  const { db, now: databaseNow, dialect } = statements
+  const rows = new FileRows(statements)
+  const claimedUntil = sql<number>`${databaseNow} + ${sql.lit(CLAIM_MS)}`
+  const query = <R>(tx: Transaction, raw: RawBuilder<R>) => tx.query({ compile: () => raw.compile(db) })
+  const change = (fetch: OneFetch, set: { due_at: RawBuilder<number>; attempts?: number }) =>
+    db
+      .updateTable('media_fetches')
+      .set(set)
+      .where('instance_id', '=', fetch.instanceId)
+      .where('media_id', '=', fetch.mediaId)
+      .returning('media_id')
+
+  return {
+    claim: oneByOne(
+      'fetches.claim',
+      () => '' as InstanceId,
+      async (tx, { full, now }: { full: FullPlaces; now: number }): Promise<Fetch | null> => {
+        const skip = [
+          ...full.instances.map(id => sql`instance_id <> ${id}`),
+          ...full.hosts.map(({ instanceId, host }) => sql`not (instance_id = ${instanceId} and host = ${host})`),
+        ]
+        const claim = () =>
+          query(
+            tx,
+            sql<{ instance_id: string; media_id: string; url: string; host: string; attempts: number }>`
+            update media_fetches set due_at = ${claimedUntil} where (instance_id, media_id) in (
+              select instance_id, media_id from media_fetches where due_at <= ${databaseNow}
+              and ${sql.join([sql`1 = 1`, ...skip], sql` and `)}
+              order by due_at limit 1 ${dialect.lock(sql`for update skip locked`)})
+            returning instance_id, media_id, url, host, attempts`,
+          )
+        for (let tries = 0; tries < MAX_TRIES; tries += 1) {
+          const [claimed] = await claim()
+          if (claimed === undefined) return null
+          const { instance_id, media_id, ...fetch } = claimed
+          const medium = { instance_id, id: media_id, file_id: null }
+          const isNeeded = (await rows.withoutQueued(tx, [medium])).length === 0
+          if (isNeeded) return { instanceId: instance_id, mediaId: media_id, ...fetch }
+          await rows.letGo(tx, medium, 'not_fetched', now)
+        }
+        return null
+      },
+      fetch => fetch !== null,
+    ),
+
+    extend: oneByOne('fetches.extend', instanceOf, async (tx, fetch: OneFetch) => {
+      return (await tx.query(change(fetch, { due_at: claimedUntil }))).length > 0
+    }),
+
+    fetched: oneByOne('fetches.fetched', instanceOf, (tx, input: OneFetch & { file: FetchedFile }) =>
+      finish(tx, statements, rows, input),
+    ),
+
+    retry: oneByOne(
+      'fetches.retry',
+      instanceOf,
+      async (tx, { attempts, pauseMs, ...fetch }: OneFetch & { attempts: number; pauseMs: number }) => {
+        const due_at = sql<number>`${databaseNow} + ${sql.lit(Math.round(pauseMs))}`
+        await tx.query(change(fetch, { due_at, attempts }))
+      },
+    ),
+
+    failed: oneByOne(
+      'fetches.failed',
+      instanceOf,
+      async (tx, { failure, now, ...fetch }: OneFetch & { failure: FetchFailure; now: number }) => {
+        if (!(await lockPending(tx, statements, fetch))) return
+        await rows.letGo(tx, { instance_id: fetch.instanceId, id: fetch.mediaId, file_id: null }, failure, now)
+        await changeMessage(tx, statements, fetch, file => ({ ...file, fetch: 'failed' }))
+      },
+    ),
+  }
+}
+
+async function finish(
+  tx: Transaction,
+  statements: Statements,
+  rows: FileRows,
+  { file, ...fetch }: OneFetch & { file: FetchedFile },
+): Promise<'stored' | 'full' | 'given_up'> {
+  const { instanceId, mediaId } = fetch
+  const { size, mimetype, sha256, expiresAt, quotaBytes, fileId } = file
+  const { db } = statements
+  const used = await rows.lockUsage(tx, instanceId)
+  const reserved = await rows.findWriting(tx, file)
+  if (reserved === null || !(await lockPending(tx, statements, fetch))) return 'given_up'
+  if (used - reserved + size > quotaBytes) return 'full'
+  await rows.markStored(tx, file)
+  await rows.use(tx, instanceId, size - reserved)
+  await tx.query(
+    db
+      .updateTable('media')
+      .set({ size, mimetype, sha256, file_id: fileId, expires_at: expiresAt })
+      .where('instance_id', '=', instanceId)
+      .where('id', '=', mediaId),
+  )
+  await tx.query(db.deleteFrom('media_fetches').where('instance_id', '=', instanceId).where('media_id', '=', mediaId))
+  await changeMessage(tx, statements, fetch, ({ fetch: _, ...asked }) => {
+    const form = formOf(mimetype, asked.form)
+    const notVoice = asked.form === 'voice' && form === 'audio' && { notVoice: true as const }
+    // A form that WhatsApp does not show fails the message when it is to be sent.
+    return { ...asked, form: form ?? asked.form, ...notVoice }
+  })
+  return 'stored'
+}
+
+/** Whether the medium still waits for its file. The medium is locked first, as by its erasure. */
+async function lockPending(tx: Transaction, statements: Statements, { instanceId, mediaId }: OneFetch) {
+  const { db } = statements
+  const own = db.selectFrom('media').select(['gone_at', 'file_id']).where('instance_id', '=', instanceId)
+  const [medium] = await tx.query(statements.locking(own.where('id', '=', mediaId), 'update', 'media'))
+  return medium !== undefined && medium.gone_at === null && medium.file_id === null
+}
+
+/** Changes what the queued message says about its file. */
+async function changeMessage(
+  tx: Transaction,
+  statements: Statements,
+  { instanceId, mediaId }: OneFetch,
+  change: (file: Omit<MessageFile, 'mediaId'>) => Omit<MessageFile, 'mediaId'>,
+): Promise<void> {
+  const { db } = statements
+  const queued = db.selectFrom('messages').select(['id', 'file']).where('instance_id', '=', instanceId)
+  const own = queued.where('media_id', '=', mediaId).where('media_id', 'is not', null).where(IS_QUEUED)
+  for (const { id, file } of await tx.query(statements.locking(own, 'update', 'messages'))) {
+    if (file === null) continue
+    const changed = db.updateTable('messages').set({ file: JSON.stringify(change(JSON.parse(file))) })
+    await tx.query(changed.where('instance_id', '=', instanceId).where('id', '=', id))
+  }
+}

@@ -1,0 +1,27 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
+import { Uploads } from './uploads.ts'
+
+beforeEach(() => vi.useFakeTimers({ toFake: ['performance'] }))
+afterEach(() => vi.useRealTimers())
+
+const MESSAGE = { id: 'msg_1', instanceId: 'inst_1', text: '' } as QueuedMessage
+const FILE = { mediaId: 'med_1', form: null, filename: null }
+const LINK = { closed: new AbortController().signal, uploadFile: async () => new Uint8Array() }
+
+test('a chat waits for the file of a URL for a minute', async () => {
+  const uploads = new Uploads({ find: async () => 'pending' })
+  expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
+  vi.advanceTimersByTime(59_000)
+  expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
+  vi.advanceTimersByTime(2_000)
+  expect(await uploads.upload(MESSAGE, FILE, LINK)).toMatchObject({ failure: { code: 'media_unavailable' } })
+})
+
+test.each([
+  ['gone', 'media_unavailable'],
+  ['too_large', 'media_too_large'],
+] as const)('a file that is %s fails its message as %s', async (found, code) => {
+  const uploads = new Uploads({ find: async () => found })
+  expect(await uploads.upload(MESSAGE, FILE, LINK)).toMatchObject({ kind: 'refused', failure: { code } })
+})
