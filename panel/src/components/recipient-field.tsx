@@ -49,6 +49,7 @@ export function RecipientField({ instanceId, value, onChange, error }: Recipient
         onChange(to)
         setTyped(byId.has(to) ? '' : to)
       }}
+      comboboxProps={{ keepMounted: false }}
       onOptionSubmit={id => setPicked(byId.get(id) ?? null)}
       autoComplete="off"
       error={error}

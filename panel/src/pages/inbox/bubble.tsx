@@ -162,7 +162,7 @@ function Problems({ shown: { line, failed } }: { shown: ShownLine }) {
   const errors = failed.flatMap(({ id, command, error }) =>
     error ? { id, error, title: words.inbox.failedCommands[command] } : [],
   )
-  const own = isSent(line) && line.error ? [{ id: line.id, error: line.error, title: words.message.failed }] : []
+  const own = isSent(line) && line.error ? [{ id: line.id, error: line.error, title: `${words.message.failed}.` }] : []
   return [...own, ...errors].map(({ id, error: { code }, title }) => (
     <div key={id} className={classes.failure}>
       <strong>{title}</strong> {words.failures[code]} {words.tools.failureSteps[code]} <code>{code}</code>

@@ -48,6 +48,8 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
   const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
   const { box, onScroll } = useScroll(log, lines, messageId)
   const name = chatName(chat, words)
+  /** Not a reaction, which nobody reads. */
+  const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id
   const head = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     if (!mayWrite) head.current?.focus()
@@ -68,7 +70,9 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
             <CopyIconButton value={chat.chat} what={words.inbox.chatId} />
           </span>
         </div>
-        {mayWrite && unread && <MarkRead path={path} chat={unread} />}
+        {mayWrite && unread && unread.unreadCount > 0 && (
+          <MarkRead path={path} messageId={received ?? unread.lastReceivedId} />
+        )}
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard (WCAG 2.1.1) */}
       <div className={classes.scroller} ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label={name}>
@@ -131,21 +135,21 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
   )
 }
 
-function MarkRead({ path, chat: { lastReceivedId, unreadCount } }: { path: string; chat: InboxChat }) {
+function MarkRead({ path, messageId }: { path: string; messageId: string | null }) {
   const words = useWords()
   const mark = useMutation({
-    mutationFn: (messageId: string) => call(`${path}/messages/${messageId}/read`, { method: 'POST' }),
+    mutationFn: () => call(`${path}/messages/${messageId}/read`, { method: 'POST' }),
   })
   return (
     <>
-      {unreadCount > 0 && lastReceivedId !== null && (
+      {messageId !== null && (
         <Button
           variant="light"
           size="compact-sm"
           leftSection={<CheckIcon size={15} />}
           loading={mark.isPending}
           title={words.inbox.markReadText}
-          onClick={() => mark.mutate(lastReceivedId)}
+          onClick={() => mark.mutate()}
         >
           {words.inbox.markRead}
         </Button>
