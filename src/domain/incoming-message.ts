@@ -59,8 +59,10 @@ export interface IncomingChange extends Arrived {
   target: string
   /** Whether it says that the instance sent the target. */
   ofOwn: boolean
-  /** It deletes somebody else's message in a group. Only admins may do that. */
-  byAdmin?: true
+  /** It deletes somebody else's message in a group. Only admins may do that. False: the sender turned out not to be an admin. */
+  byAdmin?: boolean
+  /** The author of the message of somebody else that it deletes in a group. */
+  author?: Pick<Arrived, 'from' | 'addressing' | 'lid'>
   /** The new text of an edit; absent if there is none. */
   text?: string
 }

@@ -122,16 +122,17 @@ export class Statements {
     return this.#rawRows(columns, query)
   }
 
-  /** Updates `columns` of the rows of `table` that equal a given row in `key`. */
+  /** Updates `columns` of the rows of `table` that equal a given row in `key`, and meet `where`. */
   update<T extends keyof Database, K extends ColumnsOf<T, K>, C extends ColumnsOf<T, C>>(
     table: T,
     key: K,
     columns: C,
-    { fixed = {} }: Pick<InsertOptions<T, unknown>, 'fixed'> = {},
+    { fixed = {}, where = sql`true` }: Pick<InsertOptions<T, unknown>, 'fixed'> & Pick<FindOptions, 'where'> = {},
   ): RowsStatement<RowOf<K & C>, never> {
     const given = Object.keys(columns).map(name => sql`${sql.ref(name)} = ${sql.ref(`input.${name}`)}`)
     const others = Object.entries<unknown>(fixed).map(([name, value]) => sql`${sql.ref(name)} = ${value}`)
-    const query = sql`update ${sql.table(table)} set ${sql.join([...given, ...others])} from input where ${same(table, key)}`
+    const query = sql`update ${sql.table(table)} set ${sql.join([...given, ...others])} from input
+      where ${same(table, key)} and ${where}`
     return this.#rawRows({ ...key, ...columns }, query)
   }
 

@@ -1,3 +1,5 @@
+import { sql } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -15,14 +17,24 @@ export interface Change {
 export class Changes {
   readonly #editSent
   readonly #editDelivered
+  readonly #findSent
   readonly #eraseSent
   readonly #eraseDelivered
 
   constructor(statements: Statements) {
     const key = { instance_id: 'text', id: 'text' } as const
-    this.#editSent = statements.update('messages', key, { text: 'text', edited_at: 'integer' })
-    this.#editDelivered = statements.update('incoming_messages', key, { text: 'text', edited_at: 'integer' })
-    this.#eraseSent = statements.update('messages', key, { text: 'text', content: 'blob?', deleted_at: 'integer' })
+    const edited = { text: 'text', edited_at: 'integer' } as const
+    this.#editSent = statements.update('messages', key, edited, { where: sql`messages.deleted_at is null` })
+    this.#editDelivered = statements.update('incoming_messages', key, edited, {
+      where: sql`incoming_messages.deleted_at is null`,
+    })
+    this.#findSent = statements.find('messages', key, ['id', 'extras'], { lock: 'update' })
+    this.#eraseSent = statements.update('messages', key, {
+      text: 'text',
+      content: 'blob?',
+      extras: 'text?',
+      deleted_at: 'integer',
+    })
     this.#eraseDelivered = statements.update('incoming_messages', key, {
       text: 'text?',
       details: 'text?',
@@ -31,7 +43,7 @@ export class Changes {
   }
 
   /** @param changes at most one for each message */
-  apply(tx: Transaction, changes: readonly Change[]): void {
+  async apply(tx: Transaction, changes: readonly Change[]): Promise<void> {
     const rows = changes.map(({ instanceId: instance_id, messageId: id, text, at }) => ({ instance_id, id, text, at }))
     const edits = rows.flatMap(({ text, at, ...row }) => (text === null ? [] : [{ ...row, text, edited_at: at }]))
     if (edits.length > 0) {
@@ -41,13 +53,24 @@ export class Changes {
     }
     const deletions = rows.flatMap(({ text, at, ...row }) => (text === null ? [{ ...row, deleted_at: at }] : []))
     if (deletions.length === 0) return
+    const sent = await tx.each(
+      this.#findSent,
+      deletions.map(({ instance_id, id }) => ({ instance_id, id })),
+    )
+    const extras = new Map(sent.map(row => [row.id, withoutPreview(row.extras)]))
     tx.post(
       this.#eraseSent,
-      deletions.map(row => ({ ...row, text: '', content: null })),
+      deletions.map(row => ({ ...row, text: '', content: null, extras: extras.get(row.id) ?? null })),
     )
     tx.post(
       this.#eraseDelivered,
       deletions.map(row => ({ ...row, text: null, details: null })),
     )
   }
+}
+
+function withoutPreview(stored: string | null): string | null {
+  if (stored === null) return null
+  const { preview: _, ...extras }: MessageExtras = JSON.parse(stored)
+  return JSON.stringify(extras)
 }

@@ -36,6 +36,7 @@ export class Extras {
       'text',
       'content',
       'extras',
+      'deleted_at',
     ])
     this.#findReceived = findIncomingStatement(statements)
     this.#unquote = fencedOneByOne('messages.unquote', async (tx, { lease, id }: { lease: Lease; id: MessageId }) => {
@@ -52,11 +53,14 @@ export class Extras {
   async findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null> {
     const { reader } = this.#core
     const [own] = await reader.each(this.#findOwn, [{ instance_id: instanceId, id }])
-    if (own) return { state: own.state, sentAt: own.sent_at, type: 'text', text: own.text, content: own.content }
+    if (own) {
+      const { state, sent_at, text, content, deleted_at } = own
+      return deleted_at === null ? { state, sentAt: sent_at, type: 'text', text, content } : null
+    }
     const [row] = await reader.run(this.#findReceived, { instanceId, id })
     if (row === undefined) return null
-    const { type, text = '', sentAt } = toIncoming(row)
-    return { state: null, sentAt, type, text, content: null }
+    const { type, text = '', sentAt, deletedAt } = toIncoming(row)
+    return deletedAt !== null ? null : { state: null, sentAt, type, text, content: null }
   }
 
   async recordUnquoted(lease: Lease, id: MessageId): Promise<void> {

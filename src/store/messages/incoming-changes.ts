@@ -32,12 +32,23 @@ interface Candidate extends Changed {
   /** All names of its chat. */
   chats: readonly (string | null)[]
   isDeleted: boolean
+  /** Null: it was not acknowledged yet. */
+  sentAt: number | null
+  editedAt: number | null
   /** Its sender, unless it is one of ours. */
   author: Pick<Selectable<IncomingMessagesTable>, 'sender' | 'addressing' | 'lid'> | null
 }
 
-const SENT = ['id', 'recipient', 'address', 'deleted_at'] as const
-const DELIVERED = ['id', 'chat', 'sender', 'addressing', 'lid', 'written', 'deleted_at'] as const
+const TIMES = ['sent_at', 'edited_at', 'deleted_at'] as const
+const SENT = ['id', 'recipient', 'address', ...TIMES] as const
+const DELIVERED = ['id', 'chat', 'sender', 'addressing', 'lid', 'written', ...TIMES] as const
+
+/**
+ * WhatsApp lets people edit a message for 15 minutes and delete it for 60 hours. The rest is for changes that arrive late.
+ * Without limits a contact could rewrite everything that it ever wrote.
+ */
+const EDITABLE_MS = 60 * 60_000
+const DELETABLE_MS = 72 * 60 * 60_000
 
 /**
  * Records an edit or deletion with its event, and changes the text of the message. Its event is the deduplication record, like
@@ -56,10 +67,12 @@ export function changeOperation(
     if ((await tx.each(findKnown, keys)).length > 0) return { outcome: 'duplicate', deliverable: false }
     const candidates = (await find(tx, instanceId, change.target)).filter(({ chats }) => isInChat(change, chats))
     const target = candidates.find(candidate => mayChange(change, candidate) && !candidate.isDeleted)
-    if (target === undefined && candidates.length > 0) return { outcome: 'ignored', deliverable: false }
+    if (target === undefined && (candidates.length > 0 || change.byAdmin === false))
+      return { outcome: 'ignored', deliverable: false }
     if (target !== undefined) {
       const text = change.change === 'edit' ? (change.text ?? '') : null
-      changes.apply(tx, [{ instanceId, messageId: target.messageId, text, at: change.sentAt }])
+      if (isInTime(change, target))
+        await changes.apply(tx, [{ instanceId, messageId: target.messageId, text, at: change.sentAt }])
       // The event of an incoming message does not expect another one that waits for it.
       const events = await tx.each(findEvent, [{ instance_id: instanceId, message_id: target.messageId }])
       tx.post(
@@ -94,15 +107,18 @@ export function changeOperation(
 
 function toSent(row: Pick<Selectable<MessagesTable>, (typeof SENT)[number]>): Candidate {
   const chats = [row.recipient, row.address === null ? null : chatOf(row.address)]
-  return { messageId: row.id, direction: 'out', chats, isDeleted: row.deleted_at !== null, author: null }
+  return { messageId: row.id, direction: 'out', chats, ...timesOf(row), author: null }
 }
 
 function toDelivered(row: Pick<Selectable<IncomingMessagesTable>, (typeof DELIVERED)[number]>): Candidate {
-  const { id: messageId, chat, lid, written, deleted_at } = row
+  const { id: messageId, chat, lid, written } = row
   const chats = [chat, chat.endsWith('@g.us') ? null : lid]
-  const isDeleted = deleted_at !== null
-  if (written !== null) return { messageId, direction: 'out', chats, isDeleted, author: null }
-  return { messageId, direction: 'in', chats, isDeleted, author: row }
+  if (written !== null) return { messageId, direction: 'out', chats, ...timesOf(row), author: null }
+  return { messageId, direction: 'in', chats, ...timesOf(row), author: row }
+}
+
+function timesOf({ sent_at, edited_at, deleted_at }: Record<(typeof TIMES)[number], number | null>) {
+  return { sentAt: sent_at, editedAt: edited_at, isDeleted: deleted_at !== null }
 }
 
 function isInChat({ chat, group, lid }: IncomingChange, chats: Candidate['chats']): boolean {
@@ -111,11 +127,29 @@ function isInChat({ chat, group, lid }: IncomingChange, chats: Candidate['chats'
 }
 
 /** Only the author may edit a message. The author and, in a group, its admins may delete it. */
-function mayChange({ change, written, group, byAdmin, from, addressing, lid }: IncomingChange, { author }: Candidate) {
-  if (change === 'delete' && group !== undefined && (byAdmin || written)) return true
-  if (written || author === null) return written === true && author === null
+function mayChange(change: IncomingChange, { author }: Candidate): boolean {
+  const { written, group, byAdmin, ofOwn } = change
+  const isOfAnother = change.change === 'delete' && group !== undefined && (byAdmin === true || (written && !ofOwn))
+  if (isOfAnother && !ofOwn) return author !== null && change.author !== undefined && isBy(change.author, author)
+  if (isOfAnother || written) return author === null
+  return author !== null && isBy(change, author)
+}
+
+function isBy(
+  { from, addressing, lid }: Pick<IncomingChange, 'from' | 'addressing' | 'lid'>,
+  author: NonNullable<Candidate['author']>,
+): boolean {
   const isNamed = author.sender === from && author.addressing === (addressing ?? null)
   return isNamed || (author.lid !== null && author.lid === lid)
+}
+
+/** Whether it changes the text. It is reported in any case. */
+function isInTime({ change, written, sentAt }: IncomingChange, target: Candidate): boolean {
+  // WhatsApp's times are whole seconds.
+  if (change === 'edit' && target.editedAt !== null && sentAt < Math.floor(target.editedAt / 1_000) * 1_000)
+    return false
+  if (written || target.sentAt === null) return true
+  return sentAt - target.sentAt <= (change === 'edit' ? EDITABLE_MS : DELETABLE_MS)
 }
 
 function prepare(statements: Statements) {

@@ -87,6 +87,7 @@ export interface QuotedMessage {
   state: MessageState | null
   sentAt: number | null
   type: IncomingType
+  /** After its last edit. */
   text: string
   /** As it was sent; null if it was received. */
   content: Uint8Array | null
@@ -169,7 +170,7 @@ export interface Messages {
    * @returns when the next one is due; null if none is scheduled
    */
   releaseDue(lease: Lease, now: number): Promise<number | null>
-  /** A sent or received message. Null if it is unknown or erased. */
+  /** A sent or received message. Null if it is unknown, deleted or erased. */
   findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null>
   /**
    * Moves a prepared message forward (`movesTo`). All moves, with their events and deliveries, are one commit. An

@@ -173,7 +173,7 @@ export class Progress {
     }
     tx.post(this.#statements.update, messages)
     const texts = latestChanges(changes)
-    if (texts.length > 0) this.#changes.apply(tx, texts)
+    if (texts.length > 0) await this.#changes.apply(tx, texts)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
@@ -192,7 +192,7 @@ function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
 }
 
-/** The text changes made by commands that are done: the last one for each message. */
+/** The text changes made by commands that are done: the last one for each message. Nothing follows a deletion. */
 function latestChanges(changes: readonly Change[]): TextChange[] {
   const latest = new Map<string, TextChange>()
   for (const { message, moves, now } of changes) {
@@ -201,6 +201,7 @@ function latestChanges(changes: readonly Change[]): TextChange[] {
     if (command?.kind !== 'edit' && command?.kind !== 'delete') continue
     const { messageId } = command.target
     const text = command.kind === 'edit' ? command.text : null
+    if (latest.get(`${instanceId}/${messageId}`)?.text === null) continue
     latest.set(`${instanceId}/${messageId}`, { instanceId, messageId, text, at: now })
   }
   return [...latest.values()]

@@ -88,13 +88,14 @@ export class IncomingRecorder {
   }
 
   async #recordChange(
-    change: IncomingChange,
+    arrived: IncomingChange,
     closed: AbortSignal,
     isAdmin: (change: IncomingChange) => Promise<boolean>,
   ): Promise<void> {
     const { store, lease, logger, now } = this.#options
-    const log = { instanceId: lease.instanceId, whatsappId: change.target }
-    if (change.byAdmin && !(await isAdmin(change))) return logger.info(log, 'message.change_ignored')
+    const log = { instanceId: lease.instanceId, whatsappId: arrived.target }
+    // A member may name itself by another address than the one that it writes from, and deletes its own message.
+    const change = arrived.byAdmin && !(await isAdmin(arrived)) ? { ...arrived, byAdmin: false, ofOwn: false } : arrived
     // Whoever changes a message has it, so WhatsApp's server has it too.
     if (change.ofOwn)
       await untilStored(() => store.messages.recordProgress(lease, change.target, 'sent', now()), closed)

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest'
 import { createGroupDirectory } from '../../../test/units/group-directory.ts'
-import type { GroupDetails } from '../../domain/recipients/group.ts'
+import type { GroupDetails, GroupRole } from '../../domain/recipients/group.ts'
 
 const GROUP = '120363000000000777@g.us'
 const HOUR_MS = 3_600_000
@@ -70,4 +70,47 @@ test('a group that may have changed is asked about again, if it was only listed'
   groups.doubt(GROUP)
   expect([await find(), await find()]).toEqual(['member', 'member'])
   expect(queryGroup).toHaveBeenCalledTimes(1)
+})
+
+test.each([
+  ['a notification', { details: null, asOf: 1, queriedAt: 0 }, 'not_member'],
+  ['an unlinking', null, 'silent'],
+] as const)('%s during a query without an answer is not undone', async (_, row, expected) => {
+  let now = 1_000_000_000
+  const { groups, rows } = createGroupDirectory(() => now)
+  rows.set(GROUP, { details: describing('1@lid'), asOf: now, queriedAt: 0 })
+  now += HOUR_MS
+  const queryGroup = async () => {
+    rows.clear()
+    if (row) rows.set(GROUP, row)
+    groups.flushAll()
+    throw new Error('Timed out.')
+  }
+  expect(await groups.find(GROUP, { self: SELF, queryGroup })).toBe(expected)
+  expect(await groups.describe(GROUP)).toBeNull()
+})
+
+test.each<[string, GroupRole, boolean, number]>([
+  ['an admin is known without a query', 'admin', true, 0],
+  ['for a member WhatsApp is asked once', 'member', false, 1],
+])('%s, also while WhatsApp does not answer', async (_, role, expected, queries) => {
+  let now = 1_000_000_000
+  const { groups, rows } = createGroupDirectory(() => now)
+  const members = [{ phone: null, lid: '1@lid', role: 'member' } as const, { phone: null, lid: '2@lid', role }]
+  rows.set(GROUP, { details: { ...describing('1@lid'), members }, asOf: now, queriedAt: 0 })
+  now += HOUR_MS
+  const queryGroup = vi.fn(() => Promise.reject(new Error('Timed out.')))
+  const source = { self: SELF, queryGroup, closed: new AbortController().signal }
+  const sender = { group: GROUP, from: '2', addressing: 'lid', lid: '2@lid' } as const
+  for (let times = 0; times < 3; times += 1) expect(await groups.isAdmin(sender, source)).toBe(expected)
+  expect(queryGroup).toHaveBeenCalledTimes(queries)
+})
+
+test('a deletion in an unknown group is delivered once more if WhatsApp does not answer', async () => {
+  const { groups } = createGroupDirectory()
+  const queryGroup = () => Promise.reject(new Error('Timed out.'))
+  const source = { self: SELF, queryGroup, closed: new AbortController().signal }
+  const isAdmin = () => groups.isAdmin({ group: GROUP, from: '2', addressing: 'lid', lid: '2@lid' }, source)
+  await expect(isAdmin()).rejects.toThrow()
+  expect(await isAdmin()).toBe(false)
 })

@@ -40,6 +40,8 @@ export class GroupDirectory {
   readonly #groups = new BoundedMap<string, KnownGroup>(MAX_GROUPS)
   /** Groups that may have changed without a notification. */
   readonly #doubtful = new BoundedMap<string, true>(MAX_GROUPS)
+  /** Groups that WhatsApp did not describe when a change by an admin had to be checked. */
+  readonly #undecided = new BoundedMap<string, true>(MAX_GROUPS)
   readonly #queries = new Map<string, Promise<Membership>>()
 
   constructor(options: GroupDirectoryOptions) {
@@ -64,6 +66,7 @@ export class GroupDirectory {
   flushAll(): void {
     this.#groups.clear()
     this.#doubtful.clear()
+    this.#undecided.clear()
   }
 
   async find(group: string, source: GroupSource): Promise<Membership> {
@@ -75,22 +78,34 @@ export class GroupDirectory {
     const answer = await this.query(group, source, 'queried')
     if (answer !== 'silent' || known?.details == null) return answer
     // Not asked again for an hour, or every message would wait for an answer.
-    this.#groups.set(group, { ...known, queriedAt: now })
-    return membershipIn(known, source.self)
+    if (this.#groups.get(group) === known) this.#groups.set(group, { ...known, queriedAt: now })
+    // A notification may have changed it meanwhile.
+    const current = await this.#recall(group)
+    return current === null ? 'silent' : membershipIn(current, source.self)
   }
 
-  /** Whether somebody is an admin of a group. False if WhatsApp gives no answer. @throws LinkClosed */
+  /**
+   * Whether somebody is an admin of a group. WhatsApp is asked only if the stored row says no, because all later messages wait.
+   * @throws LinkClosed if a group is unknown and WhatsApp gives no answer: the change is delivered again over the next link.
+   *   False if that has happened before.
+   */
   async isAdmin(
     change: Pick<IncomingChange, 'group' | 'from' | 'addressing' | 'lid'>,
     source: GroupSource & { readonly closed: AbortSignal },
   ): Promise<boolean> {
     const { group, lid } = change
     if (group === undefined) return false
-    const membership = await this.find(group, source)
-    // The change is delivered again over the next link.
-    if (membership === 'silent' && source.closed.aborted) throw new LinkClosed()
-    const members = (await this.describe(group))?.members ?? []
-    return members.some(member => member.role !== 'member' && isSameMember(member, { phone: phoneOf(change), lid }))
+    const isListed = async () => {
+      const members = (await this.describe(group))?.members ?? []
+      return members.some(member => member.role !== 'member' && isSameMember(member, { phone: phoneOf(change), lid }))
+    }
+    if (await isListed()) return true
+    if ((await this.find(group, source)) === 'silent') {
+      const isRepeated = this.#undecided.get(group) !== undefined
+      this.#undecided.set(group, true)
+      if (source.closed.aborted || !isRepeated) throw new LinkClosed()
+    }
+    return isListed()
   }
 
   /** Asks WhatsApp and records its answer. Concurrent callers share one query. */
@@ -123,6 +138,7 @@ export class GroupDirectory {
       signal,
     )
     this.#doubtful.delete(group)
+    this.#undecided.delete(group)
     this.forget(group)
     return details === null ? 'not_member' : 'member'
   }

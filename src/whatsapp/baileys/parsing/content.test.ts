@@ -1,7 +1,7 @@
 import { proto } from 'baileys'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeContent, encodeContent } from './content.ts'
+import { decodeContent, encodeContent, encodeExtended } from './content.ts'
 
 test('stored content encodes to the same bytes at each attempt', () => {
   fc.assert(
@@ -16,4 +16,17 @@ test('stored content encodes to the same bytes at each attempt', () => {
 test('each message has its own secret', () => {
   const secretOf = () => decodeContent(encodeContent({ text: 'x' })).messageContextInfo?.messageSecret
   expect(secretOf()).not.toEqual(secretOf())
+})
+
+test.each([
+  ['a text', { extendedTextMessage: { text: 'old' } }, { conversation: 'new' }],
+  ['a caption', { imageMessage: { caption: 'old', width: 7 } }, { imageMessage: { caption: 'new', width: 7 } }],
+])('a quotation of %s shows it as it was last edited', (_, sent, shown) => {
+  const content = proto.Message.encode(sent).finish()
+  const quoted = { state: 'sent', sentAt: 1, type: 'text', text: 'new', content } as const
+  const quote = { messageId: 'msg_0', whatsappId: 'A', author: null }
+  const [address, self] = ['5511987654321@s.whatsapp.net', { id: '5511900000000@s.whatsapp.net' }]
+  const encoded = encodeExtended('x', { quote }, { address, self, mentioned: [], quoted, now: 1 })
+  const { contextInfo } = decodeContent(encoded).extendedTextMessage!
+  expect(contextInfo?.quotedMessage).toMatchObject(shown)
 })

@@ -58,8 +58,10 @@ function extendedText(text: string, { quote, preview }: MessageExtras, context: 
 function quotedContent({ content, type, text }: QuotedMessage): proto.IMessage {
   if (content !== null) {
     const { messageContextInfo: _, ...message } = normalizeMessageContent(proto.Message.decode(content)) ?? {}
-    // WhatsApp does not nest quotations.
-    if (message.extendedTextMessage) return { conversation: message.extendedTextMessage.text ?? '' }
+    // WhatsApp does not nest quotations. The text may have been edited since.
+    if (message.extendedTextMessage) return { conversation: text }
+    for (const field of ['imageMessage', 'videoMessage', 'documentMessage'] as const)
+      if (message[field]) return { ...message, [field]: { ...message[field], caption: text || null } }
     return message
   }
   switch (type) {

@@ -5,13 +5,18 @@ import { isSelf, type Self, userOf } from '../addresses.ts'
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 const MAX_ID_LENGTH = 100
 
+type ParsedChange = Pick<IncomingChange, 'change' | 'target' | 'ofOwn' | 'byAdmin' | 'text'> & {
+  /** The address of the author of somebody else's message that it deletes in a group. */
+  authorJid?: string
+}
+
 /** The edit or deletion that a message carries. Null if it is something else. @param textOf the text of the new content */
 export function parseChange(
   { key }: WAMessage,
   wrapped: proto.IMessage | null | undefined,
   { group, isOwn, self }: { group: boolean; isOwn: boolean; self: Self },
   textOf: (content: proto.IMessage) => string | undefined | null,
-): Pick<IncomingChange, 'change' | 'target' | 'ofOwn' | 'byAdmin' | 'text'> | null {
+): ParsedChange | null {
   const { protocolMessage } = normalizeMessageContent(wrapped) ?? {}
   const target = protocolMessage?.key
   if (!protocolMessage || !target?.id) return null
@@ -20,7 +25,9 @@ export function parseChange(
   if ((protocolMessage.type ?? REVOKE) === REVOKE) {
     const isOfAnother = group && !target.fromMe && isForeign(target.participant, key)
     const ofOwn = isOwn ? target.fromMe !== false : isOfAnother && isSelf(target.participant, self)
-    return { change: 'delete', ...reference, ofOwn, ...(isOfAnother && !isOwn && { byAdmin: true }) }
+    const authorJid = isOfAnother && !ofOwn && target.participant
+    const byAdmin = isOfAnother && !isOwn
+    return { change: 'delete', ...reference, ofOwn, ...(byAdmin && { byAdmin }), ...(authorJid && { authorJid }) }
   }
   if (protocolMessage.type !== MESSAGE_EDIT || !protocolMessage.editedMessage) return null
   const text = textOf(protocolMessage.editedMessage)

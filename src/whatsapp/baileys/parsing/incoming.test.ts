@@ -162,7 +162,12 @@ describe('an edit or deletion', () => {
   test.each([
     ['its own message', inGroup, { fromMe: true }, { ofOwn: false }],
     ['its own message, named by number', inGroup, { participant: `${NUMBER}:2@s.whatsapp.net` }, { ofOwn: false }],
-    ['another member’s', inGroup, { participant: '990000000000001@lid' }, { ofOwn: false, byAdmin: true }],
+    [
+      'another member’s',
+      inGroup,
+      { participant: '990000000000001@lid' },
+      { ofOwn: false, byAdmin: true, author: { lid: '990000000000001@lid' } },
+    ],
     ['ours', inGroup, { participant: '990000000000000:3@lid' }, { ofOwn: true, byAdmin: true }],
     ['another’s in a chat', {}, { participant: '990000000000001@lid' }, { ofOwn: false }],
     ['ours, on the phone', { fromMe: true }, { fromMe: true }, { ofOwn: true, written: true }],

@@ -98,7 +98,11 @@ export async function parseIncoming(
     ...(group && { group: chat }),
     sentAt: sentAt(message.messageTimestamp),
   }
-  if (change) return { ...arrived, ...change }
+  if (change) {
+    const { authorJid, ...changed } = change
+    const author = authorJid === undefined ? null : await findSender(authorJid, undefined, mapping)
+    return { ...arrived, ...changed, ...(author && { author: namesOf(author) }) }
+  }
   const file = HAVE_FILES.has(kind!.type) ? parseFile(content, key) : undefined
   const details = parseDetails(content)
   return {
@@ -195,6 +199,10 @@ async function findSender(
   if (lid && lidAddress) return { from: lid, addressing: 'lid', lid: lidAddress, address: lidAddress }
   const address = `${user}@${sender.slice(sender.indexOf('@') + 1)}`
   return { from: user.replaceAll(/\D/g, ''), addressing: 'other', lid: null, address }
+}
+
+function namesOf({ address: _, ...names }: Sender): NonNullable<IncomingChange['author']> {
+  return names
 }
 
 /** The LID is optional: if the lookup fails, the message is recorded without it. */

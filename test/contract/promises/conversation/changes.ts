@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { newCommandId } from '../../../../src/domain/ids.ts'
 import type { IncomingChange, IncomingMessage } from '../../../../src/domain/incoming-message.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
 import {
@@ -19,6 +20,9 @@ const OTHER = '5511999990001'
 const SELF = '5511900000000'
 const LID = '990000007654321@lid'
 const GROUP = '120363000000000777@g.us'
+const AUTHOR = { from: NUMBER, lid: null }
+const STRANGER = { from: '5511999990002', lid: null }
+const HOUR_MS = 3_600_000
 
 export function changesContract(createHarness: CreateHarness): void {
   describe('a message that is edited or deleted on WhatsApp', () => {
@@ -96,9 +100,17 @@ export function changesContract(createHarness: CreateHarness): void {
       ['an edit by another member', {}, 'ignored'],
       ['a deletion by another member', { change: 'delete' }, 'ignored'],
       ['an edit by an admin', { byAdmin: true }, 'ignored'],
-      ['a deletion by an admin', { change: 'delete', byAdmin: true }, 'recorded'],
+      ['a deletion by an admin', { change: 'delete', byAdmin: true, author: AUTHOR }, 'recorded'],
+      ['a deletion by an admin of another author', { change: 'delete', byAdmin: true, author: STRANGER }, 'ignored'],
+      ['a deletion by an admin of one of ours', { change: 'delete', byAdmin: true, ofOwn: true }, 'ignored'],
+      ['a deletion by a member who is no admin', { change: 'delete', byAdmin: false, author: AUTHOR }, 'ignored'],
       ['an edit by the owner', { from: SELF, written: true }, 'ignored'],
-      ['a deletion by the owner', { from: SELF, written: true, change: 'delete' }, 'recorded'],
+      ['a deletion by the owner', { from: SELF, written: true, change: 'delete', author: AUTHOR }, 'recorded'],
+      [
+        'a deletion by the owner of one of ours',
+        { from: SELF, written: true, change: 'delete', ofOwn: true },
+        'ignored',
+      ],
       [
         'a deletion by the owner in a chat',
         { from: SELF, written: true, change: 'delete', group: undefined },
@@ -136,6 +148,74 @@ export function changesContract(createHarness: CreateHarness): void {
         'message.delivered',
         'message.read',
       ])
+    })
+
+    test('by its author is changed also if the author was taken for an admin', async () => {
+      const lease = await open()
+      await receive(lease, { group: GROUP })
+      const own = { group: GROUP, change: 'delete', byAdmin: false, author: AUTHOR } as const
+      expect(await record(lease, { ...own, target: 'unknown' })).toBe('ignored')
+      expect(await record(lease, own)).toBe('recorded')
+      expect((await lines(lease))[0]).toMatchObject({ deletedAt: 5_000 })
+    })
+
+    test.each([
+      ['an edit', 'edit', HOUR_MS],
+      ['a deletion', 'delete', 72 * HOUR_MS],
+    ] as const)('is not changed by %s that comes too late, which is reported', async (_, change, limitMs) => {
+      const lease = await open()
+      for (const [id, late] of [
+        ['A', 0],
+        ['B', 1],
+      ] as const) {
+        await receive(lease, { id, sentAt: 1_000 })
+        const sentAt = 1_000 + limitMs + late
+        expect(await record(lease, { id: `of ${id}`, target: id, change, sentAt })).toBe('recorded')
+      }
+      const changed = (await lines(lease)).flatMap(({ id, editedAt, deletedAt }) =>
+        (editedAt ?? deletedAt) ? [id] : [],
+      )
+      expect(changed).toEqual(['A'])
+      const kind = change === 'edit' ? 'message.edited' : 'message.deleted'
+      expect((await deliverAll(context.store, lease)).filter(found => found === kind)).toHaveLength(2)
+    })
+
+    test('keeps its last edit if an earlier one arrives late', async () => {
+      const lease = await open()
+      await receive(lease)
+      await record(lease, { sentAt: 9_000, text: 'last' })
+      expect(await record(lease, { id: 'E1', sentAt: 8_000, text: 'earlier' })).toBe('recorded')
+      expect(await lines(lease)).toMatchObject([{ text: 'last', editedAt: 9_000 }])
+      await record(lease, { id: 'E2', sentAt: 9_000, text: 'same second' })
+      expect(await lines(lease)).toMatchObject([{ text: 'same second', editedAt: 9_000 }])
+    })
+
+    test('and was deleted can be neither edited nor quoted, and its preview is erased', async () => {
+      const lease = await open()
+      const { instanceId } = lease
+      const { messages } = context.store
+      await receive(lease)
+      await record(lease, { id: 'D', change: 'delete' })
+      const [line] = await lines(lease)
+      expect(await messages.findQuoted(instanceId, (line as { messageId: string }).messageId)).toBe(null)
+      const preview = { url: 'https://example.org', title: 'Example' }
+      const { id, whatsappId: target } = await acceptPrepared(context.store, lease, {
+        to: NUMBER,
+        extras: { preview, metadata: { order: 7 } },
+      })
+      await messages.recordProgress(lease, target, 'sent', Date.now(), [PREPARED.address])
+      const command = await acceptPrepared(context.store, lease, {
+        id: newCommandId(1),
+        to: NUMBER,
+        extras: { command: { kind: 'edit', text: 'late', targetId: id } },
+      })
+      const owner = { target, from: SELF, chat: NUMBER, written: true, ofOwn: true } as const
+      await record(lease, { ...owner, id: 'D2', change: 'delete' })
+      expect(await messages.findQuoted(instanceId, id)).toBe(null)
+      await messages.recordProgress(lease, command.whatsappId, 'sent', 9)
+      const erased = await messages.find(instanceId, id)
+      expect(erased).toMatchObject({ text: '', editedAt: null, deletedAt: 5_000, extras: { metadata: { order: 7 } } })
+      expect(erased?.extras).not.toHaveProperty('preview')
     })
 
     test('of which nothing is known, is reported at once', async () => {
