@@ -252,7 +252,8 @@ function englishOn(page: Page): Promise<string[]> {
     for (const element of document.querySelectorAll('[aria-label], [title], [placeholder]')) {
       for (const name of ['aria-label', 'title', 'placeholder']) said.push(element.getAttribute(name) ?? '')
     }
-    return said.filter(words => english.test(words) && words !== written)
+    // The inbox also names it in labels.
+    return said.filter(words => english.test(words.replace(written, '')))
   }, SENT_BY_KEYBOARD)
 }
 

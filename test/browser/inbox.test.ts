@@ -199,3 +199,25 @@ test('the form that sends a message finds a group by its name', async () => {
   await form.getByRole('button', { name: en.send.action, exact: true }).click()
   expect((await onPhone(ANA, 'to the group by name')).group).toBe(group)
 })
+
+test('older messages are loaded by scrolling, and a message that is found by its text is shown in its conversation', async () => {
+  const from = '5511987670003'
+  await network.writeAs({ from, to: phone, name: 'Carla', text: 'the very first words' })
+  await network.misbehave({ kind: 'write', from, to: phone, text: 'number ', count: 130 })
+  const page = await harness.openSignedIn(`/instances/${id}/inbox`, { reducedMotion: 'reduce' })
+  await page.getByRole('link', { name: 'Carla' }).getByText('100+').waitFor()
+  await page.getByRole('link', { name: 'Carla' }).click()
+  const log = page.getByRole('log')
+  const first = log.getByText('the very first words', { exact: true })
+  await log.getByRole('article').first().waitFor()
+  expect(await first.count()).toBe(0)
+  await until('the first message', async () => {
+    await log.evaluate(box => box.scrollTo({ top: -box.scrollHeight }))
+    return (await first.count()) === 1
+  })
+  await page.goto(`${harness.url}/instances/${id}/inbox`)
+  await page.getByPlaceholder(en.inbox.searchHint).fill('very FIRST')
+  await page.getByRole('link', { name: 'the very first words' }).click()
+  await page.locator('article:focus').getByText('the very first words').waitFor()
+  expect(harness.complaints).toEqual([])
+})
