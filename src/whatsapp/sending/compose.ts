@@ -5,7 +5,7 @@ import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { Self } from '../baileys/addresses.ts'
-import { encodeExtended } from '../baileys/parsing/content.ts'
+import { type ChatContext, encodeExtended } from '../baileys/parsing/content.ts'
 import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { UploadOutcome } from './uploads.ts'
@@ -34,15 +34,25 @@ export class Composer {
     address: string,
     link: GroupSource & { readonly self: Self },
   ): Promise<UploadOutcome> {
-    const { now } = this.#options
+    const found = await this.findContext(id, extras, address, link)
+    if (found.kind !== 'found') return found
+    return { kind: 'uploaded', content: encodeExtended(text, extras, found.context) }
+  }
+
+  /** What its content is composed from, or why it cannot be sent now. */
+  async findContext(
+    id: QueuedMessage['id'],
+    extras: MessageExtras,
+    address: string,
+    link: GroupSource & { readonly self: Self },
+  ): Promise<{ kind: 'found'; context: ChatContext } | Exclude<UploadOutcome, { kind: 'uploaded' }>> {
     const refusal = await this.#checkTarget(extras)
     if (refusal) return refusal
     const quoted = await this.#findQuoted(id, extras)
     if (quoted === 'waits') return { kind: 'unanswered', why: 'quoted_queued' }
     const mentioned = await this.#addressesOf(extras.mentions ?? [], address, link)
     if (mentioned === null) return { kind: 'unanswered', why: 'group_query' }
-    const content = encodeExtended(text, extras, { address, self: link.self, mentioned, quoted, now: now() })
-    return { kind: 'uploaded', content }
+    return { kind: 'found', context: { address, self: link.self, mentioned, quoted, now: this.#options.now() } }
   }
 
   /** An edit that may have reached WhatsApp is not written again if it would be refused now. */
@@ -53,7 +63,7 @@ export class Composer {
   }
 
   /** The target of a command goes before it in the order of the chat, so it is sent or has failed. */
-  async #checkTarget({ command }: MessageExtras): Promise<UploadOutcome | null> {
+  async #checkTarget({ command }: MessageExtras): Promise<Exclude<UploadOutcome, { kind: 'uploaded' }> | null> {
     if (command === undefined || command.target.author !== null) return null
     const target = await this.#findSettled(command.target)
     // An erased message can still be deleted on WhatsApp, and reacted to.

@@ -183,7 +183,11 @@ export class Transmitter {
     }
     if (message.extras && !message.file) return composer.compose(message, message.extras, address, link)
     if (!message.file) return { kind: 'uploaded', content: encodeContent(message) }
-    return this.#options.uploads.upload(message, message.file, link)
+    const { file, extras, id } = message
+    if (!extras) return this.#options.uploads.upload(message, file, link)
+    const found = await composer.findContext(id, extras, address, link)
+    if (found.kind !== 'found') return found
+    return this.#options.uploads.upload(message, file, link, { extras, context: found.context })
   }
 
   /** A read mark is a receipt without content. WhatsApp ignores a repeated one. */

@@ -5,6 +5,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { Turns } from '../../kit/turns.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { type Link, LinkClosed } from '../baileys/link.ts'
+import type { Attachment } from '../baileys/media/attach.ts'
 import { UploadFailed } from '../baileys/media/upload.ts'
 
 /** How long a chat waits for a file that is fetched from its URL. */
@@ -41,7 +42,12 @@ export class Uploads {
   }
 
   /** Uploads the file of a message that has no content yet. A kill before the content is stored uploads it again. */
-  async upload(message: QueuedMessage, asked: MessageFile, link: UploadLink): Promise<UploadOutcome> {
+  async upload(
+    message: QueuedMessage,
+    asked: MessageFile,
+    link: UploadLink,
+    more: Attachment['more'] = null,
+  ): Promise<UploadOutcome> {
     if (this.#files === null) return { kind: 'unanswered', why: 'media_not_configured' }
     if (!(await this.#turns.take(link.closed))) return { kind: 'unanswered', why: 'closed' }
     try {
@@ -52,7 +58,10 @@ export class Uploads {
       const form = formOf(file.media.mimetype, asked.form)
       if (form === null || (message.text !== '' && !hasCaption(form))) return refused('media_unsupported')
       const filename = asked.filename ?? file.media.filename
-      return { kind: 'uploaded', content: await link.uploadFile({ ...file, form, filename, caption: message.text }) }
+      return {
+        kind: 'uploaded',
+        content: await link.uploadFile({ ...file, form, filename, caption: message.text, more }),
+      }
     } catch (error) {
       if (error instanceof LinkClosed) return { kind: 'unanswered', why: error.name }
       if (error instanceof FileUnavailable) return refused('media_unavailable')

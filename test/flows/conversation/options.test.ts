@@ -30,6 +30,29 @@ describe.each(STORES)('options of a text, on %s', store => {
     expect(shown[0]!.id).toBe(last.quote.whatsappId)
   })
 
+  test('a file quotes a message, mentions people, waits for its moment, and has metadata in its events', async () => {
+    const to = '5511987651090'
+    const question = await talking.receive(to, 'pergunta')
+    const { instance } = talking.number
+    const { media } = await instance.sendFile('5511987651092', Buffer.from('%PDF-1.7'))
+    const body = { to, media, caption: 'olá @5511987651091', mentions: ['5511987651091'] }
+    const sendAt = new Date(Date.now() + 1_500).toISOString()
+    const more = { quote: String(question['messageId']), metadata: { order: 7 }, sendAt }
+    const answer = await talking.call('POST', '/messages/media', { ...body, ...more })
+    expect(answer.status).toBe(202)
+    const sent = await talking.becomes(answer.body.data.id, 'read')
+    expect(sent).toMatchObject({
+      quote: { whatsappId: question.id },
+      metadata: { order: 7 },
+      notBefore: sendAt,
+      mentions: body.mentions,
+    })
+    const [shown] = await talking.inbox(to)
+    expect(shown).toMatchObject({ quoted: question.id, media: { type: 'document', caption: body.caption } })
+    const refused = await talking.call('POST', '/messages/media', { to, media, quote: 'XYZ' })
+    expect(`${refused.status} ${refused.body.error.code}`).toBe('400 quote_not_found')
+  })
+
   test('a quote of another chat or of nothing is refused', async () => {
     const to = '5511987651002'
     const { messageId } = await talking.receive('5511987651003', 'outra conversa')

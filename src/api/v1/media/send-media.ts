@@ -16,6 +16,7 @@ import {
   recipientSchema,
 } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
+import { parseTextOptions, textOptions } from '../conversation/text-options.ts'
 
 const fileUrlSchema = Type.Object(
   {
@@ -33,6 +34,8 @@ const answerSchema = Type.Object(
   { ...acceptedSchema.properties, note: Type.Optional(noteSchema) },
   { title: 'AcceptedFile' },
 )
+
+const { preview: _, ...fileOptions } = textOptions
 
 const bodySchema = Type.Object(
   {
@@ -57,6 +60,7 @@ const bodySchema = Type.Object(
         description: 'The name of a document. By default the name that it was uploaded with, or that its URL ends in.',
       }),
     ),
+    ...fileOptions,
   },
   { title: 'FileToSend' },
 )
@@ -83,6 +87,7 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
           'invalid_request',
           'invalid_phone_number',
           'media_not_found',
+          'quote_not_found',
           'media_pending',
           'media_unsupported',
           'instance_not_connected',
@@ -96,10 +101,9 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       const { to, media: named, as: form = null, caption: text = '', filename } = request.body
       const acceptedAt = now()
       const name = filename === undefined ? null : cleanFilename(filename)
-      const message = composeMessage(
-        { to, text, file: { ...fileOf(named, media, acceptedAt, name), form } },
-        acceptedAt,
-      )
+      const file = { ...fileOf(named, media, acceptedAt, name), form }
+      const options = parseTextOptions(request.body, to, acceptedAt)
+      const message = composeMessage({ to, text, file, ...options }, acceptedAt)
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
       const { id, replayed } = await acceptMessage(store, instanceId, message, key, acceptedAt)

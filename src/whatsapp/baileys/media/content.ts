@@ -20,12 +20,15 @@ export interface SentFile extends FileHashes, UploadedFile {
 }
 
 /** The content of a message with a file. It is encoded once and stored, so that every attempt sends the same bytes. */
-export function encodeFile(file: SentFile): Uint8Array {
-  const message = { ...partOf(file), messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) } }
+export function encodeFile(file: SentFile, contextInfo: proto.IContextInfo | null = null): Uint8Array {
+  const message = {
+    ...partOf(file, contextInfo),
+    messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) },
+  }
   return ownBytes(proto.Message.encode(message).finish())
 }
 
-function partOf(file: SentFile): proto.IMessage {
+function partOf(file: SentFile, contextInfo: proto.IContextInfo | null): proto.IMessage {
   const part = {
     url: file.url,
     directPath: file.directPath,
@@ -35,6 +38,7 @@ function partOf(file: SentFile): proto.IMessage {
     fileEncSha256: file.encSha256,
     fileLength: file.size,
     mimetype: file.mimetype,
+    ...(contextInfo && { contextInfo }),
   }
   const caption = file.caption === '' ? {} : { caption: file.caption }
   switch (file.form) {

@@ -39,9 +39,10 @@ export function encodeExtended(text: string, extras: MessageExtras, context: Cha
   return ownBytes(proto.Message.encode(message).finish())
 }
 
-function extendedText(text: string, { quote, preview }: MessageExtras, context: ChatContext): proto.IMessage {
+/** What a message has besides its text or file, as WhatsApp shows it with either. */
+export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): proto.IContextInfo {
   const { mentioned, quoted } = context
-  const contextInfo = {
+  return {
     ...(mentioned.length > 0 && { mentionedJid: [...mentioned] }),
     ...(quote &&
       quoted && {
@@ -50,6 +51,11 @@ function extendedText(text: string, { quote, preview }: MessageExtras, context: 
         quotedMessage: quotedContent(quoted),
       }),
   }
+}
+
+function extendedText(text: string, extras: MessageExtras, context: ChatContext): proto.IMessage {
+  const { preview } = extras
+  const contextInfo = contextInfoOf(extras, context)
   const shown = preview && { matchedText: preview.url, title: preview.title, description: preview.description ?? '' }
   return { extendedTextMessage: { text, ...shown, contextInfo }, ...secret() }
 }
