@@ -185,7 +185,8 @@ export class StoredConversations implements Conversations {
   /** Received texts are compared as JSON strings, like names. */
   #contains(wanted: string, column: 'text' | 'incoming_messages.text'): RawBuilder<boolean> {
     const text = this.#core.statements.dialect.fold(sql`coalesce(${sql.ref(column)}, '')`)
-    return sql<boolean>`${text} like ${searchPatterns(wanted).words} escape '\\'`
+    const { words, encoded } = searchPatterns(wanted)
+    return sql<boolean>`${text} like ${column === 'text' ? words : encoded} escape '\\'`
   }
 
   /** The other names of a person are known from the messages received. */
@@ -231,11 +232,11 @@ const NAME = sql<string | null>`coalesce(
 
 /** Names are compared as JSON strings, without the quotes around them. */
 function matches(wanted: string, fold: (text: RawBuilder<string>) => RawBuilder<string>): RawBuilder<boolean> {
-  const { words, number } = searchPatterns(wanted)
-  const isIn = (column: string) => sql`${fold(sql`coalesce(${sql.ref(column)}, '')`)} like ${words} escape '\\'`
+  const { encoded, number } = searchPatterns(wanted)
+  const isIn = (column: string) => sql`${fold(sql`coalesce(${sql.ref(column)}, '')`)} like ${encoded} escape '\\'`
   return sql<boolean>`(number like ${number} escape '\\' or ${isIn('name')} or ${isIn('username')}
-    or search_saved like ${words} escape '\\' or exists (select 1 from groups as g
-      where g.instance_id = contacts.instance_id and g.id = contacts.number and g.search_name like ${words} escape '\\'))`
+    or search_saved like ${encoded} escape '\\' or exists (select 1 from groups as g
+      where g.instance_id = contacts.instance_id and g.id = contacts.number and g.search_name like ${encoded} escape '\\'))`
 }
 
 function toChat({

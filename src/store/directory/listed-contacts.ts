@@ -30,10 +30,10 @@ export async function listContacts(
     .limit(page.limit + 1)
   if (after !== null) query = query.where(sql<boolean>`(${sortName}, number) > (${after.name}, ${after.id})`)
   if (search !== undefined) {
-    const { words, number } = searchPatterns(search)
+    const { encoded, number } = searchPatterns(search)
     query = query.where(
-      sql<boolean>`(search_saved like ${words} escape '\\' or search_name like ${words} escape '\\'
-        or lower(username) like ${words} escape '\\' or number like ${number} escape '\\')`,
+      sql<boolean>`(search_saved like ${encoded} escape '\\' or search_name like ${encoded} escape '\\'
+        or lower(username) like ${encoded} escape '\\' or number like ${number} escape '\\')`,
     )
   }
   const rows = await reader.query(query)

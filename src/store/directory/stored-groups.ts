@@ -94,8 +94,8 @@ export class StoredGroups {
     if (after !== null)
       query = query.where(eb => eb(eb.refTuple('search_name', 'id'), '>', eb.tuple(after.name, after.id)))
     if (search !== undefined) {
-      const { words } = searchPatterns(search)
-      query = query.where(sql<boolean>`search_name like ${words} escape '\\'`)
+      const { encoded } = searchPatterns(search)
+      query = query.where(sql<boolean>`search_name like ${encoded} escape '\\'`)
     }
     return toPage(await reader.query(query), page.limit, row => `${row.id} ${row.search_name}`, toListed)
   }

@@ -3,12 +3,16 @@ import { fold } from '../../kit/fold.ts'
 /** Of a name. WhatsApp's own limit for a group's subject is 100. */
 const MAX_SEARCHED_UNITS = 200
 
-/** The patterns of LIKE for a search: for folded text, and for digits. A number may be written as people do (`+55 11 …`). */
-export function searchPatterns(search: string): { words: string; number: string } {
-  // SQLite reads a pattern up to its first U+0000. No name or text contains one.
+/**
+ * The patterns of LIKE for a search: for folded text, for folded text that is stored as JSON, and for digits. A number may be
+ * written as people do (`+55 11 …`).
+ */
+export function searchPatterns(search: string): { words: string; encoded: string; number: string } {
+  // SQLite reads a pattern up to its first U+0000. No text contains one.
   const words = containing(fold(search).replaceAll('\0', '\uFFFD'))
+  const encoded = containing(fold(encode(search)))
   const digits = /^[\d\s().+-]+$/.test(search) ? search.replace(/\D/g, '') : ''
-  return { words, number: digits === '' ? words : containing(digits) }
+  return { words, encoded, number: digits === '' ? words : containing(digits) }
 }
 
 /** `%` and `_` are literals. */
@@ -18,6 +22,12 @@ function containing(text: string): string {
 
 /** The form in which a name is stored for searches. JSON's escapes stand for what the databases cannot hold. */
 export function searchedAs(text: string): string {
-  const escaped = JSON.stringify(text.slice(0, MAX_SEARCHED_UNITS)).slice(1, -1)
-  return fold(escaped).slice(0, MAX_SEARCHED_UNITS).toWellFormed()
+  return fold(encode(text.slice(0, MAX_SEARCHED_UNITS)))
+    .slice(0, MAX_SEARCHED_UNITS)
+    .toWellFormed()
+}
+
+/** As a JSON string, without the quotes around it. */
+function encode(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
 }

@@ -10,11 +10,13 @@ import type { GroupDirectory, GroupSource } from './group-directory.ts'
 
 /** Beyond this many numbers the store is queried again. */
 const MAX_CACHED_NUMBERS = 1_000
+/** WhatsApp's code for a client that sends too many queries. */
+const RATE_LIMITED = 429
 
 /** The WhatsApp address of a recipient. */
 export type FoundAddress =
   | { kind: 'found'; address: string }
-  /** WhatsApp gave no answer. Try again later. */
+  /** WhatsApp gave no answer. Try again later. `rate_limited`: it refuses queries for now. */
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
 
@@ -77,7 +79,10 @@ export class AddressBook {
     const { numbers, lease, now, signal } = this.#options
     let known: { address: string | null } | null = await this.#recall(number)
     if (!known) {
-      const answer = await link.lookUp(number).catch(() => ({ kind: 'silent' as const }))
+      const answer = await link.lookUp(number).catch((error: { data?: unknown } | null) => {
+        return { kind: error?.data === RATE_LIMITED ? ('limited' as const) : ('silent' as const) }
+      })
+      if (answer.kind === 'limited') return { kind: 'unanswered', why: 'rate_limited' }
       if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
       const address = answer.kind === 'found' ? answer.address : null
       await untilStored(() => numbers.record(lease, number, address, now()), signal)

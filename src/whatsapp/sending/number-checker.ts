@@ -8,11 +8,14 @@ import type { AddressBook } from './address-book.ts'
 
 /** Look-ups of one instance at once. Messages look up their recipients besides. */
 const AT_ONCE = 5
+/** Nothing is looked up for this long after WhatsApp has limited the rate of queries. */
+const PAUSE_MS = 60_000
 
 export interface NumberCheckerOptions {
   lease: Lease
   store: { numbers: Numbers; hints: Hints }
-  addresses: AddressBook
+  addresses: Pick<AddressBook, 'findNumber'>
+  now: () => number
   signal: AbortSignal
   onFailed(error: unknown): void
 }
@@ -23,6 +26,7 @@ export class NumberChecker {
   readonly #turns = new Turns(AT_ONCE)
   readonly #underWay = new Set<string>()
   #link: Pick<Link, 'lookUp' | 'closed'> | null = null
+  #pausedUntil = 0
 
   constructor(options: NumberCheckerOptions) {
     this.#options = options
@@ -57,12 +61,15 @@ export class NumberChecker {
 
   /** Without an answer the order is removed too: its caller learns that nothing could be established. */
   async #check(number: string): Promise<void> {
-    const { store, lease, signal, addresses } = this.#options
+    const { store, lease, signal, addresses, now } = this.#options
     if (!(await this.#turns.take(signal))) return
     try {
       const link = this.#link
       if (link === null) return
-      await addresses.findNumber(number, link)
+      if (now() >= this.#pausedUntil) {
+        const found = await addresses.findNumber(number, link)
+        if (found.kind === 'unanswered' && found.why === 'rate_limited') this.#pausedUntil = now() + PAUSE_MS
+      }
       await untilStored(() => store.numbers.settleOrder(lease, number), signal)
     } finally {
       this.#turns.end()

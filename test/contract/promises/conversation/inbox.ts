@@ -173,14 +173,17 @@ export function inboxContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      const received = await receive(store, lease, { from: ANA, text: 'Meu PEDIDO não "chegou"' })
-      const sent = await send(store, lease, BEA, { text: 'Seu pedido saiu' })
+      const received = await receive(store, lease, { from: ANA, text: 'Meu PEDIDO não\n"chegou"' })
+      const sent = await send(store, lease, BEA, { text: 'Seu pedido\n"saiu"' })
       await receive(store, lease, { from: ANA, text: 'Oi' })
       const find = async (search: string, chat?: string) =>
         (await store.conversations.listLines(instanceId, { limit: 10 }, { search, chat })).data.map(idOf)
       expect(await find('pedido')).toEqual([sent, received])
       expect(await find('nao')).toEqual([received])
       expect(await find('pedido', ANA)).toEqual([received])
+      expect(await find('"CHEGOU')).toEqual([received])
+      expect(await find('\n"')).toEqual([sent, received])
+      expect(await find('\\n')).toEqual([])
       expect(await find('100%')).toEqual([])
     })
   })

@@ -66,6 +66,27 @@ export function groupsContract(createHarness: CreateHarness): void {
       expect(await subjects(store, instanceId, 'poc')).toEqual(['Época'])
     })
 
+    test('and contacts are found by quotation marks, backslashes and line breaks', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const name = 'Say "hi"\nor \\o/'
+      await record(lease, [describing({ subject: name }), describing({ subject: 'Say hi' })])
+      const nameless = { lid: null, name: null, pushName: null, username: null, lastMessageAt: 1 }
+      await store.directory.recordContacts(lease, [
+        { ...nameless, chat: '5511988880001', name },
+        { ...nameless, chat: '5511988880002', pushName: name },
+        { ...nameless, chat: '5511988880003', username: 'hi' },
+      ])
+      const { instanceId } = lease
+      for (const search of ['"hi"', '\\O', '"\nor', name]) {
+        expect(await subjects(store, instanceId, search)).toEqual([name])
+        const { data } = await store.directory.listContacts(instanceId, { limit: 10 }, search)
+        expect(data.map(({ chat }) => chat)).toEqual(['5511988880001', '5511988880002'])
+        expect((await store.conversations.listInbox(instanceId, { limit: 10 }, search)).data).toHaveLength(2)
+      }
+      expect(await subjects(store, instanceId, '\\n')).toEqual([])
+    })
+
     test('change as WhatsApp notifies, and a repeated notification changes nothing', async () => {
       const { store } = context
       const lease = await createConnected(store)

@@ -1,0 +1,43 @@
+import { expect, test, vi } from 'vitest'
+import type { Hints } from '../../store/hints.ts'
+import type { Numbers } from '../../store/numbers/numbers.ts'
+import type { Link } from '../baileys/link.ts'
+import type { FoundAddress } from './address-book.ts'
+import { NumberChecker } from './number-checker.ts'
+
+test('after WhatsApp has limited the rate, orders end without an answer, and nothing is asked for a minute', async () => {
+  let now = 1_000
+  const open = new Set(Array.from({ length: 50 }, (_, index) => `${5_511_900_000_000 + index}`))
+  const numbers = {
+    listOrders: async () => [...open],
+    settleOrder: async (_: unknown, number: string) => void open.delete(number),
+  } as Partial<Numbers> as Numbers
+  const findNumber = vi.fn(async (): Promise<FoundAddress> => ({ kind: 'unanswered', why: 'rate_limited' }))
+  const checker = new NumberChecker({
+    lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
+    store: { numbers, hints: { on: () => () => undefined } as Partial<Hints> as Hints },
+    addresses: { findNumber },
+    now: () => now,
+    signal: new AbortController().signal,
+    onFailed: error => {
+      throw error
+    },
+  })
+  const link = { closed: new AbortController().signal } as Link
+  const settle = async () => {
+    checker.attach(link)
+    await vi.waitFor(() => expect(open.size).toBe(0), 30_000)
+  }
+  await settle()
+  // Those that were under way together.
+  expect(findNumber.mock.calls.length).toBeLessThanOrEqual(5)
+  findNumber.mockClear()
+  now += 59_999
+  open.add('5511999990000')
+  await settle()
+  expect(findNumber).not.toHaveBeenCalled()
+  now += 1
+  open.add('5511999990000')
+  await settle()
+  expect(findNumber).toHaveBeenCalledTimes(1)
+})
