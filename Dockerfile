@@ -9,6 +9,7 @@ FROM manifests AS panel
 RUN npm ci --ignore-scripts --workspace=@pombal/panel
 COPY tsconfig.json ./
 COPY src/domain src/domain
+COPY docs docs
 COPY panel panel
 COPY scripts/build-panel.js scripts/
 RUN node scripts/build-panel.js

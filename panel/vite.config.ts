@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { constants, createBrotliCompress } from 'node:zlib'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
+import { guides } from './guides/plugin.ts'
 
 const COMPRESSIBLE = /\.(js|css|svg)$/
 
@@ -27,7 +28,7 @@ function compress(file: string): Promise<void> {
 
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [react(), brotliAssets()],
+  plugins: [react(), guides(), brotliAssets()],
   build: {
     target: 'es2023',
     // The page's policy allows neither inline script nor data: addresses for it.

@@ -11,7 +11,8 @@ import { useEffect } from 'react'
 import { ApiError } from './api/client.ts'
 import { instanceQuery, sessionQuery } from './api/queries.ts'
 import { Waiting } from './components/feedback/waiting.tsx'
-import { pages, readPagesAhead, reloadOnFailure } from './pages.ts'
+import { pages, readPagesAhead } from './pages.ts'
+import { reloadOnFailure } from './reload-on-failure.ts'
 import { SessionProblem } from './session-problem.tsx'
 import { NotFound, Shell } from './shell.tsx'
 
@@ -120,6 +121,18 @@ const alerts = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.alerts), 'Alerts'),
 })
 
+const guides = createRoute({
+  getParentRoute: () => inside,
+  path: '/guides',
+  component: lazyRouteComponent(reloadOnFailure(pages.guides), 'Guides'),
+})
+
+const guide = createRoute({
+  getParentRoute: () => inside,
+  path: '/guides/$name',
+  component: lazyRouteComponent(reloadOnFailure(pages.guides), 'Guides'),
+})
+
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
@@ -190,6 +203,8 @@ const tree = root.addChildren([
     people,
     audit,
     alerts,
+    guides,
+    guide,
     instance.addChildren([overview, inbox, messages, events, files, webhook, phone, instanceSettings]),
   ]),
 ])

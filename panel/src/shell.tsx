@@ -36,6 +36,15 @@ export function Shell() {
           </Link>
           <LiveMark />
           <nav className={classes.tools} aria-label={words.shell.menu}>
+            <Button
+              renderRoot={props => <Link to="/guides" {...props} />}
+              variant="subtle"
+              color="gray"
+              size="compact-sm"
+              visibleFrom="sm"
+            >
+              {words.guides.title}
+            </Button>
             <Button component="a" href="/docs/" variant="subtle" color="gray" size="compact-sm" visibleFrom="sm">
               {words.shell.apiReference}
             </Button>

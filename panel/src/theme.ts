@@ -56,6 +56,9 @@ const dark: MantineColorsTuple = [
   '#12161a',
 ]
 
+/** The head of a dialog is a `header`, which would count as a second banner of the page. */
+const HEAD_OF_DIALOG = { header: { role: 'presentation' } }
+
 const MONO = "'JetBrains Mono Variable', ui-monospace, 'SF Mono', Menlo, monospace"
 
 export const theme = createTheme({
@@ -72,8 +75,17 @@ export const theme = createTheme({
   focusRing: 'auto',
   respectReducedMotion: true,
   components: {
-    Modal: { defaultProps: { centered: true, radius: 'lg', overlayProps: { backgroundOpacity: 0.4, blur: 2 } } },
-    Drawer: { defaultProps: { position: 'right', overlayProps: { backgroundOpacity: 0.25 } } },
+    Modal: {
+      defaultProps: {
+        centered: true,
+        radius: 'lg',
+        overlayProps: { backgroundOpacity: 0.4, blur: 2 },
+        attributes: HEAD_OF_DIALOG,
+      },
+    },
+    Drawer: {
+      defaultProps: { position: 'right', overlayProps: { backgroundOpacity: 0.25 }, attributes: HEAD_OF_DIALOG },
+    },
     Tooltip: { defaultProps: { withArrow: true, openDelay: 300 } },
   },
 })

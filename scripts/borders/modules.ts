@@ -283,10 +283,13 @@ export const MODULES: readonly Module[] = [
   // Signs people in with an OpenID Connect provider.
   { path: 'src/oidc', modules: ['src/kit'], packages: ['openid-client'] },
 
+  // The documents, of which the panel shows some as guides.
+  { path: 'docs', modules: [], packages: [] },
+
   // A client of the management API.
   {
     path: 'panel/src',
-    modules: ['src/api/resources', 'src/domain'],
+    modules: ['docs', 'src/api/resources', 'src/domain'],
     packages: [
       '@fontsource-variable/figtree',
       '@fontsource-variable/jetbrains-mono',

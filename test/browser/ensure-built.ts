@@ -11,7 +11,9 @@ export function ensurePanelBuilt(): void {
     join(ROOT, 'panel/index.html'),
     join(ROOT, 'panel/vite.config.ts'),
     ...filesIn(join(ROOT, 'panel/src')),
+    ...filesIn(join(ROOT, 'panel/guides')),
     ...filesIn(join(ROOT, 'src/domain')),
+    ...filesIn(join(ROOT, 'docs')).filter(file => file.endsWith('.md')),
   ]
   if (sources.every(file => changedAt(file) < builtAt)) return
   // The test runner's NODE_ENV would build the pages for development: slower, and with other code.

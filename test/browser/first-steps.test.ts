@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
+import { until } from '../until.ts'
 import { PanelHarness, signIn } from './harness.ts'
 
 let harness: PanelHarness
@@ -27,6 +29,24 @@ test('three clicks lead from the sign-in to the first message.read, without a re
   expect(await page.evaluate(() => 'stillHere' in window)).toBe(true)
   expect(harness.complaints).toEqual([])
 })
+
+test.each(LANGUAGES)(
+  '$code: on a laptop the whole form to send a message is in view, even below a warning',
+  async ({ code: locale, load }) => {
+    const words = await load()
+    const { id, token } = await harness.service.admin.createConnected('Laptop')
+    const instance = harness.service.instance(id, token)
+    await instance.setWebhook('http://127.0.0.1:1/nobody')
+    await instance.send('5511987654321', 'Hello')
+    const page = await harness.openSignedIn(`/instances/${id}`, { locale, viewport: { width: 1280, height: 720 } })
+    await page.getByText(words.deliveryHealth.titles.retrying).waitFor()
+    const send = page.getByRole('button', { name: words.send.action, exact: true })
+    await until('the button in view', async () => {
+      const box = await send.boundingBox()
+      return box !== null && box.y + box.height < 720
+    })
+  },
+)
 
 test('the token is shown once, can be copied, and works', async () => {
   const page = await harness.openSignedIn('/', { permissions: ['clipboard-read', 'clipboard-write'] })

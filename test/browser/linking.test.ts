@@ -35,6 +35,7 @@ test('the QR code on the page links the number that scans it', async () => {
 test('a new instance for a real number shows its QR code at once', async () => {
   const page = await harness.openSignedIn('/')
   await page.getByRole('button', { name: 'New instance' }).click()
+  await page.getByText('to programs that use the token').waitFor()
   await page.getByLabel('Name', { exact: true }).fill('At once')
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   await page.getByTestId('qr').waitFor()

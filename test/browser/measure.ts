@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliCompressSync } from 'node:zlib'
 import Sqlite from 'better-sqlite3'
-import { pino } from 'pino'
 import type { Page } from 'playwright-core'
-import { newInstanceId, newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
-import { openStore } from '../../src/store/open-store.ts'
+import { newMessageId, newWhatsappId } from '../../src/domain/ids.ts'
 import { ensurePanelBuilt } from './ensure-built.ts'
 import { PanelHarness } from './harness.ts'
+import { seedInstances } from './seed.ts'
 
 /**
  * Measures the response times of the panel with 1,000 instances and 100,000 messages in the browser: `npm run measure:panel`.
@@ -20,7 +18,6 @@ const WITHIN_MS = 100
 const ROUNDS = 5
 /** How long the search field waits for more typing. */
 const SEARCH_PAUSE_MS = 250
-const SECRET = `whsec_${Buffer.alloc(32).toString('base64')}`
 
 ensurePanelBuilt()
 await using harness = await PanelHarness.start({ RETENTION_DAYS: '3650' })
@@ -37,7 +34,8 @@ await page.goto('about:blank')
 const list = await harness.openSignedIn('/')
 await list.getByRole('row').nth(5).waitFor()
 
-report(`First load: compressed script`, loaded.scriptBytes / 1024, 250, 'KB')
+report('First load: compressed script and style', loaded.first / 1024, 250, 'KB')
+report('With the pages read ahead: compressed script', loaded.allScript / 1024, 275, 'KB')
 report(
   'Instances: scroll, longest frame',
   await middle(round => longestFrame(list, round % 2 === 0 ? 1 : -1)),
@@ -99,18 +97,7 @@ async function middle(measure: (round: number) => Promise<number>): Promise<numb
 }
 
 async function seed(dataDir: string, busyId: string): Promise<void> {
-  const masterKey = Buffer.from(readFileSync(join(dataDir, 'master.key'), 'utf8').trim(), 'base64')
-  const logger = pino({ level: 'silent' })
-  const store = await openStore({ dataDir, masterKey, ratePerMinute: 100, logger })
-  await Promise.all(
-    Array.from({ length: INSTANCES - 1 }, (_, index) => {
-      const tokenDigest = Buffer.from(String(index).padStart(32, '0'))
-      const name = `Instance number ${index}`
-      const instance = { id: newInstanceId(), name, kind: 'whatsapp', goal: 'idle', webhookSecret: SECRET } as const
-      return store.instances.create({ ...instance, tokenDigest }, Date.now())
-    }),
-  )
-  await store.close()
+  await seedInstances(dataDir, INSTANCES - 1, 'whatsapp', index => `Instance number ${index}`)
   const db = new Sqlite(join(dataDir, 'pombal.db'))
   const insert = db.prepare(
     `insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at, sent_at, delivered_at, read_at)
@@ -126,22 +113,34 @@ async function seed(dataDir: string, busyId: string): Promise<void> {
   db.close()
 }
 
-/** What a first visit loads until it shows the instances' list: sizes as sent. */
-async function transferred(on: Page): Promise<{ scriptBytes: number }> {
-  const sizes: number[] = []
+/** The compressed sizes of what a first visit loads until it shows the instances, and of all scripts once every page is read ahead. */
+async function transferred(on: Page): Promise<{ first: number; allScript: number }> {
+  const sizes = new Map<string, Promise<number>>()
   const context = await on.context().browser()!.newContext()
   const fresh = await context.newPage()
-  fresh.on('response', async response => {
-    if (!response.url().endsWith('.js')) return
-    sizes.push(brotliCompressSync(await response.body()).length)
+  fresh.on('response', response => {
+    const { pathname } = new URL(response.url())
+    if (/\.(js|css)$/.test(pathname))
+      sizes.set(
+        pathname,
+        response.body().then(body => brotliCompressSync(body).length),
+      )
   })
+  const sum = async (isCounted: (path: string) => boolean) => {
+    const counted = [...sizes].filter(([path]) => isCounted(path)).map(([, size]) => size)
+    return (await Promise.all(counted)).reduce((total, size) => total + size, 0)
+  }
+  const readAhead = fresh.waitForResponse(/\/assets\/instance-settings-.*\.js$/)
   await fresh.goto(`${harness.url}/sign-in`)
   await fresh.locator('input[type="password"]').fill(service.adminKey)
   await fresh.keyboard.press('Enter')
   await fresh.getByRole('table').waitFor()
-  await fresh.waitForLoadState('networkidle').catch(() => undefined)
+  const first = await sum(() => true)
+  await readAhead
+  await fresh.waitForLoadState('networkidle')
+  const allScript = await sum(path => path.endsWith('.js'))
   await context.close()
-  return { scriptBytes: sizes.reduce((sum, size) => sum + size, 0) }
+  return { first, allScript }
 }
 
 /** The longest time between two frames while the page scrolls by a screen at a time. */

@@ -1,19 +1,44 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { BrowserContextOptions, Page } from 'playwright-core'
+import { en } from '../../panel/src/i18n/en.ts'
+import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { ensurePanelBuilt } from './ensure-built.ts'
 import { PanelHarness } from './harness.ts'
 
-/** `npm run screenshots`: takes screenshots of every page in light, dark and narrow, for `docs/screenshots`. */
+/**
+ * `npm run screenshots`: takes screenshots of every page in light, dark and narrow, for `docs/screenshots`.
+ * `npm run screenshots -- FOLDER`: takes them in every size, colour and language, to look through.
+ */
 
-const FOLDER = join(import.meta.dirname, '../../docs/screenshots')
-const LOOKS: Record<string, BrowserContextOptions> = {
-  light: { colorScheme: 'light', viewport: { width: 1280, height: 860 } },
-  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 860 } },
-  narrow: { colorScheme: 'light', viewport: { width: 360, height: 780 }, isMobile: true, hasTouch: true },
+const [toLookThrough] = process.argv.slice(2)
+const FOLDER = toLookThrough ?? join(import.meta.dirname, '../../docs/screenshots')
+const LOOKS: Record<string, BrowserContextOptions> = toLookThrough === undefined ? documented() : everyLook()
+
+function documented(): Record<string, BrowserContextOptions> {
+  return {
+    light: { colorScheme: 'light', viewport: { width: 1280, height: 860 } },
+    dark: { colorScheme: 'dark', viewport: { width: 1280, height: 860 } },
+    narrow: { colorScheme: 'light', viewport: { width: 360, height: 780 }, isMobile: true, hasTouch: true },
+  }
 }
+
+function everyLook(): Record<string, BrowserContextOptions> {
+  const looks: Record<string, BrowserContextOptions> = {}
+  for (const { code } of LANGUAGES) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const all = { locale: code === 'en' ? 'en-GB' : code, colorScheme }
+      looks[`${code}-${colorScheme}-1440`] = { ...all, viewport: { width: 1440, height: 900 } }
+      looks[`${code}-${colorScheme}-1280`] = { ...all, viewport: { width: 1280, height: 720 } }
+      const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true }
+      looks[`${code}-${colorScheme}-390`] = { ...all, ...phone }
+    }
+  }
+  return looks
+}
+
 const SETTLE_MS = 450
 const ORDERS = [
   'Your order is on its way',
@@ -25,8 +50,8 @@ const ORDERS = [
 interface Scene {
   name: string
   path: string
-  /** Brings the page to where it is shown. */
-  prepare?: (page: Page) => Promise<unknown>
+  /** Brings the page to where it is shown. `say` translates an English text of the panel. */
+  prepare?: (page: Page, say: (text: string) => string) => Promise<unknown>
   whole?: boolean
 }
 
@@ -39,7 +64,7 @@ await mkdir(FOLDER, { recursive: true })
 
 await shoot(harness, [
   { name: '01-sign-in', path: '/sign-in' },
-  { name: '02-first', path: '/', prepare: page => page.getByText('Try the sandbox').waitFor() },
+  { name: '02-first', path: '/', prepare: (page, say) => page.getByText(say('Try the sandbox')).waitFor() },
 ])
 await shoot(harness, await life())
 await shoot(linking, await linkingScenes())
@@ -68,43 +93,50 @@ async function life(): Promise<Scene[]> {
     const events = await service.admin.listEvents(id, '?kind=message.delivered')
     return events.find(({ delivery }) => delivery && delivery.state === 'pending' && delivery.attemptCount >= 2)
   })
-  const [read] = await until('a message that was read', () =>
-    service.admin.listMessages(id, '?state=read&to=5511987654320'),
-  )
+  const read = await until('a message that was read', async () => {
+    return (await service.admin.listMessages(id, '?state=read&to=5511987654320'))[0]
+  })
   const at = `/instances/${id}`
   return [
     { name: '03-instances', path: '/', prepare: page => page.getByText('Bookshop').waitFor() },
-    { name: '04-overview', path: at, prepare: page => page.getByText('By outcome').first().waitFor(), whole: true },
+    {
+      name: '04-overview',
+      path: at,
+      prepare: (page, say) => page.getByText(say('By outcome')).first().waitFor(),
+      whole: true,
+    },
     { name: '05-messages', path: `${at}/messages`, prepare: page => page.getByText('fresh bread').first().waitFor() },
     {
       name: '06-message',
-      path: `${at}/messages?open=${read!.id}`,
-      prepare: page => page.getByText('The recipient has opened it.').waitFor(),
+      path: `${at}/messages?open=${read.id}`,
+      prepare: (page, say) => page.getByText(say('The recipient has opened it.')).waitFor(),
     },
     { name: '07-events', path: `${at}/events`, prepare: page => page.getByText('message.').first().waitFor() },
     {
       name: '08-event',
       path: `${at}/events?open=${failing.id}`,
-      prepare: async page => {
-        await page.getByText('Attempt 2', { exact: true }).waitFor()
-        await page.locator('summary', { hasText: 'Response' }).last().click()
+      prepare: async (page, say) => {
+        await page
+          .locator('summary', { hasText: say('Response') })
+          .nth(1)
+          .click()
       },
     },
     {
       name: '09-redeliver',
       path: `${at}/events`,
-      prepare: async page => {
-        await page.getByRole('button', { name: 'Redeliver…' }).click()
-        await page.getByText('Already delivered').click()
-        await page.getByText('will be posted again').waitFor()
+      prepare: async (page, say) => {
+        await page.getByRole('button', { name: say('Redeliver…') }).click()
+        await page.getByText(say('Already delivered')).click()
+        await page.getByRole('dialog').getByRole('status').getByText(/\d/).waitFor()
       },
     },
     {
       name: '10-webhook',
       path: `${at}/webhook`,
-      prepare: async page => {
-        await page.getByRole('button', { name: 'Send a test event' }).click()
-        await page.getByText('The test event was received').waitFor()
+      prepare: async (page, say) => {
+        await page.getByRole('button', { name: say('Send a test event') }).click()
+        await page.getByText(say('The test event was received.')).waitFor()
       },
       whole: true,
     },
@@ -116,41 +148,56 @@ async function life(): Promise<Scene[]> {
     {
       name: '12-instance-settings',
       path: `${at}/settings`,
-      prepare: page => page.getByText('This cannot be undone.').waitFor(),
+      prepare: (page, say) => page.getByRole('button', { name: say('Delete the instance') }).waitFor(),
       whole: true,
     },
     {
       name: '13-settings',
       path: '/settings',
-      prepare: page => page.getByText('this one').first().waitFor(),
+      prepare: (page, say) => page.getByText(say('this one')).first().waitFor(),
       whole: true,
     },
     {
       name: '14-new-instance',
       path: '/',
-      prepare: async page => {
-        await page.getByRole('button', { name: 'New instance' }).click()
+      prepare: async (page, say) => {
+        await page.getByRole('button', { name: say('New instance') }).click()
         await page.getByRole('dialog').waitFor()
       },
     },
     {
       name: '16-token',
       path: '/',
-      prepare: async page => {
-        await page.getByRole('button', { name: 'New instance' }).click()
-        await page.getByRole('radio', { name: /Try the sandbox/ }).check()
-        await page.getByRole('button', { name: 'Create', exact: true }).click()
-        await page.getByText('Send from your program').waitFor()
-        await page.getByText('Messages are sent and received.').waitFor()
+      prepare: async (page, say) => {
+        await page.getByRole('button', { name: say('New instance') }).click()
+        await page.getByRole('radio', { name: say('Try the sandbox') }).check()
+        await page.getByRole('button', { name: say('Create'), exact: true }).click()
+        await page.getByText(say('Send from your program')).waitFor()
+        await page.getByText(say('Messages are sent and received.')).waitFor()
       },
       whole: true,
     },
+    { name: '20-alerts', path: '/alerts', prepare: page => page.locator('h2').first().waitFor(), whole: true },
+    { name: '21-people', path: '/people', prepare: page => page.locator('h2').first().waitFor(), whole: true },
+    { name: '22-audit', path: '/audit', prepare: page => page.locator('time').first().waitFor() },
+    { name: '23-files', path: `${at}/files`, prepare: page => page.locator('h2').first().waitFor() },
+    {
+      name: '24-search',
+      path: '/',
+      prepare: async (page, say) => {
+        await page.getByRole('button', { name: say('Find anything (Ctrl+K)') }).click()
+        await page.getByRole('combobox', { name: say('Name, number, message ID or event ID') }).fill('5511987654320')
+        await page.getByRole('option').first().waitFor()
+      },
+    },
+    { name: '26-guide', path: '/guides/webhooks', prepare: page => page.locator('article h2').first().waitFor() },
+    { name: '25-docs', path: '/docs/', prepare: page => page.getByText('/v1/').first().waitFor() },
     {
       name: '17-failed-message',
       path: `${at}/messages?state=failed`,
       prepare: async page => {
         await page.getByRole('row').getByRole('link').first().click()
-        await page.getByText('This number is not on WhatsApp.').waitFor()
+        await page.getByRole('dialog').getByText('recipient_not_on_whatsapp').waitFor()
       },
     },
   ]
@@ -174,11 +221,11 @@ async function linkingScenes(): Promise<Scene[]> {
     {
       name: '18-pairing-code',
       path: `/instances/${byCode.id}`,
-      prepare: async page => {
-        await page.locator('label', { hasText: 'Pairing code' }).click()
-        if (await page.getByLabel('Your number').isVisible()) {
-          await page.getByLabel('Your number').fill('5511987654321')
-          await page.getByRole('button', { name: 'Get a pairing code' }).click()
+      prepare: async (page, say) => {
+        await page.locator('label', { hasText: say('Pairing code') }).click()
+        if (await page.getByLabel(say('Your number')).isVisible()) {
+          await page.getByLabel(say('Your number')).fill('5511987654321')
+          await page.getByRole('button', { name: say('Get a pairing code') }).click()
         }
         await page.getByText(/^[A-Z0-9]{4}-[A-Z0-9]{4}$/).waitFor()
       },
@@ -186,7 +233,7 @@ async function linkingScenes(): Promise<Scene[]> {
     {
       name: '19-stopped',
       path: `/instances/${refused.id}`,
-      prepare: page => page.getByRole('button', { name: 'Try again now' }).waitFor(),
+      prepare: (page, say) => page.getByRole('button', { name: say('Try again now') }).waitFor(),
     },
   ]
 }
@@ -194,13 +241,26 @@ async function linkingScenes(): Promise<Scene[]> {
 async function shoot(on: PanelHarness, scenes: readonly Scene[]): Promise<void> {
   for (const [look, options] of Object.entries(LOOKS)) {
     const page = await on.openSignedIn('/', options)
+    const words = await LANGUAGES.find(({ code }) => code === options.locale)?.load()
+    const say = (text: string) => (words && translate(text, en, words)) ?? text
     for (const { name, path, prepare, whole = false } of scenes) {
       await page.goto(on.url + path)
-      await prepare?.(page)
+      await prepare?.(page, say)
       // Drawers and dialogs slide in.
       await page.waitForTimeout(SETTLE_MS)
       await page.screenshot({ path: join(FOLDER, `${name}-${look}.png`), fullPage: whole })
     }
     await page.context().close()
   }
+}
+
+/** Finds the English text among the panel's texts, which have the same shape in every language. */
+function translate(text: string, english: object, words: object): string | undefined {
+  for (const [key, value] of Object.entries(english)) {
+    const other = (words as Record<string, unknown>)[key]
+    if (value === text) return String(other)
+    const found = typeof value === 'object' && value !== null ? translate(text, value, other as object) : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
 }

@@ -38,8 +38,9 @@ test('a newcomer sees a signed event without running anything, and the list of s
 test('a failed message says what to do, is sent again only after a look, and its call is copied without the token', async () => {
   const { id, token } = await harness.service.admin.createConnected('Again')
   const instance = harness.service.instance(id, token)
+  await instance.send('15005550003', 'not among the failed')
   for (const text of ['=1+1', 'the second']) await instance.send('15005550001', text)
-  const page = await harness.openSignedIn(`/instances/${id}/messages`, {
+  const page = await harness.openSignedIn(`/instances/${id}/messages?state=failed`, {
     permissions: ['clipboard-read', 'clipboard-write'],
   })
   await until('two failures', async () => (await page.getByRole('table').getByText('Failed').count()) === 2)
@@ -51,6 +52,7 @@ test('a failed message says what to do, is sent again only after a look, and its
   const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n')
   expect(lines[0]).toContain('id,status,to,text')
   expect(lines[2]).toContain(",15005550001,'=1+1,")
+  expect(lines).toHaveLength(3)
 
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
@@ -71,7 +73,7 @@ test('a failed message says what to do, is sent again only after a look, and its
   const form = page.getByRole('dialog', { name: 'Send again' })
   expect(await form.getByLabel('Text').inputValue()).toBe('the second')
   await form.getByLabel('To').fill('5511987654321')
-  expect(await harness.service.admin.listMessages(id)).toHaveLength(2)
+  expect(await harness.service.admin.listMessages(id)).toHaveLength(3)
   await form.getByRole('button', { name: 'Send', exact: true }).click()
   await page.getByText('The recipient has opened it.').waitFor()
   expect(harness.complaints).toEqual([])

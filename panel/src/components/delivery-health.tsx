@@ -116,12 +116,12 @@ export function DeliveryWarning({ instanceId }: { instanceId: string }) {
         {activity.oldestUndeliveredAt && (
           <>
             {texts.oldest} <Ago at={activity.oldestUndeliveredAt} />
-            {'. '}
+            {' · '}
           </>
         )}
         {lastDeliveredAt ? (
           <>
-            {texts.lastSuccess} <Ago at={lastDeliveredAt} />.
+            {texts.lastSuccess} <Ago at={lastDeliveredAt} />
           </>
         ) : (
           texts.neverAccepted

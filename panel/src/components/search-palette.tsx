@@ -140,8 +140,10 @@ function useChoices(text: string, onClose: () => void): { choices: Choice[]; isS
   })
   const pages = usePageChoices(onClose)
   const goTo = useGoTo(onClose)
-  if (!isOn) return { choices: pages, isSearching: false }
-  const named = pages.filter(({ name }) => name.toLowerCase().includes(paused.toLowerCase()))
+  if (text === '') return { choices: pages, isSearching: false }
+  const named = pages.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
+  // Enter must not open what an earlier text has found.
+  if (text !== paused) return { choices: named, isSearching: true }
   const hits = found.data?.map(hit => ({
     key: `${hit.kind} ${hit.id} ${hit.instance.id}`,
     name: `${words.tools.found[hit.kind]} ${hit.id}`,
@@ -156,7 +158,7 @@ function useChoices(text: string, onClose: () => void): { choices: Choice[]; isS
   }))
   return {
     choices: [...(hits ?? []), ...(rows ?? []), ...named],
-    isSearching: text !== paused || instances.isPending || found.isPending,
+    isSearching: instances.isPending || found.isPending,
   }
 }
 
@@ -176,7 +178,7 @@ function usePageChoices(onClose: () => void): Choice[] {
   const words = useWords()
   const navigate = useNavigate()
   const isOwner = useMay('owner')
-  const to = (path: '/' | '/alerts' | '/people' | '/audit' | '/settings', name: string): Choice => ({
+  const to = (path: '/' | '/alerts' | '/people' | '/audit' | '/settings' | '/guides', name: string): Choice => ({
     key: path,
     name,
     detail: words.tools.pages,
@@ -191,6 +193,7 @@ function usePageChoices(onClose: () => void): Choice[] {
       ? [to('/alerts', words.alerts.title), to('/people', words.people.title), to('/audit', words.audit.title)]
       : []),
     to('/settings', words.shell.settings),
+    to('/guides', words.guides.title),
     {
       key: '/docs/',
       name: words.shell.apiReference,

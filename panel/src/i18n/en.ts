@@ -4,6 +4,7 @@ import * as endpoints from './en/endpoints.ts'
 import * as events from './en/events.ts'
 import * as files from './en/files.ts'
 import * as frame from './en/frame.ts'
+import * as guides from './en/guides.ts'
 import * as inbox from './en/inbox.ts'
 import * as instances from './en/instances.ts'
 import * as messages from './en/messages.ts'
@@ -20,6 +21,7 @@ export const en = {
   ...events,
   ...files,
   ...frame,
+  ...guides,
   ...inbox,
   ...instances,
   ...messages,

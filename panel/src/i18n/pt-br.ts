@@ -5,6 +5,7 @@ import * as endpoints from './pt-br/endpoints.ts'
 import * as events from './pt-br/events.ts'
 import * as files from './pt-br/files.ts'
 import * as frame from './pt-br/frame.ts'
+import * as guides from './pt-br/guides.ts'
 import * as inbox from './pt-br/inbox.ts'
 import * as instances from './pt-br/instances.ts'
 import * as messages from './pt-br/messages.ts'
@@ -20,6 +21,7 @@ export const ptBr: Words = {
   ...events,
   ...files,
   ...frame,
+  ...guides,
   ...inbox,
   ...instances,
   ...messages,

@@ -36,6 +36,7 @@ export function Settings() {
           <LinkCard title={words.audit.title} hint={words.audit.hint} to="/audit" action={words.audit.open} />
         </>
       )}
+      <LinkCard title={words.guides.title} hint={words.guides.about} to="/guides" action={words.guides.open} />
       <About />
     </div>
   )
@@ -44,7 +45,7 @@ export function Settings() {
 interface LinkCardProps {
   title: string
   hint: string
-  to: '/people' | '/audit'
+  to: '/people' | '/audit' | '/guides'
   action: string
 }
 

@@ -54,6 +54,7 @@ export function SignIn() {
         <Stack gap="md">
           <AnswerOfProvider />
           <PasswordInput
+            visibilityToggleButtonProps={{ 'aria-label': words.common.showPassword, 'aria-hidden': false, tabIndex: 0 }}
             label={words.signIn.field}
             value={key}
             onChange={event => setKey(event.currentTarget.value)}

@@ -19,6 +19,8 @@ const PAGES = [
     '/people',
     '/audit',
     '/invitation',
+    '/guides',
+    '/guides/:name',
     '/instances',
     '/instances/:id',
     '/instances/:id/:section',

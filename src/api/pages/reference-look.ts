@@ -12,7 +12,7 @@ export const REFERENCE_CSS = `
   --scalar-background-1: #ffffff; --scalar-background-2: #f8f6f2; --scalar-background-3: #f2efe9;
   --scalar-color-1: #20262c; --scalar-color-2: #4a5159; --scalar-color-3: #5f666e; --scalar-color-accent: #a34a30;
   --scalar-border-color: #e4dfd6; --scalar-color-green: #24713f; --scalar-color-red: #b02f26;
-  --scalar-color-yellow: #8a5a08; --scalar-color-blue: #335a73; --scalar-color-orange: #b5563a; --scalar-color-purple: #5d4a80;
+  --scalar-color-yellow: #8a5a08; --scalar-color-blue: #335a73; --scalar-color-orange: #a34a30; --scalar-color-purple: #5d4a80;
   --scalar-sidebar-background-1: #f8f6f2; --scalar-sidebar-color-1: #20262c; --scalar-sidebar-color-2: #4a5159;
   --scalar-sidebar-border-color: #e4dfd6; --scalar-sidebar-item-hover-background: #f2efe9;
   --scalar-sidebar-item-active-background: #e3ecf2; --scalar-sidebar-color-active: #335a73;
@@ -27,5 +27,10 @@ export const REFERENCE_CSS = `
   --scalar-sidebar-item-active-background: #1c2d38; --scalar-sidebar-color-active: #93b8cf;
 }`
 
-export const REFERENCE_BAR =
-  '<header class="pombal-bar"><a href="/">← Pombal</a><a href="/openapi.json">openapi.json</a></header>'
+/** Also names the copy buttons of the examples, which the reference draws without a name. */
+export const REFERENCE_BAR = `<header class="pombal-bar"><a href="/">← Pombal</a><a href="/openapi.json">openapi.json</a></header>
+<script>
+  new MutationObserver(() => {
+    for (const button of document.querySelectorAll('.scalar-code-copy:not([aria-label])')) button.setAttribute('aria-label', 'Copy')
+  }).observe(document.documentElement, { childList: true, subtree: true })
+</script>`

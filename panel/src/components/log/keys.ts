@@ -2,7 +2,10 @@
 export function isTyping({ target, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean {
   if (ctrlKey || metaKey || altKey) return true
   const element = target instanceof HTMLElement ? target : null
-  return element?.closest('input, textarea, select, [contenteditable="true"], [role="combobox"]') != null
+  return (
+    element?.closest('input:not([type="checkbox"]), textarea, select, [contenteditable="true"], [role="combobox"]') !=
+    null
+  )
 }
 
 /** Whether a dialog is open. Keys then belong to it. */

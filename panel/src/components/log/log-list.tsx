@@ -18,6 +18,7 @@ import { Waiting } from '../feedback/waiting.tsx'
 import { hasDialog, isTyping } from './keys.ts'
 import classes from './log-list.module.css'
 import { useIsNarrow } from './narrow.ts'
+import type { Selection } from './selection.tsx'
 
 /** The next page is read when fewer rows than this are left below the screen. */
 const READ_AHEAD_ROWS = 40
@@ -33,13 +34,15 @@ interface LogListProps<T> {
   rowHeight: { wide: number; narrow: number }
   /** Must be a stable function: a new one redraws every row. */
   renderRow: (row: T) => ReactNode
+  /** If given, rows can be marked. */
+  selection?: Selection
   /** Shown instead of an empty list. */
   empty: ReactNode
 }
 
 /** A live list of any length. Only the visible rows are in the DOM. */
 export function LogList<T extends { id: string }>(props: LogListProps<T>) {
-  const { log, label, columns, template, rowHeight, renderRow, empty } = props
+  const { log, label, columns, template, rowHeight, renderRow, selection, empty } = props
   const words = useWords()
   const body = useRef<HTMLDivElement>(null)
   const [top, setTop] = useState(0)
@@ -88,10 +91,11 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   if (!hasRows) return empty
 
   return (
-    <div className={classes.table} style={{ '--columns': template } as CSSProperties}>
+    <div className={classes.table} style={{ '--columns': selection ? `18px ${template}` : template } as CSSProperties}>
       <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : log.rows.length + 1}>
         <div role="rowgroup" className={classes.headGroup}>
           <div role="row" className={classes.head}>
+            {selection && <MarkAll selection={selection} rows={log.rows} />}
             {columns.map(column => (
               <div role="columnheader" key={column}>
                 {column}
@@ -114,6 +118,8 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
               height={height}
               top={item.start - virtual.options.scrollMargin}
               renderRow={renderRow}
+              isMarked={selection?.ids.has(log.rows[item.index]!.id)}
+              onMark={selection?.toggle}
             />
           ))}
         </div>
@@ -131,21 +137,57 @@ interface RowProps<T> {
   height: number
   top: number
   renderRow: (row: T) => ReactNode
+  /** Undefined if rows cannot be marked. */
+  isMarked: boolean | undefined
+  onMark: ((id: string) => void) | undefined
 }
 
 /** Redraws only when the row or its position changes, not at every scroll step. */
-const Row = memo(function Row<T>({ row, index, height, top, renderRow }: RowProps<T>) {
+const Row = memo(function Row<T extends { id: string }>(props: RowProps<T>) {
+  const { row, index, height, top, renderRow, isMarked, onMark } = props
+  const words = useWords()
   return (
     <div
       role="row"
       aria-rowindex={index + 2}
       className={classes.row}
+      data-markable={isMarked !== undefined}
       style={{ height, transform: `translateY(${top}px)` }}
     >
+      {isMarked !== undefined && (
+        <div role="cell" className={classes.mark}>
+          <input
+            type="checkbox"
+            checked={isMarked}
+            aria-label={words.tools.selection.row(row.id)}
+            onChange={() => onMark?.(row.id)}
+          />
+        </div>
+      )}
       {renderRow(row)}
     </div>
   )
-}) as <T>(props: RowProps<T>) => ReactNode
+}) as <T extends { id: string }>(props: RowProps<T>) => ReactNode
+
+function MarkAll({ selection, rows }: { selection: Selection; rows: readonly { id: string }[] }) {
+  const words = useWords()
+  const areMarked = rows.every(({ id }) => selection.ids.has(id))
+  return (
+    <div role="columnheader" aria-label={words.tools.selection.column}>
+      <input
+        type="checkbox"
+        aria-label={words.tools.selection.all}
+        checked={areMarked}
+        onChange={() =>
+          selection.toggleAll(
+            rows.map(({ id }) => id),
+            areMarked,
+          )
+        }
+      />
+    </div>
+  )
+}
 
 /** Keeps the visible rows in place when new rows arrive above them. */
 function useAnchor<T extends { id: string }>(rows: readonly T[], top: number, height: number): void {
@@ -169,10 +211,14 @@ export function Cell({ children, area, label }: { children: ReactNode; area?: st
   )
 }
 
-/** The keys j and k move from row to row wherever the focus is, from the first visible row on. */
+/** The keys j and k move from row to row wherever the focus is, from the first visible row on. The key x marks the row. */
 function stepByLetter(event: KeyboardEvent): void {
-  if ((event.key !== 'j' && event.key !== 'k') || isTyping(event) || hasDialog()) return
+  if (!['j', 'k', 'x'].includes(event.key) || isTyping(event) || hasDialog()) return
   const focused = document.activeElement?.closest('[role="row"]')
+  if (event.key === 'x') {
+    focused?.querySelector<HTMLElement>('input[type="checkbox"]')?.click()
+    return
+  }
   const links = [...document.querySelectorAll<HTMLElement>('[role="row"] a[data-row-link]')].toSorted(
     (one, other) => rowIndex(one) - rowIndex(other),
   )

@@ -9,6 +9,7 @@ export const common = {
   copy: (what: string) => `Copy ${what}`,
   typeToConfirm: (text: string) => `Type “${text}” to confirm`,
   all: 'All',
+  showPassword: 'Show or hide the password',
   skip: 'Skip to the content',
   more: 'Loading more…',
   end: 'End of the list.',

@@ -38,6 +38,26 @@ export const tools = {
     client: 'The receiver refuses the request. Its response may say why.',
     server: 'The receiver failed. Its own log says why.',
   },
+  selection: {
+    title: 'Marked rows',
+    column: 'Mark',
+    row: (id: string) => `Mark ${id}`,
+    all: 'Mark all loaded rows',
+    count: (rows: number) => (rows === 1 ? '1 row is marked' : `${rows} rows are marked`),
+    clear: 'Unmark all',
+    done: (done: number, failed: number) =>
+      failed === 0 ? `${done} requested.` : `${done} requested, ${failed} refused. The refused rows stay marked.`,
+    redeliver: (events: number) => `Redeliver or retry ${events}`,
+    redeliverNone: 'All of them are being posted already.',
+    redeliverText:
+      'Events that wait for a retry are tried now. The others are posted again, outside the order, with the same webhook-id.',
+    onTheWay: (events: number) => `${events} marked are being posted already. Nothing is done with them.`,
+    sendAgain: (messages: number) => `Send ${messages} again`,
+    sendAgainNone: 'Only failed texts can be sent again.',
+    sendAgainText: 'Each is a new message with its own ID. Only failed texts can be sent again here.',
+    unconfirmed: (messages: number) =>
+      `${messages} of them may have arrived already. Their recipients may read them twice.`,
+  },
   export: 'Export CSV',
   exporting: (rows: number) => `${rows} rows…`,
   exported: (rows: number) => (rows === 1 ? '1 row was exported.' : `${rows} rows were exported.`),

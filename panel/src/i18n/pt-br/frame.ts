@@ -11,6 +11,7 @@ export const common: Words['common'] = {
   copy: what => `Copiar ${what}`,
   typeToConfirm: text => `Digite “${text}” para confirmar`,
   all: 'Todos',
+  showPassword: 'Mostrar ou ocultar a senha',
   skip: 'Ir para o conteúdo',
   more: 'Carregando mais…',
   end: 'Isso é tudo.',

@@ -40,6 +40,28 @@ export const tools: Words['tools'] = {
     client: 'O receptor recusa a requisição. A resposta dele pode dizer por quê.',
     server: 'O receptor falhou. O log dele diz por quê.',
   },
+  selection: {
+    title: 'Linhas marcadas',
+    column: 'Marcar',
+    row: id => `Marcar ${id}`,
+    all: 'Marcar todas as linhas carregadas',
+    count: rows => (rows === 1 ? '1 linha marcada' : `${rows} linhas marcadas`),
+    clear: 'Desmarcar tudo',
+    done: (done, failed) =>
+      failed === 0
+        ? `Pedidos feitos: ${done}.`
+        : `Pedidos feitos: ${done}; recusados: ${failed}. As linhas recusadas continuam marcadas.`,
+    redeliver: events => `Reenviar ou tentar agora: ${events}`,
+    redeliverNone: 'Todos já estão a caminho.',
+    redeliverText:
+      'Os eventos que esperam uma nova tentativa são tentados agora. Os outros são enviados de novo, fora da ordem, com o mesmo webhook-id.',
+    onTheWay: events => `Já a caminho: ${events}. Nada é feito com eles.`,
+    sendAgain: messages => `Enviar de novo: ${messages}`,
+    sendAgainNone: 'Só é possível enviar de novo textos que falharam.',
+    sendAgainText:
+      'Cada uma é uma mensagem nova, com ID próprio. Aqui só é possível enviar de novo textos que falharam.',
+    unconfirmed: messages => `Talvez já tenham chegado: ${messages}. Os destinatários podem ler duas vezes.`,
+  },
   export: 'Exportar CSV',
   exporting: rows => `${rows} linhas…`,
   exported: rows => (rows === 1 ? '1 linha foi exportada.' : `${rows} linhas foram exportadas.`),

@@ -7,6 +7,7 @@ import type { Alert, AlertRule } from '../../api/types.ts'
 import { Badge } from '../../components/badges.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
+import { GuideLink } from '../../components/guide-link.tsx'
 import { Card, PageHead } from '../../components/panels.tsx'
 import { Ago, Time } from '../../components/time.tsx'
 import { useTitle } from '../../components/title.ts'
@@ -22,7 +23,9 @@ export function Alerts() {
   useTitle(words.alerts.title)
   return (
     <div className={classes.page}>
-      <PageHead title={words.alerts.title}>{words.alerts.hint}</PageHead>
+      <PageHead title={words.alerts.title}>
+        {words.alerts.hint} <GuideLink to="alerts" />
+      </PageHead>
       <Problems />
       <Targets />
       <Rules />

@@ -7,6 +7,7 @@ import { EVENT_KINDS } from '../../../../src/domain/events/event.ts'
 import { endpointsQuery } from '../../api/queries.ts'
 import type { EndpointHealth, Event } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
+import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge } from '../../components/badges.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
 import { stepsOf } from '../../components/log/drawer-page.tsx'
@@ -14,6 +15,7 @@ import { ExportCsv } from '../../components/log/export-csv.tsx'
 import { FilterBar, TextFilter } from '../../components/log/filters.tsx'
 import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { RowLink } from '../../components/log/row-link.tsx'
+import { SelectionBar, useSelection } from '../../components/log/selection.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
 import { Ago, Time } from '../../components/time.tsx'
@@ -23,6 +25,7 @@ import { DeliveryCharts } from '../instance/statistics.tsx'
 import { EventDrawer } from './event-drawer.tsx'
 import classes from './events.module.css'
 import { RedeliverMany } from './redeliver-many.tsx'
+import { RedeliverMarked } from './redeliver-marked.tsx'
 
 /** In the order of a delivery's life. */
 const FILTERS = [
@@ -64,6 +67,8 @@ export function Events() {
     (event: Event) => <EventRow event={event} instanceId={instance.id} onOpen={id => change({ open: id }, false)} />,
     [instance.id, change],
   )
+  const selection = useSelection()
+  const mayRedeliver = useMay('operator')
   const showNeighbour = useCallback((id: string) => change({ open: id }), [change])
   const steps = useMemo(() => stepsOf(log.rows, open, showNeighbour), [log.rows, open, showNeighbour])
 
@@ -158,6 +163,7 @@ export function Events() {
           template="minmax(0, 1.1fr) minmax(0, 1.2fr) minmax(0, 1fr) minmax(0, 0.6fr) minmax(0, 0.8fr) 130px"
           rowHeight={{ wide: 50, narrow: 72 }}
           renderRow={renderRow}
+          {...(mayRedeliver && { selection })}
           empty={
             state || kind || endpoint ? (
               <Empty
@@ -173,6 +179,9 @@ export function Events() {
             )
           }
         />
+        <SelectionBar selection={selection}>
+          <RedeliverMarked instanceId={instance.id} selection={selection} rows={log.rows} />
+        </SelectionBar>
       </div>
       <RedeliverMany instanceId={instance.id} opened={isRedelivering} onClose={() => setRedelivering(false)} />
       <EventDrawer instanceId={instance.id} eventId={open} steps={steps} onClose={() => change({ open: undefined })} />

@@ -4,6 +4,7 @@ import type { Connection, ConnectionCause } from '../../api/types.ts'
 import { CONNECTION_TONES, ConnectionBadge, type Tone } from '../../components/badges.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
+import { GuideLink } from '../../components/guide-link.tsx'
 import { Ago } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { useConnect } from './connect.ts'
@@ -70,7 +71,11 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
             ? words.connection.sandboxLinking
             : words.connection.states[state].text}
       </p>
-      {remedy && !showsFailure && cause !== 'code_expired' && <p className={classes.text}>{remedy}</p>}
+      {remedy && !showsFailure && cause !== 'code_expired' && (
+        <p className={classes.text}>
+          {remedy} <GuideLink to="situations" />
+        </p>
+      )}
       {!remedy && (showsReason || (isSandboxLinking && state === 'unlinked')) && (
         <p className={classes.reason}>
           {words.connection.reason}: {reason}

@@ -10,6 +10,7 @@ import { CopyIconButton } from '../../components/copy.tsx'
 import { CopyCurl } from '../../components/copy-curl.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
+import { GuideLink } from '../../components/guide-link.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
 import { DrawerPage, type Steps } from '../../components/log/drawer-page.tsx'
 import { Step, Timeline } from '../../components/log/timeline.tsx'
@@ -125,7 +126,7 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
           {whatsappCode && <div>{words.message.whatsappCode(whatsappCode)}</div>}
           <div>{words.tools.failureSteps[error.code]}</div>
           <div className={classes.code}>
-            {words.tools.code} <code>{error.code}</code>
+            {words.tools.code} <code>{error.code}</code> · <GuideLink to="errors" />
           </div>
           {stepEvent('failed')}
         </Step>

@@ -13,6 +13,7 @@ import { ExportCsv } from '../../components/log/export-csv.tsx'
 import { FilterBar, TextFilter } from '../../components/log/filters.tsx'
 import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { RowLink } from '../../components/log/row-link.tsx'
+import { SelectionBar, useSelection } from '../../components/log/selection.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipient.tsx'
 import { Time } from '../../components/time.tsx'
@@ -22,6 +23,7 @@ import { useInstance } from '../instance/instance.tsx'
 import { MessageDrawer } from './message-drawer.tsx'
 import classes from './messages.module.css'
 import { type Draft, SendForm } from './send-form.tsx'
+import { SendMarkedAgain } from './send-marked-again.tsx'
 import { shownText } from './shown-text.ts'
 
 const ROUTE = '/inside/instances/$id/messages'
@@ -69,6 +71,7 @@ export function Messages() {
     ),
     [instance.id, change],
   )
+  const selection = useSelection()
   const sendButton = (
     <Button leftSection={<SendIcon />} onClick={() => setDraft({})}>
       {words.messages.send}
@@ -111,6 +114,7 @@ export function Messages() {
           template="minmax(0, 215px) minmax(0, 1fr) 130px 150px"
           rowHeight={{ wide: 50, narrow: 72 }}
           renderRow={renderRow}
+          {...(maySend && { selection })}
           empty={
             isFiltered ? (
               <Empty
@@ -128,6 +132,9 @@ export function Messages() {
             )
           }
         />
+        <SelectionBar selection={selection}>
+          <SendMarkedAgain instanceId={instance.id} selection={selection} rows={log.rows} />
+        </SelectionBar>
       </div>
       <Modal
         opened={draft !== null}

@@ -41,6 +41,7 @@ export function Invitation() {
         <p className={classes.lead}>{words.invitation.lead}</p>
         <Stack gap="md">
           <PasswordInput
+            visibilityToggleButtonProps={{ 'aria-label': words.common.showPassword, 'aria-hidden': false, tabIndex: 0 }}
             label={words.invitation.password}
             description={words.invitation.passwordHint(MIN_PASSWORD)}
             value={password}

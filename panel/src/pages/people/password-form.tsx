@@ -57,6 +57,7 @@ export function PasswordForm({ userName, asksOld = false, save, action, savedTex
         />
         {asksOld && (
           <PasswordInput
+            visibilityToggleButtonProps={{ 'aria-label': words.common.showPassword, 'aria-hidden': false, tabIndex: 0 }}
             label={words.ownPassword.old}
             autoComplete="current-password"
             value={oldPassword}
@@ -66,6 +67,7 @@ export function PasswordForm({ userName, asksOld = false, save, action, savedTex
           />
         )}
         <PasswordInput
+          visibilityToggleButtonProps={{ 'aria-label': words.common.showPassword, 'aria-hidden': false, tabIndex: 0 }}
           label={words.settings.newPassword}
           description={words.settings.newPasswordHint(MIN_PASSWORD)}
           autoComplete="new-password"

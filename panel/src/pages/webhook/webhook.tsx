@@ -7,6 +7,7 @@ import type { EndpointHealth } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
+import { GuideLink } from '../../components/guide-link.tsx'
 import { PlusIcon } from '../../components/icons.tsx'
 import { Card, PageHead } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -49,7 +50,7 @@ export function WebhookPage() {
             )
           }
         >
-          {words.webhook.lead}
+          {words.webhook.lead} <GuideLink to="webhooks" />
         </PageHead>
       </div>
       {endpoints.length === 0 && isOperator && (
