@@ -26,6 +26,14 @@ export interface KnownGroup {
   queriedAt: number
 }
 
+export interface DueGroup {
+  id: string
+  /** The account has just become a member. */
+  hasJoined: boolean
+  /** WhatsApp's last answer to a query about this group; 0 if there was none. */
+  queriedAt: number
+}
+
 /** A person whom the phone knows, or with whom messages were exchanged. */
 export interface DirectoryContact {
   /** As `to` of a message: a number, or a LID if the number is unknown. */
@@ -56,23 +64,25 @@ export interface Directory {
   readGroup(instanceId: InstanceId, id: string): Promise<KnownGroup | null>
   /**
    * Records descriptions that WhatsApp gave. A group that a notification has changed since `askedAt` stays as it is.
-   * @param reason `listed`: the answer was about all groups, and does not count as a query about each of them. `joined`: the
-   *   account has just become a member
+   * @param reason `listed`: the answer was about all groups, and does not count as a query about each of them
    */
   recordGroups(
     lease: Lease,
     groups: readonly GroupDetails[],
-    of: { self: OwnAddresses; askedAt: number; now: number; reason: 'listed' | 'queried' | 'joined' },
+    of: { self: OwnAddresses; askedAt: number; now: number; reason: 'listed' | 'queried' },
   ): Promise<void>
   /** WhatsApp has answered that the account may not see the group. */
   recordNoMember(lease: Lease, id: string, now: number): Promise<void>
-  /** `unknown`: nothing was recorded, because the group has to be queried first. */
+  /** `unknown`: it was recorded that the group has to be queried (`listDueGroups`). */
   recordGroupChange(
     lease: Lease,
     id: string,
     change: GroupChange,
     of: { self: OwnAddresses; now: number },
   ): Promise<'recorded' | 'unknown'>
+
+  /** Groups that WhatsApp has to describe because of a notification. */
+  listDueGroups(instanceId: InstanceId): Promise<DueGroup[]>
 
   /** Names are only added and replaced, never removed. */
   recordContacts(lease: Lease, contacts: readonly HeardContact[]): Promise<void>

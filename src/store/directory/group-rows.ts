@@ -21,6 +21,9 @@ export function columnsOf(details: GroupDetails, self: OwnAddresses) {
   }
 }
 
+/** Nothing about the group has to be queried. */
+export const NOT_DUE = { query_due_at: null, has_joined: 0 } as const
+
 /** The columns of a group that the account is not a member of. */
 export const NO_MEMBER = {
   member: 0,

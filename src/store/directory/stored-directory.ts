@@ -5,7 +5,7 @@ import type { Core } from '../engine/core.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import type { DescribedGroup, Directory, DirectoryContact, KnownGroup, ListedGroup } from './directory.ts'
+import type { DescribedGroup, Directory, DirectoryContact, DueGroup, KnownGroup, ListedGroup } from './directory.ts'
 import { HeardContacts } from './heard-contacts.ts'
 import { listContacts } from './listed-contacts.ts'
 import { StoredGroups } from './stored-groups.ts'
@@ -56,6 +56,10 @@ export class StoredDirectory implements Directory {
     of: { self: OwnAddresses; now: number },
   ): Promise<'recorded' | 'unknown'> {
     return this.#groups.change(lease, id, change, of)
+  }
+
+  listDueGroups(instanceId: InstanceId): Promise<DueGroup[]> {
+    return this.#groups.listDue(instanceId)
   }
 
   recordContacts(lease: Lease, contacts: readonly HeardContact[]): Promise<void> {

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type Selectable, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import {
   applyChange,
@@ -17,9 +17,9 @@ import type { GroupsTable } from '../engine/schema/directory.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import type { DescribedGroup, Directory, KnownGroup, ListedGroup } from './directory.ts'
+import type { DescribedGroup, Directory, DueGroup, KnownGroup, ListedGroup } from './directory.ts'
 import { reportOf } from './group-reports.ts'
-import { columnsOf, LISTED, NO_MEMBER, toDetails, toKnown, toListed } from './group-rows.ts'
+import { columnsOf, LISTED, NO_MEMBER, NOT_DUE, toDetails, toKnown, toListed } from './group-rows.ts'
 
 /** Groups in one commit. A large one has 100 KB. */
 const STEP = 20
@@ -38,7 +38,7 @@ interface Reported {
 
 const NOTHING: Reported = { recorded: false, deliverable: false }
 
-type GroupColumns = Omit<GroupsTable, 'instance_id' | 'id'>
+type GroupColumns = Omit<Selectable<GroupsTable>, 'instance_id' | 'id'>
 
 type Recording = Parameters<Directory['recordGroups']>[2]
 
@@ -138,6 +138,17 @@ export class StoredGroups {
     this.#announce(lease, await this.#core.write(this.#deny, { lease, id, now }))
   }
 
+  async listDue(instanceId: InstanceId): Promise<DueGroup[]> {
+    const rows = await this.#core.reader.query(
+      this.#core.statements.db
+        .selectFrom('groups')
+        .select(['id', 'has_joined', 'queried_at'])
+        .where('instance_id', '=', instanceId)
+        .where('query_due_at', 'is not', null),
+    )
+    return rows.map(({ id, has_joined, queried_at }) => ({ id, hasJoined: has_joined === 1, queriedAt: queried_at }))
+  }
+
   async findFilled(instanceId: InstanceId): Promise<{ groups: boolean; contacts: boolean }> {
     const [row] = await this.#core.reader.query(
       this.#core.statements.db
@@ -204,16 +215,19 @@ export class StoredGroups {
     const queried_at = reason === 'listed' ? (row?.queried_at ?? 0) : now
     // The notification is newer than the answer.
     const isOld = row !== undefined && row.as_of >= askedAt
+    const isStillDue = (row?.query_due_at ?? 0) > askedAt
     await this.#write(tx, instanceId, group.id, {
       ...(!isOld && { ...columnsOf(group, self), as_of: now }),
+      ...NOT_DUE,
+      ...(isStillDue && { query_due_at: row!.query_due_at }),
       queried_at,
     })
     if (isOld) return []
     const before = row ? toDetails(row) : null
-    return reportOf(instanceId, { before, after: group, self, hasJoined: reason === 'joined' }, now)
+    return reportOf(instanceId, { before, after: group, self, hasJoined: row?.has_joined === 1 }, now)
   }
 
-  /** @returns null if the group has to be queried */
+  /** @returns null if the group has to be queried. Then that is recorded */
   async #changeOne(
     tx: Transaction,
     { lease, id, change, self, now }: OneGroup & { change: GroupChange; self: OwnAddresses },
@@ -222,11 +236,15 @@ export class StoredGroups {
     const [row] = await this.#lock(tx, instanceId, id)
     const before = row ? toDetails(row) : null
     if (before === null && change.kind !== 'joined') {
-      const isNothing = isAbsence(change, self) || (row !== undefined && !enters(change, self))
-      return isNothing ? NOTHING : null
+      const hasJoined = enters(change, self)
+      const isKnown = row !== undefined && row.query_due_at === null && !hasJoined
+      if (isKnown || isAbsence(change, self)) return NOTHING
+      const has_joined = hasJoined || row?.has_joined === 1 ? 1 : 0
+      await this.#write(tx, instanceId, id, { query_due_at: now, has_joined })
+      return null
     }
     const after = change.kind === 'joined' ? { ...change.group, id } : before && applyChange(before, change, self)
-    await this.#write(tx, instanceId, id, { ...(after ? columnsOf(after, self) : NO_MEMBER), as_of: now })
+    await this.#write(tx, instanceId, id, { ...(after ? columnsOf(after, self) : NO_MEMBER), ...NOT_DUE, as_of: now })
     return this.#report(tx, lease, reportOf(instanceId, { before, after, self, hasJoined: true }, now))
   }
 
@@ -238,10 +256,11 @@ export class StoredGroups {
         .deleteFrom('groups')
         .where('instance_id', '=', instanceId)
         .where('member', '=', 0)
+        .where('query_due_at', 'is', null)
         .where('queried_at', '<', now - DENIED_MS),
     )
     const [row] = await this.#lock(tx, instanceId, id)
-    await this.#write(tx, instanceId, id, { ...NO_MEMBER, as_of: now, queried_at: now })
+    await this.#write(tx, instanceId, id, { ...NO_MEMBER, ...NOT_DUE, as_of: now, queried_at: now })
     return this.#report(tx, lease, row ? leftOf(instanceId, row, now) : [])
   }
 
@@ -295,7 +314,7 @@ export class StoredGroups {
       db.updateTable('groups').set(columns).where('instance_id', '=', instance_id).where('id', '=', id).returning('id'),
     )
     if (changed.length > 0) return
-    const row = { ...NO_MEMBER, as_of: 0, queried_at: 0, ...columns }
+    const row = { ...NO_MEMBER, ...NOT_DUE, as_of: 0, queried_at: 0, ...columns }
     await tx.query(db.insertInto('groups').values({ instance_id, id, ...row }))
   }
 }

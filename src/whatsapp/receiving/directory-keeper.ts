@@ -1,16 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { HeardContact } from '../../domain/recipients/contact.ts'
-import { type GroupChange, type GroupDetails, isSameMember } from '../../domain/recipients/group.ts'
-import type { Directory } from '../../store/directory/directory.ts'
+import type { GroupChange, GroupDetails } from '../../domain/recipients/group.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
+import type { Directory, DueGroup } from '../../store/directory/directory.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { ownAddresses } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
-import { GroupDirectory } from '../sending/group-directory.ts'
+import { FRESH_MS, GroupDirectory } from '../sending/group-directory.ts'
 
 /** Before WhatsApp is asked again for the groups after it did not answer. */
 const ASK_AGAIN_MS = 60_000
+/** Longer than any link without a notification. */
+const FOREVER_MS = 2 ** 31 - 1
+const MAX_SILENT = 500
 
 type DirectoryLink = Pick<Link, 'self' | 'closed' | 'queryGroup' | 'queryGroups' | 'readAddressBook'>
 
@@ -32,6 +36,10 @@ export class DirectoryKeeper {
   /** Changes are recorded in the order in which WhatsApp reports them. */
   #changes: Promise<unknown> = Promise.resolve()
   #isFilled = false
+  /** When WhatsApp last left a query about a group unanswered. */
+  readonly #silentAt = new BoundedMap<string, number>(MAX_SILENT)
+  /** Ends the pause before due groups are queried again. */
+  #wake: () => void = () => undefined
 
   constructor(options: DirectoryKeeperOptions) {
     this.#options = options
@@ -41,6 +49,7 @@ export class DirectoryKeeper {
   /** The account is logged in. */
   attach(link: DirectoryLink): void {
     this.#inBackground(link, () => this.#fill(link))
+    this.#inBackground(link, () => this.#queryDue(link))
     this.readAddressBook(link)
   }
 
@@ -67,9 +76,10 @@ export class DirectoryKeeper {
   flush(): void {
     this.groups.flushAll()
     this.#isFilled = false
+    this.#silentAt.clear()
   }
 
-  /** Resolves when the change is recorded, and a group that was unknown is described. */
+  /** Resolves when the change is recorded, or that the group has to be queried because of it. */
   async recordChange(group: string, change: GroupChange, link: DirectoryLink): Promise<void> {
     const { lease, store, now } = this.#options
     const self = ownAddresses(link.self)
@@ -77,9 +87,7 @@ export class DirectoryKeeper {
       untilStored(() => store.directory.recordGroupChange(lease, group, change, { self, now: now() }), link.closed),
     )
     this.groups.forget(group)
-    if (outcome !== 'unknown') return
-    const hasJoined = change.kind === 'add' && change.members.some(member => isSameMember(member, self))
-    await this.groups.query(group, link, hasJoined ? 'joined' : 'queried')
+    if (outcome === 'unknown') this.#wake()
   }
 
   /** WhatsApp has described these groups because changes were missed. */
@@ -104,8 +112,36 @@ export class DirectoryKeeper {
         await untilStored(() => store.directory.recordGroupsFilled(lease, ids, { askedAt, now: now() }), link.closed)
       })
       this.#isFilled = true
+      this.#wake()
       logger.info({ instanceId, groups: ids.length }, 'directory.filled')
     }
+  }
+
+  /** Queries groups that notifications have announced but not described, also those from before a restart. */
+  async #queryDue(link: DirectoryLink): Promise<void> {
+    const { lease, store, now } = this.#options
+    while (!link.closed.aborted) {
+      const pause = new AbortController()
+      this.#wake = () => pause.abort()
+      const due = await untilStored(() => store.directory.listDueGroups(lease.instanceId), link.closed)
+      let isWaiting = false
+      for (const group of due) {
+        const mayQuery = this.#mayQuery(group)
+        const answer = mayQuery ? await this.groups.query(group.id, link) : 'silent'
+        if (mayQuery && answer === 'silent') this.#silentAt.set(group.id, now())
+        isWaiting ||= answer === 'silent'
+      }
+      const signal = AbortSignal.any([link.closed, pause.signal])
+      await sleep(isWaiting ? ASK_AGAIN_MS : FOREVER_MS, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  /** Once in an hour, and not before the first list of all groups; about a group that was just joined once in a minute. */
+  #mayQuery({ id, hasJoined, queriedAt }: DueGroup): boolean {
+    const now = this.#options.now()
+    const silentAt = this.#silentAt.get(id) ?? 0
+    if (hasJoined) return now - silentAt >= ASK_AGAIN_MS
+    return this.#isFilled && now - Math.max(queriedAt, silentAt) >= FRESH_MS
   }
 
   async #recordAll(groups: readonly GroupDetails[], link: DirectoryLink, askedAt: number): Promise<void> {

@@ -12,7 +12,7 @@ import { LinkClosed } from '../baileys/link.ts'
  * WhatsApp is asked about a group at most once in this time, in milliseconds, and only for a message to it. Notifications keep
  * the rows up to date; the query covers a missed one.
  */
-const FRESH_MS = 3_600_000
+export const FRESH_MS = 3_600_000
 const MAX_GROUPS = 500
 
 /** WhatsApp's codes for a group that does not exist or that the account may not see. */
@@ -75,7 +75,7 @@ export class GroupDirectory {
     const isFresh = known !== null && now - known.asOf < FRESH_MS && this.#doubtful.get(group) === undefined
     const mayQuery = known === null || now - known.queriedAt >= FRESH_MS
     if (known !== null && (isFresh || !mayQuery)) return membershipIn(known, source.self)
-    const answer = await this.query(group, source, 'queried')
+    const answer = await this.query(group, source)
     if (answer !== 'silent' || known?.details == null) return answer
     // Not asked again for an hour, or every message would wait for an answer.
     if (this.#groups.get(group) === known) this.#groups.set(group, { ...known, queriedAt: now })
@@ -109,15 +109,15 @@ export class GroupDirectory {
   }
 
   /** Asks WhatsApp and records its answer. Concurrent callers share one query. */
-  query(group: string, source: GroupSource, reason: 'queried' | 'joined'): Promise<Membership> {
+  query(group: string, source: GroupSource): Promise<Membership> {
     const running = this.#queries.get(group)
     if (running) return running
-    const query = this.#query(group, source, reason).finally(() => this.#queries.delete(group))
+    const query = this.#query(group, source).finally(() => this.#queries.delete(group))
     this.#queries.set(group, query)
     return query
   }
 
-  async #query(group: string, source: GroupSource, reason: 'queried' | 'joined'): Promise<Membership> {
+  async #query(group: string, source: GroupSource): Promise<Membership> {
     const { lease, store, now, signal } = this.#options
     const { directory } = store
     const askedAt = now()
@@ -129,7 +129,7 @@ export class GroupDirectory {
       details = null
     }
     if (details !== null && !isMember(source.self, details)) details = null
-    const of = { self: ownAddresses(source.self), askedAt, now: now(), reason }
+    const of = { self: ownAddresses(source.self), askedAt, now: now(), reason: 'queried' as const }
     await untilStored(
       () =>
         details === null

@@ -32,6 +32,7 @@ import { changesOfMessages } from './steps/conversations/0082-changes-of-message
 import { chatOrder } from './steps/conversations/0085-chat-order.ts'
 import { directory } from './steps/directory/0084-directory.ts'
 import { numberChecks } from './steps/directory/0091-number-checks.ts'
+import { dueGroups } from './steps/directory/0092-due-groups.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -72,6 +73,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0085-chat-order': chatOrder,
   '0090-account-identities': accountIdentities,
   '0091-number-checks': numberChecks,
+  '0092-due-groups': dueGroups,
   '0092-files-from-urls': filesFromUrls,
 }
 

@@ -19,6 +19,10 @@ export interface GroupsTable {
   queried_at: number
   /** A JSON object: the rest of `GroupDetails`. */
   details: string
+  /** The last notification that only WhatsApp's answer to a query can explain; null if that was given since. */
+  query_due_at: Generated<number | null>
+  /** 1: that notification said that the account has just become a member. */
+  has_joined: Generated<number>
 }
 
 /** Which parts of the directory were read from WhatsApp since the account was linked. */

@@ -185,6 +185,30 @@ export function groupsContract(createHarness: CreateHarness): void {
       expect(await change('2@g.us', 'add', own)).toBe('unknown')
     })
 
+    test('that have to be queried stay so until WhatsApp has answered, and then report once that they were joined', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { directory } = store
+      const group = describing()
+      const notify = (kind: 'add' | 'remove', member: GroupMember, now: number) =>
+        directory.recordGroupChange(lease, group.id, { kind, members: [member] }, { self: SELF, now })
+      const due = () => directory.listDueGroups(lease.instanceId)
+      const answer = (askedAt: number) =>
+        directory.recordGroups(lease, [group], { self: SELF, askedAt, now: askedAt, reason: 'queried' })
+      expect(await notify('add', own, 5)).toBe('unknown')
+      expect(await notify('add', bia, 7)).toBe('unknown')
+      expect(await due()).toEqual([{ id: group.id, hasJoined: true, queriedAt: 0 }])
+      // Denials that have become old are removed, but nothing that is due.
+      await directory.recordNoMember(lease, '9@g.us', 9_000_000_000)
+      await answer(6)
+      expect(await due()).toEqual([{ id: group.id, hasJoined: false, queriedAt: 6 }])
+      await answer(8)
+      expect(await due()).toEqual([])
+      expect(await notify('add', bia, 9)).toBe('recorded')
+      const { data } = await store.events.list(lease.instanceId, { limit: 20 })
+      expect(data.map(({ kind }) => kind)).toEqual(['group.changed', 'group.joined'])
+    })
+
     test('keep a notification that is newer than the answer to a query', async () => {
       const { store } = context
       const lease = await createConnected(store)

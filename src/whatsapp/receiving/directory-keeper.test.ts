@@ -1,0 +1,85 @@
+import pino from 'pino'
+import { expect, test, vi } from 'vitest'
+import type { GroupDetails } from '../../domain/recipients/group.ts'
+import type { Directory, DueGroup } from '../../store/directory/directory.ts'
+import { DirectoryKeeper } from './directory-keeper.ts'
+
+const GROUP = '120363000000000777@g.us'
+const SELF = { id: '5511900000000@s.whatsapp.net', lid: '1@lid' }
+const DESCRIBED: GroupDetails = {
+  id: GROUP,
+  subject: 'Team',
+  description: null,
+  memberCount: 1,
+  members: [{ phone: null, lid: '1@lid', role: 'member' }],
+  addressing: 'lid',
+  adminsOnly: false,
+  isCommunity: false,
+  disappearsAfter: 0,
+}
+
+/** A keeper with rows that survive it, and a WhatsApp that lists the groups when `fill` is called. */
+function setUp(due = new Map<string, DueGroup>()) {
+  const filled = Promise.withResolvers<GroupDetails[]>()
+  const end = new AbortController()
+  let isFilled = false
+  const directory: Partial<Directory> = {
+    findFilled: async () => ({ groups: isFilled, contacts: true }),
+    listDueGroups: async () => [...due.values()],
+    readGroup: async () => null,
+    recordGroups: async (_, groups, { reason }) => {
+      if (reason === 'queried') for (const { id } of groups) due.delete(id)
+    },
+    recordGroupChange: async (_, id, change) => {
+      due.set(id, { id, hasJoined: change.kind === 'add', queriedAt: 0 })
+      return 'unknown'
+    },
+    recordGroupsFilled: async () => {
+      isFilled = true
+    },
+  }
+  const keeper = new DirectoryKeeper({
+    lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
+    store: { directory: directory as Directory },
+    logger: pino({ level: 'silent' }),
+    now: Date.now,
+    signal: end.signal,
+  })
+  const queryGroup = vi.fn(async () => DESCRIBED)
+  const link = {
+    self: SELF,
+    closed: end.signal,
+    queryGroup,
+    queryGroups: () => filled.promise,
+    readAddressBook: async () => false,
+  }
+  keeper.attach(link)
+  const notify = (kind: 'subject' | 'add') =>
+    keeper.recordChange(GROUP, kind === 'add' ? { kind, members: [] } : { kind, subject: 'x' }, link)
+  return { due, queryGroup, notify, fill: () => filled.resolve([]), end: () => end.abort() }
+}
+
+test('notifications about an unknown group cause one query, and none before all groups were read', async () => {
+  const { due, queryGroup, notify, fill, end } = setUp()
+  queryGroup.mockRejectedValue(new Error('Timed out.'))
+  for (let count = 0; count < 10; count += 1) await notify('subject')
+  expect(queryGroup).not.toHaveBeenCalled()
+  fill()
+  await vi.waitFor(() => expect(queryGroup).toHaveBeenCalledTimes(1), 30_000)
+  for (let count = 0; count < 10; count += 1) await notify('subject')
+  expect(due.size).toBe(1)
+  expect(queryGroup).toHaveBeenCalledTimes(1)
+  end()
+})
+
+test('a group that was joined is queried at once, and after a restart if WhatsApp did not answer', async () => {
+  const first = setUp()
+  first.queryGroup.mockRejectedValue(new Error('Timed out.'))
+  await first.notify('add')
+  await vi.waitFor(() => expect(first.queryGroup).toHaveBeenCalledTimes(1), 30_000)
+  first.end()
+  const second = setUp(first.due)
+  await vi.waitFor(() => expect(second.due.size).toBe(0), 30_000)
+  expect(second.queryGroup).toHaveBeenCalledTimes(1)
+  second.end()
+})
