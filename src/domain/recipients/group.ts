@@ -43,6 +43,8 @@ export type GroupChange =
   | { kind: 'joined'; group: GroupDetails }
   /** The group does not exist any more. */
   | { kind: 'deleted' }
+  /** Only a query explains it, such as another number of a member. */
+  | { kind: 'unclear' }
 
 /** What a caller may know about a group besides its members. */
 export interface GroupFacts {
@@ -75,6 +77,8 @@ export function applyChange(group: GroupDetails, change: GroupChange, self: OwnA
       return change.group
     case 'deleted':
       return null
+    case 'unclear':
+      return group
     case 'subject':
       return { ...group, subject: change.subject }
     case 'description':

@@ -2,6 +2,7 @@ import pino from 'pino'
 import { expect, test, vi } from 'vitest'
 import type { GroupDetails } from '../../domain/recipients/group.ts'
 import type { Directory, DueGroup } from '../../store/directory/directory.ts'
+import { parseGroupChange } from '../baileys/parsing/group.ts'
 import { DirectoryKeeper } from './directory-keeper.ts'
 
 const GROUP = '120363000000000777@g.us'
@@ -19,14 +20,14 @@ const DESCRIBED: GroupDetails = {
 }
 
 /** A keeper with rows that survive it, and a WhatsApp that lists the groups when `fill` is called. */
-function setUp(due = new Map<string, DueGroup>()) {
+function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
   const filled = Promise.withResolvers<GroupDetails[]>()
   const end = new AbortController()
   let isFilled = false
   const directory: Partial<Directory> = {
     findFilled: async () => ({ groups: isFilled, contacts: true }),
     listDueGroups: async () => [...due.values()],
-    readGroup: async () => null,
+    readGroup: async () => (isKnown ? { details: DESCRIBED, asOf: Date.now(), queriedAt: 0 } : null),
     recordGroups: async (_, groups, { reason }) => {
       if (reason === 'queried') for (const { id } of groups) due.delete(id)
     },
@@ -56,7 +57,7 @@ function setUp(due = new Map<string, DueGroup>()) {
   keeper.attach(link)
   const notify = (kind: 'subject' | 'add') =>
     keeper.recordChange(GROUP, kind === 'add' ? { kind, members: [] } : { kind, subject: 'x' }, link)
-  return { due, queryGroup, notify, fill: () => filled.resolve([]), end: () => end.abort() }
+  return { due, queryGroup, keeper, link, notify, fill: () => filled.resolve([]), end: () => end.abort() }
 }
 
 test('notifications about an unknown group cause one query, and none before all groups were read', async () => {
@@ -82,4 +83,15 @@ test('a group that was joined is queried at once, and after a restart if WhatsAp
   await vi.waitFor(() => expect(second.due.size).toBe(0), 30_000)
   expect(second.queryGroup).toHaveBeenCalledTimes(1)
   second.end()
+})
+
+test('after the number of a member has changed, the next message to the group asks WhatsApp', async () => {
+  const { keeper, link, queryGroup, end } = setUp(undefined, true)
+  await keeper.groups.find(GROUP, link)
+  expect(queryGroup).not.toHaveBeenCalled()
+  const content = [{ tag: 'modify', attrs: {}, content: [{ tag: 'participant', attrs: { jid: '2@lid' } }] }]
+  await keeper.recordChange(GROUP, parseGroupChange({ tag: 'notification', attrs: {}, content })!, link)
+  await keeper.groups.find(GROUP, link)
+  expect(queryGroup).toHaveBeenCalledTimes(1)
+  end()
 })

@@ -81,6 +81,8 @@ export class DirectoryKeeper {
 
   /** Resolves when the change is recorded, or that the group has to be queried because of it. */
   async recordChange(group: string, change: GroupChange, link: DirectoryLink): Promise<void> {
+    // The next message to the group asks WhatsApp, at most once in an hour.
+    if (change.kind === 'unclear') return this.groups.doubt(group)
     const { lease, store, now } = this.#options
     const self = ownAddresses(link.self)
     const outcome = await this.#inOrder(link, () =>

@@ -122,6 +122,23 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the groups of a number, on %s'
     expect(posted().every(({ path }) => path.endsWith('/groups'))).toBe(true)
   })
 
+  test('a group that WhatsApp did not describe is asked about again after a crash', async () => {
+    const group = '120363000000000904@g.us'
+    const when = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'w:g2', to: group } } as const
+    const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when, do: { error: '429' } } })
+    await harness.network.joinGroup(group, [number.phone, BIA])
+    await until('the query', async () => {
+      const { rules } = await harness.network.scenario()
+      return rules.find(({ id }) => id === rule)!.fitted > 0
+    })
+    expect((await groups()).map(({ id }) => id)).not.toContain(group)
+    await harness.service.kill('SIGKILL')
+    await harness.network.misbehave({ kind: 'remove_rule', id: rule! })
+    await harness.database.expireLeases()
+    await harness.service.start()
+    await until('the group', async () => (await groups()).some(({ id }) => id === group))
+  })
+
   test('a group of which the number is no member is not found', async () => {
     const { status, body } = await call(harness, number, '/groups/120363000000000001@g.us')
     expect([status, body.error.code]).toEqual([404, 'group_not_found'])

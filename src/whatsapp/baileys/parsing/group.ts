@@ -79,6 +79,8 @@ export function parseGroupChange(notification: BinaryNode): GroupChange | null {
       return { kind: 'disappearing', disappearsAfter: Number(child.attrs['expiration'] ?? 0) || 0 }
     case 'delete':
       return { kind: 'deleted' }
+    case 'modify':
+      return { kind: 'unclear' }
     default:
       return null
   }
