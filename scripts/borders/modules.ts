@@ -14,6 +14,7 @@ const STORE = [
   'src/store/api-keys/api-keys.ts',
   'src/store/audit/audit.ts',
   'src/store/connections/connections.ts',
+  'src/store/pace/paces.ts',
   'src/store/conversations/conversations.ts',
   'src/store/credentials/credentials.ts',
   'src/store/deliveries/deliveries.ts',

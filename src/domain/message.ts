@@ -84,6 +84,14 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
+export const WAIT_REASONS = ['connection', 'order', 'schedule', 'pace', 'restriction', 'media'] as const
+
+/** What a queued message waits for. `notBefore`: it is not sent earlier, if that is known. */
+export interface Waiting {
+  waitingFor: (typeof WAIT_REASONS)[number]
+  notBefore: number | null
+}
+
 /** A file that a message contains. */
 export interface MessageFile {
   mediaId: string

@@ -36,6 +36,7 @@ import { Progress } from './messages/progress.ts'
 import { StoredMessages } from './messages/stored-messages.ts'
 import { StoredNumbers } from './numbers/stored-numbers.ts'
 import { endOf, type StoreObserver } from './observer.ts'
+import { StoredPaces } from './pace/stored-paces.ts'
 import { StoredRetention } from './retention/stored-retention.ts'
 import { StoredPhoneOrders } from './sandbox/stored-phone-orders.ts'
 import { StoredSandbox } from './sandbox/stored-sandbox.ts'
@@ -63,6 +64,7 @@ export class DatabaseStore implements Store {
   readonly credentials
   readonly numbers
   readonly directory
+  readonly paces
   readonly sandbox
   readonly phoneOrders
   readonly retention
@@ -134,6 +136,7 @@ export class DatabaseStore implements Store {
     this.credentials = new StoredCredentials(core)
     this.numbers = new StoredNumbers(core)
     this.directory = new StoredDirectory(core, recorder)
+    this.paces = new StoredPaces(core)
     this.sandbox = new StoredSandbox(core)
     this.phoneOrders = new StoredPhoneOrders(core)
     this.retention = new StoredRetention(core)

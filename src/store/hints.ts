@@ -13,6 +13,7 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `plans`: a scheduled message, or a deletion that begins or was recorded
  * - `numbers`: a number is to be looked up, or was
  * - `files`: a file of a message is to be fetched from a URL, or the attempt has ended
+ * - `pace`: how slowly it sends
  * - `typing`: a request to show in a chat that the owner types; the only hint without a row
  * - `access`: its token was replaced, a key was revoked, or it was deleted
  */
@@ -28,6 +29,7 @@ export const HINT_TOPICS = [
   'plans',
   'numbers',
   'files',
+  'pace',
   'typing',
   'access',
 ] as const

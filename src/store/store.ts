@@ -19,6 +19,7 @@ import type { Fetches } from './media/fetches.ts'
 import type { MediaRows } from './media/media.ts'
 import type { Messages } from './messages/messages.ts'
 import type { Numbers } from './numbers/numbers.ts'
+import type { Paces } from './pace/paces.ts'
 import type { Retention } from './retention/retention.ts'
 import type { PhoneOrders } from './sandbox/phone-orders.ts'
 import type { SandboxStorage } from './sandbox/sandbox-storage.ts'
@@ -56,6 +57,7 @@ export interface Store {
   readonly credentials: Credentials
   readonly numbers: Numbers
   readonly directory: Directory
+  readonly paces: Paces
   readonly sandbox: SandboxStorage
   readonly phoneOrders: PhoneOrders
   readonly retention: Retention

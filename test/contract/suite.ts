@@ -11,6 +11,7 @@ import { commandsContract } from './promises/conversation/commands.ts'
 import { conversationContract } from './promises/conversation/conversation.ts'
 import { inboxContract } from './promises/conversation/inbox.ts'
 import { incomingContract } from './promises/conversation/incoming.ts'
+import { paceContract } from './promises/conversation/pace.ts'
 import { scheduledContract } from './promises/conversation/scheduled.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
 import { directoryContactsContract } from './promises/directory/contacts.ts'
@@ -66,6 +67,7 @@ export function storeContract(createHarness: CreateHarness): void {
   keepingContract(createHarness)
   retentionContract(createHarness)
   scheduledContract(createHarness)
+  paceContract(createHarness)
   panelContract(createHarness)
   panelEndpointsContract(createHarness)
   panelFindingContract(createHarness)

@@ -4,6 +4,7 @@ import { EventLoopBudget } from '../../src/kit/event-loop-budget.ts'
 import { LocalHints } from '../../src/store/hints.ts'
 import type { MessageReference, Messages, QueuedMessage } from '../../src/store/messages/messages.ts'
 import type { LookedUpNumber, Numbers } from '../../src/store/numbers/numbers.ts'
+import type { Paces } from '../../src/store/pace/paces.ts'
 import type { Acknowledgement } from '../../src/whatsapp/baileys/link.ts'
 import type { SendingLink } from '../../src/whatsapp/sending/send.ts'
 import { Sender } from '../../src/whatsapp/sending/sender.ts'
@@ -49,6 +50,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
   const store = {
     hints,
     messages: messages as unknown as Messages,
+    paces: { find: async () => null, take: async () => ({ kind: 'granted' }) } as unknown as Paces,
     numbers: {
       find: async (_: string, number: string) => numbers.get(number) ?? null,
       record: async (_: unknown, number: string, address: string | null) =>

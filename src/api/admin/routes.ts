@@ -35,6 +35,7 @@ import { getInstanceById } from './instances/get-instance-by-id.ts'
 import { getStatistics } from './instances/get-statistics.ts'
 import { listActivity } from './instances/list-activity.ts'
 import { listInstances } from './instances/list-instances.ts'
+import { getPace, setPace } from './instances/pace.ts'
 import { renameInstance } from './instances/rename-instance.ts'
 import { replaceToken } from './instances/replace-token.ts'
 import { search } from './instances/search.ts'
@@ -80,6 +81,8 @@ const OPERATIONS = [
   listInstances,
   getInstanceById,
   renameInstance,
+  getPace,
+  setPace,
   deleteInstance,
   replaceToken,
   listKeys,

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { Message } from '../../domain/message.ts'
+import type { Message, Waiting } from '../../domain/message.ts'
 import type { MessageEvent } from '../../store/messages/messages.ts'
 import { deliverySchema, deliveryView, eventIdSchema, eventKindSchema } from './events/event.ts'
 import { messageProperties, messageView } from './message.ts'
@@ -27,9 +27,13 @@ export const messageLifeSchema = Type.Object(
 
 export type MessageLifeView = Static<typeof messageLifeSchema>
 
-export function messageLifeView(message: Message, events: readonly MessageEvent[]): MessageLifeView {
+export function messageLifeView(
+  message: Message,
+  events: readonly MessageEvent[],
+  waiting: Waiting | null,
+): MessageLifeView {
   return {
-    ...messageView(message),
+    ...messageView(message, waiting),
     events: events.map(({ id, kind, timestamp, delivery }) => ({
       id,
       event: kind,

@@ -1,7 +1,14 @@
 import { type Static, Type } from 'typebox'
 import type { MessageExtras } from '../../domain/conversation.ts'
 import { MEDIA_FORMS } from '../../domain/media.ts'
-import { FAILURE_CODES, MESSAGE_STATES, type Message, type MessageFile } from '../../domain/message.ts'
+import {
+  FAILURE_CODES,
+  MESSAGE_STATES,
+  type Message,
+  type MessageFile,
+  WAIT_REASONS,
+  type Waiting,
+} from '../../domain/message.ts'
 import { mediaIdSchema } from './media.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
@@ -108,7 +115,19 @@ export const messageProperties = {
     }),
   ),
   metadata: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'As the caller sent it.' })),
-  notBefore: Type.Optional(moment('When a scheduled message is sent. Absent from others.')),
+  waitingFor: Type.Optional(
+    oneOf(WAIT_REASONS, {
+      description:
+        'In the answer for one queued message: what it waits for. `connection`: the link to WhatsApp. `order`: an earlier message of ' +
+        'its chat. `schedule`: its `sendAt`. `pace`: the pace of the instance. `restriction`: WhatsApp does not let the number ' +
+        'write to strangers. `media`: its file is being fetched or uploaded. Absent if it is being sent.',
+    }),
+  ),
+  notBefore: Type.Optional(
+    moment(
+      'When a scheduled message is sent, or until when the pace or a restriction makes it wait. Absent from others.',
+    ),
+  ),
   createdAt: moment('When it was accepted.'),
   sentAt: nullable(moment("When WhatsApp's server acknowledged it.")),
   deliveredAt: nullable(moment('When it reached the recipient.')),
@@ -134,11 +153,11 @@ export const sentMessageSchema = Type.Object(
   },
 )
 
-export function sentMessageView(message: Message): Static<typeof sentMessageSchema> {
-  return { ...messageView(message), direction: 'out' }
+export function sentMessageView(message: Message, waiting: Waiting | null = null): Static<typeof sentMessageSchema> {
+  return { ...messageView(message, waiting), direction: 'out' }
 }
 
-export function messageView(message: Message): MessageView {
+export function messageView(message: Message, waiting: Waiting | null = null): MessageView {
   return {
     id: message.id,
     status: message.state,
@@ -147,6 +166,8 @@ export function messageView(message: Message): MessageView {
     ...(message.file && { media: fileView(message.file) }),
     ...(message.extras && extrasView(message.extras)),
     ...(message.notBefore !== undefined && { notBefore: toIso(message.notBefore) }),
+    ...(waiting && { waitingFor: waiting.waitingFor }),
+    ...(waiting?.notBefore && { notBefore: toIso(waiting.notBefore) }),
     createdAt: toIso(message.createdAt),
     sentAt: toIsoOrNull(message.sentAt),
     deliveredAt: toIsoOrNull(message.deliveredAt),

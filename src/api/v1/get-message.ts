@@ -6,7 +6,7 @@ import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } fro
 import { messageIdSchema, sentMessageSchema, sentMessageView } from '../resources/message.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 
-export function getMessage(api: Api, { store }: ApiContext): void {
+export function getMessage(api: Api, { store, now }: ApiContext): void {
   api.get(
     '/messages/:id',
     {
@@ -29,7 +29,8 @@ export function getMessage(api: Api, { store }: ApiContext): void {
       const { instanceId } = request
       if (!isId(id)) throw new Refusal('message_not_found')
       const sent = await store.messages.find(instanceId, id)
-      if (sent) return { data: sentMessageView(sent) }
+      const wait = sent?.state === 'queued' ? await store.paces.findWait(instanceId, id, now()) : null
+      if (sent) return { data: sentMessageView(sent, wait) }
       const received = await store.messages.findIncoming(instanceId, id)
       if (received) return { data: deliveredMessageView(received) }
       throw new Refusal('message_not_found')

@@ -25,6 +25,8 @@ const TABLES = {
   directory_fills: ['instance_id'],
   number_orders: ['instance_id', 'number'],
   number_budgets: ['instance_id'],
+  paces: ['instance_id'],
+  pace_uses: ['instance_id', 'message_id'],
   connection_closes: ['instance_id', 'at', 'code'],
   connection_health: ['instance_id'],
   credentials: ['instance_id', 'type', 'id'],

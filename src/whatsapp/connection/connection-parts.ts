@@ -6,7 +6,7 @@ import type { Files } from '../sending/uploads.ts'
 /** The parts of the store that a connection uses. */
 export type ConnectionStore = Pick<
   Store,
-  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'directory' | 'downloads' | 'hints'
+  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'paces' | 'directory' | 'downloads' | 'hints'
 >
 
 /** The storage of files, as the connections of a thread use it. */

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from '../../domain/conversation.ts'
 import { expiryFailure, type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
@@ -13,6 +14,7 @@ import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import type { AddressBook } from './address-book.ts'
 import type { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
+import type { Paced, Pacing } from './pacing.ts'
 import type { SendQueue } from './queue/send-queue.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
 
@@ -37,6 +39,8 @@ export type SendOutcome =
   | { kind: 'not_next' }
   /** Not written: the account is restricted and the recipient is a stranger, who may write from one of `numbers`. */
   | { kind: 'restricted'; numbers: readonly string[] }
+  /** Not written: the pace of the instance makes it wait. */
+  | Paced
 
 export type SendingLink = Pick<
   Link,
@@ -60,6 +64,7 @@ export interface TransmitterOptions {
   groups: GroupDirectory
   uploads: Uploads
   composer: Composer
+  pacing: Pick<Pacing, 'take' | 'waitedUntil' | 'typingMs'>
   eventLoopBudget: EventLoopBudget
   queue: Pick<SendQueue, 'beginWrite'>
   messageTtlMs: number
@@ -92,16 +97,18 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { lease, eventLoopBudget, restriction, addresses, queue, health, onFailed } = this.#options
+    const { lease, eventLoopBudget, restriction, addresses, pacing, queue, health, onFailed } = this.#options
     await eventLoopBudget.take(lease.instanceId)
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
-    const failure = this.#expiryFailure(message)
+    const failure = await this.#expiryFailure(message)
     if (failure) return { kind: 'refused', failure }
     if (restriction.isInForce) {
       const { known, numbers } = await addresses.findContactStatus(message.to)
       if (!known) return { kind: 'restricted', numbers }
     }
+    const paced = message.prepared === null ? await pacing.take(message) : null
+    if (paced) return paced
     const found = message.prepared ?? (await addresses.find(message.to, link))
     if ('kind' in found && found.kind !== 'found') return found
     const { address } = found
@@ -113,7 +120,7 @@ export class Transmitter {
     if (encoded.kind !== 'uploaded') return encoded
     const { content } = encoded
     // An upload may take long.
-    const late = message.file && this.#expiryFailure(message)
+    const late = message.file && (await this.#expiryFailure(message))
     if (late) return { kind: 'refused', failure: late }
     const prepared = message.prepared ?? { address, content }
     const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
@@ -125,9 +132,11 @@ export class Transmitter {
     // Normally the message is encrypted while it is being recorded. If the frame is then refused, the link ends. Not if a
     // deletion has begun since a message that was never written was accepted: it may be gone. If the hint of the deletion arrives
     // after its commit, the link may end once. It reconnects, and nothing is lost.
+    const typingMs = message.prepared ? 0 : pacing.typingMs(message)
     const mayBeGone = message.prepared === null && message.createdAt <= this.#lastDeletion
-    if (mayBeGone) await recorded.catch(() => undefined)
+    if (mayBeGone || typingMs > 0) await recorded.catch(() => undefined)
     if (obstacle !== null) return unwritten(obstacle)
+    if (typingMs > 0) await showTyping(address, typingMs, link)
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
@@ -169,9 +178,11 @@ export class Transmitter {
     if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
   }
 
-  #expiryFailure(message: QueuedMessage): MessageFailure | null {
-    const { messageTtlMs, now } = this.#options
-    return expiryFailure(message, now() - messageTtlMs)
+  async #expiryFailure(message: QueuedMessage): Promise<MessageFailure | null> {
+    const { messageTtlMs, pacing, now } = this.#options
+    const failure = expiryFailure(message, now() - messageTtlMs)
+    if (failure === null || message.prepared) return failure
+    return (await pacing.waitedUntil(message)) > now() - messageTtlMs ? null : failure
   }
 
   /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
@@ -264,6 +275,13 @@ export class Transmitter {
 /** The group may lack the sender key of a message that did not reach it. Only groups have one. */
 export function shareKeyAgain(address: string, link: SendingLink): void {
   if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
+}
+
+/** A kill meanwhile leaves a prepared message, which is sent at once later. */
+async function showTyping(address: string, ms: number, link: SendingLink): Promise<void> {
+  if (!link.isOpen) return
+  link.type(address, 'composing')
+  await sleep(ms, undefined, { signal: link.closed }).catch(() => undefined)
 }
 
 class Gone extends Error {

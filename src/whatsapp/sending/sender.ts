@@ -10,6 +10,7 @@ import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
 import { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import { NumberChecker } from './number-checker.ts'
+import { Pacing } from './pacing.ts'
 import { Expiry } from './queue/expiry.ts'
 import { SendQueue } from './queue/send-queue.ts'
 import { OutcomeRecorder } from './record.ts'
@@ -30,7 +31,7 @@ const POLL_INTERVAL_MS = 5_000
 
 export interface SenderOptions {
   lease: Lease
-  store: Pick<Store, 'messages' | 'numbers' | 'hints'>
+  store: Pick<Store, 'messages' | 'numbers' | 'paces' | 'hints'>
   groups: GroupDirectory
   /** Null: this node has no storage for files. */
   files: Files | null
@@ -73,6 +74,7 @@ export class Sender {
   #unsubscribe: (() => void)[] = []
   readonly #schedule: Schedule
   readonly #typing: Typing
+  readonly #pacing: Pacing
 
   constructor(options: SenderOptions) {
     this.#options = options
@@ -90,8 +92,20 @@ export class Sender {
       onRead: () => this.#claim(),
       onFailed,
     })
+    this.#pacing = new Pacing({
+      lease,
+      paces: store.paces,
+      addresses: this.#addresses,
+      queue: this.#queue,
+      now,
+      signal,
+      onChange: () => this.#claimSoon(),
+      onRoom: () => this.#claims.read(),
+      onFailed,
+    })
     this.#expiry = new Expiry({
       ...options,
+      pacing: this.#pacing,
       isInFlight: whatsappId => this.#inFlight.has(whatsappId) || this.#recorder.isRecording(whatsappId),
       onExpired: message => this.#queue.remove(message),
       onFailed,
@@ -102,6 +116,7 @@ export class Sender {
       addresses: this.#addresses,
       uploads: new Uploads(options.files),
       composer,
+      pacing: this.#pacing,
       queue: this.#queue,
       signal,
       onFailed,
@@ -129,12 +144,14 @@ export class Sender {
       store.hints.on('plans', () => this.#plansChanged(), instanceId),
       store.hints.on('files', () => this.#filesChanged(), instanceId),
       this.#checker.start(),
+      store.hints.on('pace', () => this.#pacing.load(), instanceId),
       store.hints.on('typing', (_, __, request = '') => this.#typing.show(request), instanceId),
     ]
     this.#poll = setInterval(() => {
       this.#claims.poll()
       this.#claimSoon()
     }, POLL_INTERVAL_MS)
+    this.#pacing.start()
     this.#expiry.start()
     this.#schedule.start()
     this.#claims.requestRead('start')
@@ -178,6 +195,7 @@ export class Sender {
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     this.#schedule.stop()
     this.#typing.stop()
+    this.#pacing.stop()
     clearTimeout(this.#retryTimer)
     clearInterval(this.#poll)
     this.#expiry.stop()
@@ -210,7 +228,9 @@ export class Sender {
     const { addressing, lid } = message
     const from = written ? message.chat : message.from
     if (addressing === undefined && lid !== null) this.#queue.noteSame(from, lid)
-    this.#releaseContact(addressing === 'lid' && lid !== null ? lid : from)
+    const name = addressing === 'lid' && lid !== null ? lid : from
+    this.#pacing.noteContact(name)
+    this.#releaseContact(name)
   }
 
   #releaseContact(name: string): void {
@@ -236,7 +256,7 @@ export class Sender {
     const link = this.#link
     if (!link?.isOpen || this.#stopped.signal.aborted) return
     const now = performance.now()
-    for (const message of this.#claims.ready(now)) {
+    for (const message of this.#pacing.inOrder(this.#claims.ready(now))) {
       const permit = this.#recorder.isFull ? null : this.#limit.acquire()
       if (!permit) return
       this.#claims.claim(message)
@@ -257,6 +277,7 @@ export class Sender {
       this.#failed(error)
     }
     this.#claims.release(message)
+    this.#pacing.release(message)
     permit.release()
     this.#inFlight.delete(message.whatsappId)
     this.#claimSoon()
@@ -278,6 +299,9 @@ export class Sender {
       case 'restricted':
         // If the restriction has ended since, the message is sent at once.
         if (this.#options.restriction.isInForce) this.#deferStranger(message, outcome.numbers)
+        return
+      case 'paced':
+        if (outcome.numbers !== null) this.#deferStranger(message, outcome.numbers)
         return
       case 'unanswered':
         // No pause if the recipient's devices must be queried again, or if there is a new link.

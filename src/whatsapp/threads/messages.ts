@@ -8,7 +8,7 @@ import type { ConnectionNetwork, ConnectionSettings } from '../connection/link-m
 /** The parts of the store that a thread calls. Arguments and results are plain data. */
 export type ThreadStore = Pick<
   Store,
-  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'directory' | 'downloads'
+  'connections' | 'messages' | 'events' | 'credentials' | 'numbers' | 'paces' | 'directory' | 'downloads'
 > & {
   media: Pick<Store['media'], 'find' | 'begin' | 'extend' | 'discard' | 'forget'>
 }
@@ -21,6 +21,7 @@ export const FORWARDED_HINTS = [
   'plans',
   'numbers',
   'files',
+  'pace',
   'typing',
 ] as const satisfies readonly HintTopic[]
 

@@ -101,6 +101,7 @@ class Thread {
       events: this.#calls.store('events'),
       credentials: this.#calls.store('credentials'),
       numbers: this.#calls.store('numbers'),
+      paces: this.#calls.store('paces'),
       directory: this.#calls.store('directory'),
       media: this.#calls.store('media'),
       downloads: this.#calls.store('downloads'),

@@ -96,6 +96,8 @@ describe('/openapi.json', () => {
         'GET /admin/v1/instances',
         'GET /admin/v1/instances/{id}',
         'PATCH /admin/v1/instances/{id}',
+        'GET /admin/v1/instances/{id}/pace',
+        'PUT /admin/v1/instances/{id}/pace',
         'DELETE /admin/v1/instances/{id}',
         'GET /admin/v1/instances/{id}/media',
         'POST /admin/v1/instances/{id}/media',

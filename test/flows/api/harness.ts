@@ -263,6 +263,7 @@ function parts(store: Store): Store {
     credentials: store.credentials,
     numbers: store.numbers,
     directory: store.directory,
+    paces: store.paces,
     sandbox: store.sandbox,
     phoneOrders: store.phoneOrders,
     retention: store.retention,

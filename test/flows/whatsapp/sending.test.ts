@@ -67,9 +67,9 @@ test("if a message's content cannot be stored, the socket ends and the message i
       return () => Promise.reject(new Error('The write went wrong in a way that nobody foresaw.'))
     },
   })
-  const { connections, events, credentials, numbers, directory, downloads, hints } = store
+  const { connections, events, credentials, numbers, paces, directory, downloads, hints } = store
   const { id } = await harness.link({
-    store: { connections, messages, events, credentials, numbers, directory, downloads, hints },
+    store: { connections, messages, events, credentials, numbers, paces, directory, downloads, hints },
   })
   const { id: message } = await harness.accept(id, CONTACT, 'again')
   await harness.becomes(id, message, 'read')

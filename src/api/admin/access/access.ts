@@ -35,6 +35,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   testAlertTarget: 'owner',
 
   renameInstance: 'operator',
+  setPace: 'operator',
   connectInstance: 'operator',
   logoutInstance: 'operator',
   setInstanceWebhook: 'operator',
@@ -59,6 +60,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   search: 'viewer',
   getInstanceById: 'viewer',
   listKeys: 'viewer',
+  getPace: 'viewer',
   getConnection: 'viewer',
   streamConnection: 'viewer',
   getHealth: 'viewer',

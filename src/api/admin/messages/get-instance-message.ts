@@ -10,7 +10,7 @@ import { dataOf } from '../../resources/schema-kit.ts'
 import { hasRole } from '../access/authorize.ts'
 import { getInstanceOrRefuse } from '../instances/instance-params.ts'
 
-export function getInstanceMessage(api: Api, { store }: ApiContext): void {
+export function getInstanceMessage(api: Api, { store, now }: ApiContext): void {
   api.get(
     '/instances/:id/messages/:messageId',
     {
@@ -28,7 +28,8 @@ export function getInstanceMessage(api: Api, { store }: ApiContext): void {
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const message = isId(messageId) ? await store.messages.find(id, messageId) : null
       if (!message) throw new Refusal('message_not_found')
-      const view = messageLifeView(message, await store.messages.listEvents(id, messageId))
+      const wait = message.state === 'queued' ? await store.paces.findWait(id, messageId, now()) : null
+      const view = messageLifeView(message, await store.messages.listEvents(id, messageId), wait)
       return { data: hasRole(request, 'operator') ? view : { ...view, events: view.events.map(hideEndpoint) } }
     },
   )

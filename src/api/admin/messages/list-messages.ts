@@ -52,7 +52,7 @@ export function listMessages(api: Api, { store }: ApiContext): void {
       }
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.messages.list(id, pageRequest(request.query), filter)
-      return { data: page.data.map(messageView), nextCursor: page.nextCursor }
+      return { data: page.data.map(message => messageView(message)), nextCursor: page.nextCursor }
     },
   )
 }

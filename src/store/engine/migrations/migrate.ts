@@ -30,6 +30,7 @@ import { conversations } from './steps/conversations/0080-conversations.ts'
 import { references } from './steps/conversations/0081-references.ts'
 import { changesOfMessages } from './steps/conversations/0082-changes-of-messages.ts'
 import { chatOrder } from './steps/conversations/0085-chat-order.ts'
+import { pace } from './steps/conversations/0086-pace.ts'
 import { directory } from './steps/directory/0084-directory.ts'
 import { numberChecks } from './steps/directory/0091-number-checks.ts'
 import { dueGroups } from './steps/directory/0092-due-groups.ts'
@@ -71,6 +72,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0082-changes-of-messages': changesOfMessages,
   '0084-directory': directory,
   '0085-chat-order': chatOrder,
+  '0086-pace': pace,
   '0090-account-identities': accountIdentities,
   '0091-number-checks': numberChecks,
   '0092-due-groups': dueGroups,

@@ -17,6 +17,7 @@ import type {
 import type { MediaDownloadsTable, MediaFetchesTable, MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
 import type { IdempotencyKeysTable, IncomingMessagesTable, MessagesTable, NumbersTable } from './messages.ts'
 import type { NodesTable } from './nodes.ts'
+import type { PacesTable, PaceUsesTable } from './pace.ts'
 import type { PanelSessionsTable } from './panel.ts'
 import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
 
@@ -48,6 +49,8 @@ export interface Database {
   directory_fills: DirectoryFillsTable
   number_orders: NumberOrdersTable
   number_budgets: NumberBudgetsTable
+  paces: PacesTable
+  pace_uses: PaceUsesTable
   events: EventsTable
   event_feeds: EventFeedsTable
   deliveries: DeliveriesTable

@@ -1,8 +1,9 @@
 import type { Logger } from 'pino'
-import { expiryFailure } from '../../../domain/message.ts'
+import { expiryFailure, type MessageFailure } from '../../../domain/message.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import type { Store } from '../../../store/store.ts'
+import type { Pacing } from '../pacing.ts'
 
 const PAGE = 256
 const MAX_INTERVAL_MS = 30_000
@@ -11,6 +12,7 @@ export interface ExpiryOptions {
   lease: Lease
   store: Pick<Store, 'messages'>
   messageTtlMs: number
+  pacing: Pick<Pacing, 'waitedUntil'>
   /** True while the message is being sent or its outcome is being recorded. */
   isInFlight(whatsappId: string): boolean
   /** The message has failed, and the failure is recorded. */
@@ -40,13 +42,16 @@ export class Expiry {
   }
 
   async #failExpired(): Promise<void> {
-    const { store, lease, messageTtlMs, isInFlight, onExpired, logger, now } = this.#options
+    const { store, lease, messageTtlMs, isInFlight, onExpired, pacing, logger, now } = this.#options
     for (;;) {
       const rows = await store.messages.listQueued(lease.instanceId, PAGE)
-      const expired = rows.flatMap(message => {
-        const failure = expiryFailure(message, now() - messageTtlMs)
-        return failure && !isInFlight(message.whatsappId) ? [{ message, failure }] : []
-      })
+      const oldest = now() - messageTtlMs
+      const expired: { message: QueuedMessage; failure: MessageFailure }[] = []
+      for (const message of rows) {
+        const failure = expiryFailure(message, oldest)
+        const hasWaited = failure && !message.prepared && (await pacing.waitedUntil(message)) > oldest
+        if (failure && !hasWaited && !isInFlight(message.whatsappId)) expired.push({ message, failure })
+      }
       for (const { message, failure } of expired) {
         await store.messages.recordFailure(lease, message, failure, now())
         onExpired(message)

@@ -1,0 +1,31 @@
+import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import type { Waiting } from '../../domain/message.ts'
+import type { Pace } from '../../domain/pace.ts'
+import type { Lease } from '../leases/leases.ts'
+
+/** The pace of an instance and until when it makes messages wait. */
+export interface PaceState {
+  pace: Pace
+  /** Nothing is sent before this moment. */
+  opensAt: number
+  /** Nothing is sent to new recipients before this moment. */
+  newRecipientsAt: number
+}
+
+/** `new_recipients`: the day's budget is spent, and only messages to new recipients wait. */
+export type PaceTurn = { kind: 'granted' } | { kind: 'waits'; for: 'all' | 'new_recipients'; until: number }
+
+export interface Paces {
+  /** Null if the instance never had a pace. */
+  find(instanceId: InstanceId): Promise<PaceState | null>
+  /** What a queued message waits for, from its row and others. Null if it is being sent, or is not queued. */
+  findWait(instanceId: InstanceId, id: MessageId, now: number): Promise<Waiting | null>
+  /** The hint `pace` announces it. What was used up under the old pace still counts. @returns false if there is no such instance */
+  set(instanceId: InstanceId, pace: Pace, now: number): Promise<boolean>
+  /**
+   * Grants a message its turn, once: the turn of a message that has one is granted again and uses up nothing. A message that has to
+   * wait uses up nothing.
+   * @param recipient of a message to somebody who is not a contact; else null
+   */
+  take(lease: Lease, message: MessageId, recipient: string | null, now: number): Promise<PaceTurn>
+}

@@ -1,0 +1,235 @@
+import { isNoPace, typingMs } from '../../domain/pace.ts'
+import type { Lease } from '../../store/leases/leases.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
+import type { PaceState, Paces } from '../../store/pace/paces.ts'
+import { untilStored } from '../../store/until-stored.ts'
+import type { AddressBook } from './address-book.ts'
+import { chatKeyOf } from './queue/queued-chat.ts'
+import type { SendQueue } from './queue/send-queue.ts'
+
+/** Messages to strangers in memory. Any others wait in their rows, so that there is room for answers. */
+const MAX_STRANGERS = 256
+const MAX_CLASSIFYING = 32
+/** Finds a pace whose hint was lost. */
+const POLL_INTERVAL_MS = 60_000
+/** The longest delay of a timer. */
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+export interface PacingOptions {
+  lease: Lease
+  paces: Pick<Paces, 'find' | 'take'>
+  addresses: Pick<AddressBook, 'findContactStatus'>
+  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'release' | 'wantsMore'>
+  now: () => number
+  /** Ends the retries while the store is unavailable. */
+  signal: AbortSignal
+  /** Other messages may be claimed now. */
+  onChange(): void
+  /** There is room for more messages, or chats were released. */
+  onRoom(): void
+  onFailed(error: unknown): void
+}
+
+/** `numbers`: from which the recipient may write, if the message waits for the next day. Otherwise all messages wait. */
+export interface Paced {
+  kind: 'paced'
+  numbers: readonly string[] | null
+}
+
+/**
+ * The pace of an instance: decides which of its next messages may be sent now. Messages to contacts go first. An instance without
+ * a pace costs one query when its sender starts.
+ */
+export class Pacing {
+  readonly #options: PacingOptions
+  #state: PaceState | null = null
+  #loaded: Promise<void> = Promise.resolve()
+  /** As the store last said. */
+  #opensAt = 0
+  #newRecipientsAt = 0
+  #classifying = 0
+  readonly #answers = new WeakSet<QueuedMessage>()
+  /** The next messages of chats with strangers, and the numbers from which each may write. */
+  #strangers = new Map<QueuedMessage, readonly string[]>()
+  /** Messages to contacts that are taking their turn. */
+  #answersTaking = 0
+  /** Messages to contacts from then on until their attempt is over. */
+  readonly #answersInFlight = new Set<QueuedMessage>()
+  /** Strangers wait in their rows. */
+  #hasDeferred = false
+  #wake: NodeJS.Timeout | undefined
+  #poll: NodeJS.Timeout | undefined
+
+  constructor(options: PacingOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.load()
+    this.#poll = setInterval(() => this.load(), POLL_INTERVAL_MS)
+  }
+
+  stop(): void {
+    clearTimeout(this.#wake)
+    clearInterval(this.#poll)
+  }
+
+  /** The pace may have changed. */
+  load(): void {
+    this.#loaded = this.#load().catch(this.#options.onFailed)
+  }
+
+  get #isOn(): boolean {
+    return this.#state !== null && !isNoPace(this.#state.pace)
+  }
+
+  /** @param heads the next message of each chat @returns those that may be claimed now */
+  inOrder(heads: Iterable<QueuedMessage>): Iterable<QueuedMessage> {
+    return this.#isOn ? this.#select(heads) : heads
+  }
+
+  /** Call before a message is prepared. @returns null if it has its turn */
+  async take(message: QueuedMessage): Promise<Paced | null> {
+    await this.#loaded
+    if (!this.#isOn || isFree(message)) return null
+    const { lease, paces, addresses, now, signal } = this.#options
+    const isAnswer = this.#answers.has(message)
+    if (isAnswer) {
+      this.#answersTaking += 1
+      this.#answersInFlight.add(message)
+    }
+    try {
+      const { known, numbers } = await addresses.findContactStatus(message.to)
+      const recipient = known ? null : chatKeyOf(numbers.at(-1) ?? message.to)
+      const turn = await untilStored(() => paces.take(lease, message.id, recipient, now()), signal)
+      if (turn.kind === 'granted') return null
+      if (turn.for === 'all') this.#opensAt = turn.until
+      else this.#newRecipientsAt = turn.until
+      this.#hasDeferred ||= turn.for === 'new_recipients'
+      return { kind: 'paced', numbers: turn.for === 'all' ? null : numbers }
+    } finally {
+      if (isAnswer) this.#answersTaking -= 1
+      this.#wakeLater()
+    }
+  }
+
+  /** The attempt to send it is over. */
+  release(message: QueuedMessage): void {
+    this.#answersInFlight.delete(message)
+  }
+
+  /** The age of a message counts from here if it was accepted earlier: until then it had to wait. */
+  async waitedUntil(message: Pick<QueuedMessage, 'to'>): Promise<number> {
+    await this.#loaded
+    const opened = Math.max(this.#opensAt, this.#state?.opensAt ?? 0)
+    const renewed = Math.max(this.#newRecipientsAt, this.#state?.newRecipientsAt ?? 0)
+    if (renewed <= opened) return opened
+    const { known } = await this.#options.addresses.findContactStatus(message.to)
+    return known ? opened : renewed
+  }
+
+  /** The recipient wrote, so messages to it are answers. */
+  noteContact(name: string): void {
+    for (const [message, numbers] of this.#strangers) if (numbers.includes(name)) this.#strangers.delete(message)
+  }
+
+  /** How long to show that the instance types before this message; 0: not at all. */
+  typingMs({ text, file, extras }: QueuedMessage): number {
+    if (!this.#state?.pace.typing || file || extras?.command) return 0
+    return typingMs(text)
+  }
+
+  async #load(): Promise<void> {
+    const { lease, paces, signal, onChange } = this.#options
+    const before = this.#state
+    this.#state = await untilStored(() => paces.find(lease.instanceId), signal)
+    if (JSON.stringify(before?.pace) === JSON.stringify(this.#state?.pace)) return
+    this.#opensAt = 0
+    this.#newRecipientsAt = 0
+    this.#releaseStrangers()
+    onChange()
+  }
+
+  *#select(heads: Iterable<QueuedMessage>): Generator<QueuedMessage> {
+    const now = this.#options.now()
+    const [strangers, answers]: [Map<QueuedMessage, readonly string[]>, QueuedMessage[]] = [new Map(), []]
+    const unknown: QueuedMessage[] = []
+    const free: QueuedMessage[] = []
+    for (const message of heads) {
+      const numbers = this.#strangers.get(message)
+      if (isFree(message)) free.push(message)
+      else if (this.#answers.has(message)) answers.push(message)
+      else if (numbers !== undefined) strangers.set(message, numbers)
+      else unknown.push(message)
+    }
+    this.#strangers = strangers
+    this.#classify(unknown)
+    yield* free
+    if (this.#opensAt > now) return this.#wakeLater()
+    yield* answers
+    if (answers.length + unknown.length + this.#answersTaking + this.#classifying > 0 || this.#expectsAnswers()) return
+    yield* strangers.keys()
+    if (strangers.size === 0 && this.#hasDeferred && this.#newRecipientsAt <= now) this.#releaseStrangers()
+  }
+
+  /** Another message to a contact follows one in flight, or may be in rows that are being read. It may need the next turn. */
+  #expectsAnswers(): boolean {
+    if (this.#state?.pace.perMinute === null) return false
+    const { queue } = this.#options
+    if (queue.wantsMore) return true
+    return [...this.#answersInFlight].some(message => (queue.chatOf(message)?.messages.length ?? 0) > 1)
+  }
+
+  #classify(messages: readonly QueuedMessage[]): void {
+    for (const message of messages.slice(0, MAX_CLASSIFYING - this.#classifying)) {
+      this.#classifying += 1
+      this.#classifyOne(message)
+        .catch(this.#options.onFailed)
+        .finally(() => {
+          this.#classifying -= 1
+          if (this.#classifying === 0) this.#options.onChange()
+        })
+    }
+  }
+
+  async #classifyOne(message: QueuedMessage): Promise<void> {
+    const { addresses, queue, now, onRoom } = this.#options
+    const { known, numbers } = await addresses.findContactStatus(message.to)
+    if (known) {
+      this.#answers.add(message)
+      return
+    }
+    if (this.#strangers.size < MAX_STRANGERS && this.#newRecipientsAt <= now()) {
+      this.#strangers.set(message, numbers)
+      return
+    }
+    const chat = queue.chatOf(message)
+    if (!chat || chat.isBusy) return
+    this.#hasDeferred = true
+    queue.defer(chat.key, { numbers })
+    this.#wakeLater()
+    onRoom()
+  }
+
+  #releaseStrangers(): void {
+    if (!this.#hasDeferred) return
+    this.#hasDeferred = false
+    this.#options.queue.release()
+    this.#options.onRoom()
+  }
+
+  /** Messages that wait for a moment are claimed then. */
+  #wakeLater(): void {
+    const { now, onChange, signal } = this.#options
+    clearTimeout(this.#wake)
+    if (signal.aborted) return
+    const moments = [this.#opensAt, this.#newRecipientsAt].filter(moment => moment > now())
+    if (moments.length === 0) return
+    this.#wake = setTimeout(onChange, Math.min(Math.min(...moments) - now(), MAX_TIMER_MS))
+  }
+}
+
+/** A command is not a message, and one that is prepared has had its turn. */
+function isFree({ prepared, extras }: QueuedMessage): boolean {
+  return prepared !== null || extras?.command !== undefined
+}

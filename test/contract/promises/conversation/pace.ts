@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest'
+import { newMessageId } from '../../../../src/domain/ids.ts'
+import { NO_PACE, type Pace } from '../../../../src/domain/pace.ts'
+import { LeaseLost } from '../../../../src/store/errors.ts'
+import type { Lease } from '../../../../src/store/leases/leases.ts'
+import { createConnected, withStore } from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
+
+const NOON = Date.parse('2026-11-24T12:00:00Z')
+const MIDNIGHT = Date.parse('2026-11-25T00:00:00Z')
+const MINUTE_MS = 60_000
+
+export function paceContract(createHarness: CreateHarness): void {
+  describe('the pace of an instance', () => {
+    const context = withStore(createHarness)
+
+    async function open(pace: Partial<Pace>): Promise<Lease> {
+      const lease = await createConnected(context.store)
+      expect(await context.store.paces.set(lease.instanceId, { ...NO_PACE, ...pace }, NOON)).toBe(true)
+      return lease
+    }
+
+    const take = (lease: Lease, recipient: string | null, now = NOON, id = newMessageId(NOON)) =>
+      context.store.paces.take(lease, id, recipient, now)
+
+    test('grants a day its new recipients once, also if messages take their turn again or at once', async () => {
+      const lease = await open({ newRecipientsPerDay: 2 })
+      const id = newMessageId(NOON)
+      for (let time = 0; time < 3; time += 1) expect(await take(lease, 'ana', NOON, id)).toEqual({ kind: 'granted' })
+      const outcomes = await Promise.all(['bia', 'cai', 'dea', 'bia'].map(name => take(lease, name)))
+      const waits = { kind: 'waits', for: 'new_recipients', until: MIDNIGHT }
+      expect(outcomes).toEqual([{ kind: 'granted' }, waits, waits, { kind: 'granted' }])
+      expect(await take(lease, null)).toEqual({ kind: 'granted' })
+      expect(await take(lease, 'cai', MIDNIGHT - 1)).toEqual(waits)
+      expect(await take(lease, 'cai', MIDNIGHT)).toEqual({ kind: 'granted' })
+      const state = await context.store.paces.find(lease.instanceId)
+      expect(state?.newRecipientsAt).toBe(MIDNIGHT)
+    })
+
+    test('grants a minute its messages, whatever the clock does', async () => {
+      const lease = await open({ perMinute: 2 })
+      const id = newMessageId(NOON)
+      expect(await take(lease, null, NOON, id)).toEqual({ kind: 'granted' })
+      expect(await take(lease, 'ana', NOON + 10_000)).toEqual({ kind: 'granted' })
+      const waits = { kind: 'waits', for: 'all', until: NOON + MINUTE_MS }
+      expect(await take(lease, null, NOON + 20_000)).toEqual(waits)
+      expect(await take(lease, null, NOON + 20_000, id)).toEqual({ kind: 'granted' })
+      expect(await take(lease, null, NOON + MINUTE_MS)).toEqual({ kind: 'granted' })
+      expect(await take(lease, null, NOON + MINUTE_MS)).toEqual({ ...waits, until: NOON + 70_000 })
+      expect(await take(lease, null, NOON)).toEqual({ ...waits, until: NOON + MINUTE_MS })
+    })
+
+    test('lets everything wait for the end of the quiet hours, and nothing once it is switched off', async () => {
+      const lease = await open({ quietHours: { from: 11 * 60, until: 13 * 60 } })
+      const until = NOON + 60 * MINUTE_MS
+      expect(await take(lease, null)).toEqual({ kind: 'waits', for: 'all', until })
+      await context.store.paces.set(lease.instanceId, NO_PACE, NOON)
+      expect(await take(lease, null)).toEqual({ kind: 'granted' })
+      // Until now it had to wait, so it has not become older.
+      expect((await context.store.paces.find(lease.instanceId))?.opensAt).toBe(NOON)
+    })
+
+    test('is changed by the owner of the lease only, and not of a deleted instance', async () => {
+      const lease = await open({ perMinute: 1 })
+      await expect(take({ ...lease, epoch: lease.epoch - 1 }, null)).rejects.toThrow(LeaseLost)
+      expect(await take(lease, null)).toEqual({ kind: 'granted' })
+      await context.store.instances.delete(lease.instanceId, NOON)
+      expect(await context.store.paces.set(lease.instanceId, NO_PACE, NOON)).toBe(false)
+    })
+  })
+}

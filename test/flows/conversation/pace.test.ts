@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { STORES } from '../../databases/database.ts'
+import { until } from '../../until.ts'
+import { Talking } from './harness.ts'
+
+/** A time zone whose day does not end soon. */
+function atNoon(): string {
+  const behind = new Date().getUTCHours() - 12
+  return `Etc/GMT${behind < 0 ? '' : '+'}${behind}`
+}
+
+describe.each(STORES)('the pace of an instance, on %s', store => {
+  let talking: Talking
+  beforeAll(async () => {
+    talking = await Talking.open(store)
+  })
+  afterAll(async () => talking?.[Symbol.asyncDispose]())
+
+  async function pace(number: Talking['number'], method: 'GET' | 'PUT', body?: object) {
+    const { service } = talking.harness
+    const response = await fetch(`${service.url}/admin/v1/instances/${number.id}/pace`, {
+      method,
+      headers: { authorization: `Bearer ${service.adminKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    // biome-ignore lint/suspicious/noExplicitAny: tests compare parts of it
+    return { status: response.status, body: (await response.json()) as any }
+  }
+
+  const read = async (one: Talking, id: string) => (await one.call('GET', `/messages/${id}`)).body.data
+  const waits = (one: Talking, id: string, reason: string) =>
+    until(`${id} to wait for ${reason}`, async () => {
+      const message = await read(one, id)
+      return message.waitingFor === reason && message
+    })
+
+  test('is read and set, and a body that makes no sense is refused', async () => {
+    const { number } = talking
+    const off = { perMinute: null, newRecipientsPerDay: null, quietHours: null, timeZone: 'UTC', typing: false }
+    expect((await pace(number, 'GET')).body.data).toEqual(off)
+    const wanted = {
+      perMinute: 100,
+      newRecipientsPerDay: 500,
+      quietHours: { from: '02:59', until: '03:00' },
+      timeZone: 'Asia/Kathmandu',
+      typing: false,
+    }
+    expect((await pace(number, 'PUT', { ...wanted, other: 1 })).body.data).toEqual(wanted)
+    expect((await pace(number, 'GET')).body.data).toEqual(wanted)
+    for (const body of [
+      { perMinute: 0 },
+      { timeZone: 'Mars/Olympus' },
+      { quietHours: { from: '24:00', until: '07:00' } },
+      { quietHours: { from: '07:00', until: '07:00' } },
+    ])
+      expect((await pace(number, 'PUT', body)).status).toBe(400)
+    expect((await pace(number, 'PUT', { perMinute: null })).body.data).toEqual(off)
+  })
+
+  test('spends the new recipients of a day once, whatever is killed; contacts and who writes are not among them', async () => {
+    const one = await Talking.link(talking.harness)
+    const [contact, stranger, ...others] = Array.from({ length: 6 }, (_, index) => `551198764100${index}`)
+    await one.receive(contact!, 'oi')
+    await pace(one.number, 'PUT', { newRecipientsPerDay: 2, timeZone: atNoon() })
+    const ids = await Promise.all(others.map(to => one.send({ to, text: 'olá' })))
+    const sent = async () => {
+      const all = await Promise.all(ids.map(id => read(one, id)))
+      return all.filter(({ status }) => status !== 'queued').length
+    }
+    await talking.harness.kill()
+    await talking.harness.service.admin.untilState(one.number.id, 'connected')
+    await until('two to be sent', async () => (await sent()) === 2)
+    const last = await one.send({ to: stranger!, text: 'olá' })
+    const waiting = await waits(one, last, 'pace')
+    expect(Date.parse(waiting.notBefore)).toBeGreaterThan(Date.now())
+    await one.becomes(await one.send({ to: contact!, text: 'resposta' }), 'read')
+    await one.receive(stranger!, 'oi')
+    await one.becomes(last, 'read')
+    expect(await sent()).toBe(2)
+    await talking.harness.kill()
+    await talking.harness.service.admin.untilState(one.number.id, 'connected')
+    await one.becomes(await one.send({ to: contact!, text: 'outra resposta' }), 'read')
+    expect(await sent()).toBe(2)
+    await pace(one.number, 'PUT', { newRecipientsPerDay: null })
+    for (const id of ids) await one.becomes(id, 'read')
+  })
+
+  test('lets answers go ahead of messages to strangers, and keeps the order of a chat', async () => {
+    const one = await Talking.link(talking.harness)
+    const [contact, stranger, other] = ['5511987642001', '5511987642002', '5511987642003']
+    await one.receive(contact, 'oi')
+    // In quiet hours everything waits.
+    const hour = (new Date().getUTCHours() + 24 - 1) % 24
+    const time = (at: number) => `${(at % 24).toString().padStart(2, '0')}:00`
+    await pace(one.number, 'PUT', { perMinute: 2, quietHours: { from: time(hour), until: time(hour + 3) } })
+    const first = await one.send({ to: stranger, text: 'primeira' })
+    await one.send({ to: other, text: 'terceira' })
+    const second = await one.send({ to: stranger, text: 'segunda' })
+    const answers = [
+      await one.send({ to: contact, text: 'resposta 1' }),
+      await one.send({ to: contact, text: 'resposta 2' }),
+    ]
+    await waits(one, first, 'pace')
+    await waits(one, second, 'order')
+    await pace(one.number, 'PUT', { perMinute: 2 })
+    for (const id of answers) await one.becomes(id, 'read')
+    await pace(one.number, 'PUT', {})
+    await one.becomes(second, 'read')
+    const sentAt = async (id: string) => Date.parse((await read(one, id)).sentAt)
+    for (const id of answers) expect(await sentAt(id)).toBeLessThan(await sentAt(first))
+    expect((await one.inbox(other)).map(({ text }) => text)).toEqual(['terceira'])
+    expect((await one.inbox(stranger)).map(({ text }) => text)).toEqual(['primeira', 'segunda'])
+  })
+
+  test('shows the recipient that the instance types, before the text', async () => {
+    const one = await Talking.link(talking.harness)
+    const to = '5511987643001'
+    await pace(one.number, 'PUT', { typing: true })
+    const id = await one.send({ to, text: 'x'.repeat(200) })
+    await until('the indicator', async () => {
+      const all = await talking.harness.network.typing(to)
+      return all.some(({ from, state }) => from === one.number.phone && state === 'composing')
+    })
+    await one.becomes(id, 'read')
+  })
+})
