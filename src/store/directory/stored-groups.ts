@@ -212,9 +212,9 @@ export class StoredGroups {
   async #recordOne(tx: Transaction, { instanceId }: Lease, group: GroupDetails, of: Recording): Promise<NewEvent[]> {
     const { self, askedAt, now, reason } = of
     const [row] = await this.#lock(tx, instanceId, group.id)
-    const queried_at = reason === 'listed' ? (row?.queried_at ?? 0) : now
-    // The notification is newer than the answer.
+    // The notification is newer than the answer, or the clock of another node was ahead. Then the query does not count.
     const isOld = row !== undefined && row.as_of >= askedAt
+    const queried_at = reason === 'listed' || isOld ? (row?.queried_at ?? 0) : now
     const isStillDue = (row?.query_due_at ?? 0) > askedAt
     await this.#write(tx, instanceId, group.id, {
       ...(!isOld && { ...columnsOf(group, self), as_of: now }),
