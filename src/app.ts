@@ -12,7 +12,6 @@ import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
 import { createConnector } from './connector.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
-import type { MediaPlace } from './domain/media.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
@@ -20,6 +19,7 @@ import { type Keys, openKeys } from './keys.ts'
 import { systemClock } from './kit/clock.ts'
 import type { MediaLibrary } from './media/media-library.ts'
 import { openMedia, refuseFiles } from './media/open-media.ts'
+import { mediaOf } from './media-settings.ts'
 import { openProvider } from './oidc/provider.ts'
 import { readDiskSpace } from './ops/disk.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
@@ -267,13 +267,6 @@ async function openMetricsPort(
   const server = await startMetricsServer({ host, port }, render, logger)
   closers.push(() => server.close())
   return server.port
-}
-
-/** Null if nodes share the database and no storage that they share is configured. */
-function mediaOf({ media, databaseUrl, dataDir }: Settings) {
-  const place: MediaPlace | null =
-    media.place ?? (databaseUrl ? null : { kind: 'folder', path: join(dataDir, 'media') })
-  return place && { ...media, place }
 }
 
 async function openMediaLibrary({ settings, closers, ...context }: NodeContext, ownPorts: readonly number[]) {

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { join } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import type { AllowedNetwork, MediaPlace } from './domain/media.ts'
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
@@ -33,6 +34,21 @@ export function readMedia(read: ReadSetting): MediaSettings {
       parseNetworksAtPorts,
     ),
   }
+}
+
+/** Where files are and their limits. Null if nodes share the database and no storage that they share is configured. */
+export function mediaOf({
+  media,
+  databaseUrl,
+  dataDir,
+}: {
+  media: MediaSettings
+  databaseUrl: string | null
+  dataDir: string
+}) {
+  const place: MediaPlace | null =
+    media.place ?? (databaseUrl ? null : { kind: 'folder', path: join(dataDir, 'media') })
+  return place && { ...media, place }
 }
 
 function parseMediaPlace(text: string): MediaPlace | undefined {

@@ -92,6 +92,7 @@ export const MODULES: readonly Module[] = [
       'src/keys.ts',
       'src/kit',
       'src/media',
+      'src/media-settings.ts',
       'src/oidc',
       'src/ops',
       'src/outbound',
@@ -122,7 +123,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/media-settings.ts',
     modules: ['src/domain', 'src/setting-values.ts'],
-    packages: ['ipaddr.js', 'node:net'],
+    packages: ['ipaddr.js', 'node:net', 'node:path'],
   },
   { path: 'src/setting-values.ts', modules: [], packages: [] },
   { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },

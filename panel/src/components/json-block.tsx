@@ -2,7 +2,7 @@ import { SegmentedControl } from '@mantine/core'
 import { useState } from 'react'
 import { useWords } from '../i18n/i18n.tsx'
 import { prettyJson } from '../text/pretty-json.ts'
-import { CodeBlock } from './copy.tsx'
+import { CodeBlock } from './copy/copy.tsx'
 
 /** A body. JSON is shown with line breaks, or as it was posted. */
 export function JsonBlock({ code, label }: { code: string; label: string }) {

@@ -1,5 +1,5 @@
 import type { InboxChat } from '../../api/types.ts'
-import { recipientText } from '../../components/recipient.tsx'
+import { recipientText } from '../../components/recipients/recipient.tsx'
 import type { Words } from '../../i18n/en.ts'
 
 export type Named = Pick<InboxChat, 'chat' | 'name' | 'username'>

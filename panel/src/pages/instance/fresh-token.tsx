@@ -1,6 +1,6 @@
 import { Button, Stack } from '@mantine/core'
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
-import { CodeBlock, CopyField } from '../../components/copy.tsx'
+import { CodeBlock, CopyField } from '../../components/copy/copy.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 

@@ -5,7 +5,7 @@ import { ROLES, type Role } from '../../../../src/domain/access.ts'
 import { callData } from '../../api/client.ts'
 import { accountsQuery } from '../../api/queries.ts'
 import type { Account, InvitedAccount } from '../../api/types.ts'
-import { CopyField } from '../../components/copy.tsx'
+import { CopyField } from '../../components/copy/copy.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 

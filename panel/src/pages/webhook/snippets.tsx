@@ -1,5 +1,5 @@
 import { Tabs } from '@mantine/core'
-import { CodeBlock } from '../../components/copy.tsx'
+import { CodeBlock } from '../../components/copy/copy.tsx'
 import goSnippet from '../../snippets/verify.go?raw'
 import nodeSnippet from '../../snippets/verify.mjs?raw'
 import phpSnippet from '../../snippets/verify.php?raw'

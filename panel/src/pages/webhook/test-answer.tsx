@@ -1,6 +1,6 @@
 import { useAwaySince } from '../../api/live.ts'
 import type { WebhookTest } from '../../api/types.ts'
-import { CodeBlock } from '../../components/copy.tsx'
+import { CodeBlock } from '../../components/copy/copy.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { AttemptOutcome, isSuccess } from './attempt-outcome.tsx'
 import classes from './webhook.module.css'

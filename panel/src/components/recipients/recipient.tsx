@@ -1,5 +1,5 @@
-import type { Words } from '../i18n/en.ts'
-import { useWords } from '../i18n/i18n.tsx'
+import type { Words } from '../../i18n/en.ts'
+import { useWords } from '../../i18n/i18n.tsx'
 
 /** A formatted number, a group, or the LID address of a person. */
 export function recipientText(to: string, words: Words): string {

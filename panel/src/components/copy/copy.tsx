@@ -1,7 +1,7 @@
 import { ActionIcon, Button, CopyButton, Tooltip } from '@mantine/core'
-import { useWords } from '../i18n/i18n.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { CheckIcon, CopyIcon } from '../icons.tsx'
 import classes from './copy.module.css'
-import { CheckIcon, CopyIcon } from './icons.tsx'
 
 const SHOWN_MS = 1_800
 

@@ -1,8 +1,8 @@
 import { Button } from '@mantine/core'
-import { useWords } from '../i18n/i18n.tsx'
-import { type ApiCall, curlOfCall } from '../text/curl.ts'
-import { useToast } from './feedback/toasts.tsx'
-import { CopyIcon } from './icons.tsx'
+import { useWords } from '../../i18n/i18n.tsx'
+import { type ApiCall, curlOfCall } from '../../text/curl.ts'
+import { useToast } from '../feedback/toasts.tsx'
+import { CopyIcon } from '../icons.tsx'
 
 interface CopyCurlProps {
   /** A call of the API, or the text of another command. */

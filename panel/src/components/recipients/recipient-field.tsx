@@ -1,10 +1,10 @@
 import { Autocomplete } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { type Addressee, addresseesQuery } from '../api/queries.ts'
-import { useWords } from '../i18n/i18n.tsx'
+import { type Addressee, addresseesQuery } from '../../api/queries.ts'
+import { useWords } from '../../i18n/i18n.tsx'
+import { usePaused } from '../use-paused.ts'
 import { recipientText } from './recipient.tsx'
-import { usePaused } from './use-paused.ts'
 
 const MAX_SEARCH = 64
 
