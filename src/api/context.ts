@@ -96,14 +96,20 @@ export interface OidcAttempt {
   verifier: string
 }
 
-/** `failed`: the answer is not valid. `reason` is for the log. */
+/** `email` is null if the provider reports none, or could not be asked. `problem` is for the log. */
+export interface OidcEmail {
+  email: { address: string; isVerified: boolean } | null
+  problem: string | null
+}
+
+/** `failed`: the answer is not valid. `reason` is for the log. `readEmail` may ask the provider. */
 export type OidcCompleted =
-  | { kind: 'identified'; issuer: string; subject: string; email: { address: string; isVerified: boolean } | null }
+  | { kind: 'identified'; issuer: string; subject: string; readEmail(): Promise<OidcEmail> }
   | { kind: 'denied' }
   | { kind: 'unreachable'; reason: string }
   | { kind: 'failed'; reason: string }
 
-/** An OpenID Connect provider. Neither call rejects. */
+/** An OpenID Connect provider. No call rejects. */
 export interface OidcApi {
   /** For people. */
   readonly name: string

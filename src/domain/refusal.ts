@@ -72,7 +72,7 @@ export const REFUSALS = {
   oidc_unknown_account: [403, 'No account has your e-mail address as its name: ask an owner for an invitation.'],
   oidc_other_login: [
     403,
-    'The account with your e-mail address belongs to another login of the provider: ask an owner for a new link.',
+    'The account with your e-mail address has a password or another login: ask an owner for a new link, and sign in from it.',
   ],
   oidc_login_taken: [
     409,

@@ -17,7 +17,8 @@ import {
   randomState,
 } from 'openid-client'
 import { shareCalls } from '../kit/share-calls.ts'
-import { isUnreachable, ProviderUnreachable, reasonOf } from './errors.ts'
+import { isUnreachable, reasonOf } from './errors.ts'
+import { fetchAtMost } from './fetch-at-most.ts'
 
 const TIMEOUT_MS = 5_000
 const CLOCK_TOLERANCE_SECONDS = 60
@@ -58,8 +59,14 @@ export interface Attempt {
 /** `reason` is for the log. It contains no claim, code or token. */
 export type Begun = { kind: 'begun'; url: string; attempt: Attempt } | { kind: 'unreachable'; reason: string }
 
+/** Null: the provider reports none, or could not be asked. `problem` is for the log. */
+export interface EmailRead {
+  email: { address: string; isVerified: boolean } | null
+  problem: string | null
+}
+
 export type Completed =
-  | { kind: 'identified'; issuer: string; subject: string; email: { address: string; isVerified: boolean } | null }
+  | { kind: 'identified'; issuer: string; subject: string; readEmail(): Promise<EmailRead> }
   | { kind: 'denied' }
   | { kind: 'unreachable'; reason: string }
   | { kind: 'failed'; reason: string }
@@ -121,13 +128,27 @@ export class OidcProvider {
       })
       const { iss: issuer, sub: subject, ...claims } = tokens.claims()!
       if (subject === '' || subject.length > MAX_SUBJECT_LENGTH) return { kind: 'failed', reason: 'invalid subject' }
-      // Some providers report the e-mail address only here.
-      const hasEmail = claims['email'] !== undefined || !configuration.serverMetadata().userinfo_endpoint
-      const source = hasEmail ? claims : await fetchUserInfo(configuration, tokens.access_token, subject)
-      return { kind: 'identified', issuer, subject, email: emailOf(source) }
+      const readEmail = () => this.#readEmail(configuration, claims, tokens.access_token, subject)
+      return { kind: 'identified', issuer, subject, readEmail }
     } catch (error) {
       if (error instanceof AuthorizationResponseError && error.error === 'access_denied') return { kind: 'denied' }
       return { kind: isUnreachable(error) ? 'unreachable' : 'failed', reason: reasonOf(error) }
+    }
+  }
+
+  /** Some providers report the e-mail address, or whether it is verified, only to who asks. */
+  async #readEmail(
+    configuration: Configuration,
+    claims: Record<string, unknown>,
+    accessToken: string,
+    subject: string,
+  ): Promise<EmailRead> {
+    const isWhole = claims['email'] !== undefined && claims['email_verified'] !== undefined
+    if (isWhole || !configuration.serverMetadata().userinfo_endpoint) return { email: emailOf(claims), problem: null }
+    try {
+      return { email: emailOf(await fetchUserInfo(configuration, accessToken, subject)), problem: null }
+    } catch (error) {
+      return { email: null, problem: reasonOf(error) }
     }
   }
 
@@ -149,7 +170,7 @@ export class OidcProvider {
         authenticate(server, client, body, headers)
       },
       {
-        [customFetch]: fetchOrThrow,
+        [customFetch]: fetchAtMost,
         timeout: this.#timeoutMs / 1_000,
         // The settings accept http only on loopback.
         execute: [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])],
@@ -158,16 +179,6 @@ export class OidcProvider {
     this.#known = { configuration, until: performance.now() + KEPT_MS }
     return configuration
   }
-}
-
-/** Distinguishes a provider that does not answer from a bad answer. */
-async function fetchOrThrow(url: string, options: object): Promise<Response> {
-  const response = await fetch(url, options).catch(error => {
-    throw new ProviderUnreachable('no answer', { cause: error })
-  })
-  if (response.status < 500) return response
-  await response.body?.cancel()
-  throw new ProviderUnreachable(`status ${response.status}`)
 }
 
 /** Some providers, such as Amazon Cognito, write the boolean as text. */

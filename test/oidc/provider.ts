@@ -1,7 +1,9 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { createGzip } from 'node:zlib'
 import Provider from 'oidc-provider'
 
 export const CLIENT = { id: 'pombal', secret: 'a client secret of these tests, with : % & +' }
@@ -15,7 +17,7 @@ export interface Person {
 }
 
 /** What the provider does instead of its work. */
-export type Fault = 'none' | 'hang' | 'status 503' | 'garbage'
+export type Fault = 'none' | 'hang' | 'status 503' | 'garbage' | 'endless'
 
 export interface ProviderOptions {
   redirectUri: string
@@ -93,6 +95,7 @@ export class TestProvider {
     if (fault === 'hang') return
     if (fault === 'status 503') response.writeHead(503).end()
     else if (fault === 'garbage') response.writeHead(200, { 'content-type': 'application/json' }).end('{"issuer":')
+    else if (fault === 'endless') sendEndlessly(response)
     else if (request.url?.startsWith('/interaction/')) void this.#interact(request, response, real)
     else void real.callback()(request, response)
   }
@@ -151,4 +154,15 @@ export class TestProvider {
     }
     throw new Error('The provider does not send the browser back.')
   }
+}
+
+/** JSON that does not end, and is short while it is compressed. */
+function sendEndlessly(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+  function* pieces() {
+    yield '{"email":"'
+    while (true) yield 'x'.repeat(64 * 1024)
+  }
+  const body = Readable.from(pieces()).pipe(createGzip())
+  body.pipe(response).on('close', () => body.destroy())
 }

@@ -37,8 +37,8 @@ export type AccountChange = { kind: 'changed'; account: Account } | { kind: 'no_
 /** `wrong_password`: the old hash is not the account's. `signed_out`: the session that would be kept has ended. */
 export type PasswordChange = 'changed' | 'wrong_password' | 'signed_out'
 
-/** `other_identity`: another identity of this issuer is bound to the account. `taken`: the identity is bound to another account. */
-export type Binding = 'bound' | 'other_identity' | 'taken' | 'no_account'
+/** `other_login`: the account has a password, or another identity of this issuer. `taken`: the identity is bound to another account. */
+export type Binding = 'bound' | 'other_login' | 'taken' | 'no_account'
 
 export interface Accounts {
   /** `exists`: another account has this name; `full`: there are `MAX_ACCOUNTS`. */
@@ -61,12 +61,12 @@ export interface Accounts {
   /** The account of an invitation that is open and has not ended, by the database's clock. Changes nothing. */
   findInvited(digest: Uint8Array): Promise<Account | null>
   /**
-   * Uses an invitation up, sets the password, and ends the account's sessions, in one commit. Null if it is not open any more,
-   * so that it works once however many calls race.
+   * Uses an invitation up, sets the password, unbinds the account's identities and ends its sessions, in one commit. Null if it is
+   * not open any more, so that it works once however many calls race.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
   /**
-   * Like `accept`, with an identity instead of a password. It replaces the account's password and its identity of this issuer.
+   * Like `accept`, with an identity instead of a password. It replaces the account's password and its other identities.
    * `taken`: the identity is bound to another account, and nothing changes.
    */
   acceptWith(digest: Uint8Array, identity: Identity, now: number): Promise<Account | 'taken' | null>

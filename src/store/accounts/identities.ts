@@ -46,7 +46,7 @@ export function identityOperations({ statements }: Core) {
           .where('account_id', '=', accountId)
           .where('issuer', '=', identity.issuer)
           .where('subject', '!=', identity.subject)
-        if ((await tx.query(others)).length > 0) return 'other_identity'
+        if (account.password_hash !== null || (await tx.query(others)).length > 0) return 'other_login'
         if (!(await insert(tx, accountId, identity, now))) return 'taken'
         if (isActive(account)) return 'bound'
         const ended = { invitation_digest: null, invitation_ends_at: null }
@@ -76,8 +76,7 @@ export function identityOperations({ statements }: Core) {
           db
             .deleteFrom('account_identities')
             .where('account_id', '=', id)
-            .where('issuer', '=', identity.issuer)
-            .where('subject', '!=', identity.subject),
+            .where(eb => eb.or([eb('issuer', '!=', identity.issuer), eb('subject', '!=', identity.subject)])),
         )
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id))
         const [row] = await tx.query(

@@ -195,12 +195,12 @@ function operations({ statements }: Core) {
             .set({ password_hash: passwordHash, invitation_digest: null, invitation_ends_at: null })
             .where('invitation_digest', '=', digest)
             .where('invitation_ends_at', '>', clock)
-            .returningAll()
-            .returning(hasIdentity),
+            .returningAll(),
         )
         if (row === undefined) return null
+        await tx.query(db.deleteFrom('account_identities').where('account_id', '=', row.id))
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', row.id))
-        return toAccount(row)
+        return toAccount({ ...row, has_identity: false })
       },
     ),
 

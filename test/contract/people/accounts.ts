@@ -181,7 +181,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect(await accounts.findByIdentity(ana)).toEqual(bound)
         expect(await accounts.list()).toEqual([bound])
         expect(await accounts.findForSignIn('ana@example.com')).toBeNull()
-        expect(await accounts.bind(account.id, other, 5)).toBe('other_identity')
+        expect(await accounts.bind(account.id, other, 5)).toBe('other_login')
         expect(await accounts.bind(account.id, { ...other, issuer: 'https://new.example' }, 5)).toBe('bound')
         const { account: zoe } = await createAccount(store, 'Zoe')
         expect(await accounts.bind(zoe.id, ana, 5)).toBe('taken')
@@ -210,9 +210,11 @@ export function accountsContract(createHarness: CreateHarness): void {
     test('an invitation that is accepted with an identity replaces the password and the identity, and ends the sessions', () =>
       withOwnStore(async store => {
         const { accounts } = store
-        const { id } = await createActive(store, 'Ana')
-        await accounts.bind(id, identity('old'), 5)
-        const sessions = [await signIn(store, id), await signIn(store, id, HASH, identity('old'))]
+        const { account } = await createAccount(store, 'Ana')
+        const { id } = account
+        const former = { issuer: 'https://former.example', subject: 'old' }
+        for (const bound of [identity('old'), former]) await accounts.bind(id, bound, 5)
+        const sessions = [await signIn(store, id, HASH, identity('old')), await signIn(store, id, HASH, former)]
         const { digest: foreign } = await createAccount(store, 'Zoe')
         expect(await accounts.acceptWith(foreign, identity('old'), 5)).toBe('taken')
         expect(await accounts.findInvited(foreign)).not.toBeNull()
@@ -229,9 +231,40 @@ export function accountsContract(createHarness: CreateHarness): void {
           null,
           false,
         ])
-        expect((await signIn(store, id, HASH, identity('old'))).created).toBe(false)
+        for (const old of [identity('old'), former]) {
+          expect((await signIn(store, id, HASH, old)).created).toBe(false)
+        }
         expect((await signIn(store, id, HASH, identity('new'))).created).toBe(true)
         expect(await accounts.acceptWith(invitation().digest, identity('x'), 5)).toBeNull()
+      }))
+
+    test('an invitation that is accepted with a password unbinds every identity, and an identity is not bound beside a password', () =>
+      withOwnStore(async store => {
+        const { accounts } = store
+        const { account } = await createAccount(store, 'Ana')
+        const { id } = account
+        const old = [identity('old'), { issuer: 'https://former.example', subject: 'old' }]
+        for (const bound of old) expect(await accounts.bind(id, bound, 5)).toBe('bound')
+        const session = await signIn(store, id, HASH, old[0])
+        const open = invitation()
+        await accounts.invite(id, open)
+        expect(await accounts.accept(open.digest, HASH)).toMatchObject({ id, isActive: true, hasIdentity: false })
+        expect(await session.find()).toBeNull()
+        for (const unbound of old) {
+          expect(await accounts.findByIdentity(unbound)).toBeNull()
+          expect((await signIn(store, id, HASH, unbound)).created).toBe(false)
+          expect(await accounts.bind(id, unbound, 5)).toBe('other_login')
+        }
+        expect((await signIn(store, id)).created).toBe(true)
+
+        // Of a password and an identity that come at the same time, the account has one in the end.
+        for (let n = 0; n < 5; n += 1) {
+          const { account: other, digest } = await createAccount(store, `other ${n}`)
+          const own = identity(`other ${n}`)
+          await Promise.all([accounts.accept(digest, HASH), accounts.bind(other.id, own, 5)])
+          const hasPassword = (await accounts.findForSignIn(`other ${n}`)) !== null
+          expect((await accounts.findByIdentity(own)) !== null).toBe(!hasPassword)
+        }
       }))
 
     test('an owner who leaves, or stops being an owner, takes the password of the panel along', () =>

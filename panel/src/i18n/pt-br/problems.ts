@@ -57,7 +57,7 @@ export const problems: Words['problems'] = {
       'O provedor não verificou seu endereço de e-mail. Verifique-o lá, ou peça um link de convite a um dono.',
     oidc_unknown_account: 'Nenhuma conta tem seu endereço de e-mail como nome. Peça um convite a um dono.',
     oidc_other_login:
-      'A conta com seu endereço de e-mail pertence a outro login do provedor. Peça um novo link a um dono.',
+      'A conta com seu endereço de e-mail tem uma senha ou outro login. Peça um novo link a um dono e entre por ele.',
     oidc_login_taken: 'Este login do provedor pertence a outra conta. Entre no provedor como outra pessoa.',
     oidc_unreachable: 'O provedor não responde como deveria. Tente de novo, ou entre com uma senha.',
     key_not_found: 'Esta chave não existe mais.',

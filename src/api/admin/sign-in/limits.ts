@@ -20,6 +20,11 @@ export function limitsOfCaller(address: string): Limit[] {
   return network === site ? [limit] : [limit, { key: site, atMost: PER_SITE, windowMs: MINUTE_MS }]
 }
 
+/** Answers of the provider that it does not confirm. Counted apart, so that neither they nor wrong passwords block the other. */
+export function limitsOfAnswers(address: string): Limit[] {
+  return limitsOfCaller(address).map(limit => ({ ...limit, key: `provider ${limit.key}` }))
+}
+
 /** Shared by all callers. Names that no account has are limited too, so the answer does not reveal which names exist. */
 export function limitOfName(name: string | undefined, adminKey: string): Limit {
   const key = name === undefined ? 'the password of the panel' : `name ${digestOf(name, adminKey)}`

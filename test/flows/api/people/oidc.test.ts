@@ -43,18 +43,27 @@ describe('somebody whom the provider knows', () => {
     expect(await oidc.signIn('mallory')).toMatchObject({ status: 403, code: 'oidc_other_login' })
   })
 
-  test('with a password too, has both ways to sign in; ending all other sessions ends both kinds', async () => {
+  test('is not bound by the address to an account with a password, but by a link', async () => {
     const { id, token } = await oidc.invite('ana@example.com')
-    const withPassword = oidc.browser()
-    await withPassword.send('POST', '/invitations/accept', { token, password: PASSWORD })
+    await oidc.browser().send('POST', '/invitations/accept', { token, password: PASSWORD })
+    addPerson('ana')
+    const refused = await oidc.signIn('ana')
+    expect(refused).toMatchObject({ status: 403, code: 'oidc_other_login' })
+    expect(refused.body.error.message).toContain('new link')
+    const { body } = await oidc.admin('POST', `/accounts/${id}/invitation`)
+    const link = { invitation: body.data.url.split('#')[1] }
+    expect((await oidc.signIn('ana', oidc.browser(), link)).body.data.account.id).toBe(id)
+    expect((await oidc.signIn('ana')).body.data.account.id).toBe(id)
+  })
+
+  test('can end all other sessions, and sign out', async () => {
+    const { id } = await oidc.invite('ana@example.com')
     addPerson('ana')
     const [one, two] = [oidc.browser(), oidc.browser()]
     for (const browser of [one, two]) expect((await oidc.signIn('ana', browser)).body.data.account.id).toBe(id)
-    const kept = oidc.browser()
-    expect((await kept.send('POST', '/session', { name: 'ana@example.com', key: PASSWORD })).status).toBe(200)
     expect((await two.send('DELETE', '/sessions')).status).toBe(204)
-    const statuses = [withPassword, one, kept, two].map(async browser => (await browser.send('GET', '/session')).status)
-    expect(await Promise.all(statuses)).toEqual([401, 401, 401, 200])
+    const statuses = [one, two].map(async browser => (await browser.send('GET', '/session')).status)
+    expect(await Promise.all(statuses)).toEqual([401, 200])
     expect((await two.send('DELETE', '/session')).status).toBe(204)
     expect((await two.send('GET', '/session')).status).toBe(401)
   })
@@ -121,27 +130,38 @@ describe('an invitation', () => {
     expect([taken.status, taken.code]).toEqual([409, 'oidc_login_taken'])
   })
 
-  test('a new link replaces the login of an account, and its password', async () => {
+  test('a new link that is accepted with a password ends the login, with its sessions', async () => {
+    const { id } = await oidc.invite('ana@example.com')
+    addPerson('ana')
+    const old = oidc.browser()
+    await oidc.signIn('ana', old)
+    const { body } = await oidc.admin('POST', `/accounts/${id}/invitation`)
+    const accepted = { token: body.data.url.split('#')[1], password: PASSWORD }
+    expect((await oidc.browser().send('POST', '/invitations/accept', accepted)).status).toBe(200)
+    expect((await old.send('GET', '/session')).status).toBe(401)
+    expect((await oidc.signIn('ana')).code).toBe('oidc_other_login')
+    expect((await oidc.admin('GET', '/accounts')).body.data).toMatchObject([{ id, active: true, oidc: false }])
+  })
+
+  test('a new link replaces the login of an account', async () => {
     const { id, token } = await oidc.invite('ana@example.com')
     addPerson('ana')
     addPerson('ana-again', 'ana@example.com')
-    await oidc.browser().send('POST', '/invitations/accept', { token, password: PASSWORD })
     const old = oidc.browser()
-    await oidc.signIn('ana', old)
+    await oidc.signIn('ana', old, { invitation: token })
     const { body } = await oidc.admin('POST', `/accounts/${id}/invitation`)
     const link = { invitation: body.data.url.split('#')[1] }
     expect((await oidc.signIn('ana-again', oidc.browser(), link)).body.data.account.id).toBe(id)
     expect((await old.send('GET', '/session')).status).toBe(401)
     expect((await oidc.signIn('ana')).code).toBe('oidc_other_login')
-    const byPassword = await oidc.browser().send('POST', '/session', { name: 'ana@example.com', key: PASSWORD })
-    expect(byPassword.status).toBe(401)
   })
 })
 
 test('the audit and the log record each sign-in with its method, and why one failed; neither contains a code or a claim', async () => {
-  const { id, token } = await oidc.invite('ana@example.com')
-  await oidc.browser().send('POST', '/invitations/accept', { token, password: PASSWORD })
-  await oidc.browser().send('POST', '/session', { name: 'ana@example.com', key: PASSWORD })
+  const { id } = await oidc.invite('ana@example.com')
+  const bea = await oidc.invite('Bea')
+  await oidc.browser().send('POST', '/invitations/accept', { token: bea.token, password: PASSWORD })
+  await oidc.browser().send('POST', '/session', { name: 'Bea', key: PASSWORD })
   await oidc.browser().send('POST', '/session', { key: oidc.service.adminKey })
   addPerson('ana')
   addPerson('stranger')
@@ -153,8 +173,8 @@ test('the audit and the log record each sign-in with its method, and why one fai
     { by: 'nobody', details: { method: 'oidc', code: 'oidc_unknown_account', succeeded: false } },
     { by: id, details: { method: 'oidc' } },
     { by: 'panel', details: { method: 'admin_key' } },
-    { by: id, details: { method: 'password' } },
-    { by: id, details: { method: 'password' } },
+    { by: bea.id, details: { method: 'password' } },
+    { by: bea.id, details: { method: 'password' } },
   ])
   expect(await oidc.auditOf('finishOidcSignIn')).toMatchObject([{ by: id, details: { boundTo: oidc.provider.issuer } }])
   const lines = oidc.service.logLines.filter(({ msg, action }) => msg === 'audit' && action === 'finishOidcSignIn')
@@ -164,12 +184,40 @@ test('the audit and the log record each sign-in with its method, and why one fai
   expect((await oidc.admin('GET', '/audit/check')).body.data.brokenAt).toBeNull()
 })
 
-test('the e-mail address may be in the ID token', async () => {
+const asked = ({ provider }: OidcService) => provider.requests.filter(line => line.includes('/me')).length
+
+test('the e-mail address may be in the ID token; the provider is asked only whether it is verified, if the token does not say', async () => {
   await using other = await OidcService.start({}, true)
-  const { id } = await other.invite('ana@example.com')
-  other.provider.people.set('ana', { email: 'ana@example.com', email_verified: true })
-  expect((await other.signIn('ana')).body.data.account.id).toBe(id)
-  expect(other.provider.requests).not.toContainEqual(expect.stringContaining('/me'))
+  const [ana, zoe] = [await other.invite('ana@example.com'), await other.invite('zoe@example.com')]
+  for (const login of ['ana', 'zoe']) {
+    other.provider.people.set(login, { email: `${login}@example.com`, email_verified: true })
+  }
+  expect((await other.signIn('ana')).body.data.account.id).toBe(ana.id)
+  expect(asked(other)).toBe(0)
+  other.provider.claims = { email_verified: undefined }
+  expect((await other.signIn('zoe')).body.data.account.id).toBe(zoe.id)
+  expect(asked(other)).toBe(1)
+})
+
+test('the provider is asked for the e-mail address of an unknown login without a link; if that fails, there is none', async () => {
+  const [ana, zoe] = [await oidc.invite('ana@example.com'), await oidc.invite('Zoe')]
+  for (const login of ['ana', 'zoe']) addPerson(login)
+  expect((await oidc.signIn('ana')).status).toBe(200)
+  expect(asked(oidc)).toBe(1)
+  oidc.provider.fault = { is: 'status 503', at: /^\/me/ }
+  expect((await oidc.signIn('ana')).body.data.account.id).toBe(ana.id)
+  expect((await oidc.signIn('zoe', oidc.browser(), { invitation: zoe.token })).body.data.account.id).toBe(zoe.id)
+  expect(asked(oidc)).toBe(1)
+  for (const is of ['status 503', 'garbage', 'endless'] as const) {
+    oidc.provider.fault = { is, at: /^\/me/ }
+    expect(await oidc.signIn('stranger'), is).toMatchObject({ status: 403, code: 'oidc_email_unverified' })
+  }
+  const reasons = oidc.service.logLines.filter(({ msg }) => msg === 'oidc.email_unreadable').map(({ reason }) => reason)
+  expect(reasons).toEqual([
+    expect.stringContaining('status 503'),
+    expect.any(String),
+    expect.stringContaining('more than 1 MiB'),
+  ])
 })
 
 test('the last owner may be one who signs in with the provider; after a restart everything holds', async () => {

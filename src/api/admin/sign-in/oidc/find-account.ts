@@ -11,17 +11,19 @@ type Identified = Extract<OidcCompleted, { kind: 'identified' }>
 const PLAIN_ADDRESS = /^[\x21-\x7e]+@[\x21-\x7e]+$/
 
 /**
- * The account of a login: the one that it is bound to, else the one whose name is the verified e-mail address, to which it is bound
- * now. From then on the address has no meaning.
+ * The account of a login: the one that it is bound to, else the one without a password whose name is the verified e-mail address, to
+ * which it is bound now. From then on the address has no meaning.
  * @throws Refusal
  */
 export async function findAccount(
-  { store, now }: ApiContext,
-  { email, ...identity }: Identified,
-  address: string,
+  { store, logger, now }: ApiContext,
+  { readEmail, ...identity }: Identified,
+  { address, requestId }: { address: string; requestId: string },
 ): Promise<Account> {
   const known = await store.accounts.findByIdentity(identityOf(identity))
   if (known !== null) return known
+  const { email, problem } = await readEmail()
+  if (problem !== null) logger.warn({ requestId, reason: problem }, 'oidc.email_unreadable')
   if (!email?.isVerified) throw new Refusal('oidc_email_unverified')
   const account = PLAIN_ADDRESS.test(email.address) ? await store.accounts.findByName(email.address) : null
   if (account === null) throw new Refusal('oidc_unknown_account')

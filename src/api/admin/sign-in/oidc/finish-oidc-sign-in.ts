@@ -8,12 +8,12 @@ import { dataOf } from '../../../resources/schema-kit.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { FailedSignIns } from '../failed-sign-ins.ts'
 import { findSessionView } from '../get-session.ts'
-import { limitsOfCaller } from '../limits.ts'
+import { limitsOfAnswers } from '../limits.ts'
 import { refuseWrongKey } from '../require-admin.ts'
 import { isHttps } from '../session-cookie.ts'
 import { type SignedIn, startSession } from '../start-session.ts'
 import type { WrongKeys } from '../wrong-keys.ts'
-import { endedAttemptCookie, readAttempt } from './attempt-cookie.ts'
+import { endedAttemptCookie, type OpenAttempt, readAttempt } from './attempt-cookie.ts'
 import { acceptWithLogin, findAccount, identityOf } from './find-account.ts'
 import { providerFor } from './own-pages.ts'
 import type { ProviderCalls } from './provider-calls.ts'
@@ -31,8 +31,8 @@ const bodySchema = Type.Object(
   { title: 'AnswerOfProvider' },
 )
 
-/** The answer was not checked, or the person changed their mind. */
-const NOT_WRONG: ReadonlySet<RefusalCode> = new Set(['oidc_unreachable', 'oidc_denied', 'service_unavailable'])
+/** No failed sign-in: the answer was not checked, or the person changed their mind. */
+const NOT_FAILED: ReadonlySet<RefusalCode> = new Set(['oidc_unreachable', 'oidc_denied', 'service_unavailable'])
 
 interface Parts {
   wrongKeys: WrongKeys
@@ -44,12 +44,13 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
   const { settings, logger, now } = context
 
   /** @throws Refusal */
-  async function identify(request: FastifyRequest, provider: OidcApi, answer: string): Promise<SignedIn> {
-    const signer = { adminKey: settings.adminKey, client: provider.id }
-    const attempt = readAttempt(request, now(), signer)
-    if (attempt === null || !isAnswerTo(attempt.state, answer)) throw new Refusal('oidc_attempt_ended')
-    const { invitation, ...secrets } = attempt
-    const completed = await calls.run(() => provider.complete(answer, secrets))
+  async function identify(
+    request: FastifyRequest,
+    provider: OidcApi,
+    answer: string,
+    { invitation, ...secrets }: OpenAttempt,
+  ): Promise<SignedIn> {
+    const completed = await provider.complete(answer, secrets)
     if (completed.kind === 'denied') throw new Refusal('oidc_denied')
     if (completed.kind !== 'identified') {
       logger.warn({ requestId: request.id, reason: completed.reason }, `oidc.${completed.kind}`)
@@ -58,7 +59,7 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
     const address = callerAddress(request)
     const account =
       invitation === null
-        ? await findAccount(context, completed, address)
+        ? await findAccount(context, completed, { address, requestId: request.id })
         : await acceptWithLogin(context, invitation, completed, address)
     return { account, passwordHash: null, identity: identityOf(completed) }
   }
@@ -98,16 +99,26 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
     },
     async (request, reply) => {
       const provider = providerFor(context, request)
-      const limits = limitsOfCaller(callerAddress(request))
+      const { answer } = request.body
+      const endAttempt = () =>
+        reply.header('set-cookie', endedAttemptCookie(isHttps(request, settings.publicUrl ?? null)))
+      const attempt = readAttempt(request, now(), { adminKey: settings.adminKey, client: provider.id })
+      if (attempt === null || !isAnswerTo(attempt.state, answer)) {
+        endAttempt()
+        throw new Refusal('oidc_attempt_ended')
+      }
+      const limits = limitsOfAnswers(callerAddress(request))
       const waitMs = await wrongKeys.count(limits)
       if (waitMs > 0) throw refuseWrongKey(waitMs)
-      reply.header('set-cookie', endedAttemptCookie(isHttps(request, settings.publicUrl ?? null)))
-      const who = await identify(request, provider, request.body.answer).catch(async error => {
-        const isWrong = error instanceof Refusal && !NOT_WRONG.has(error.code)
-        if (isWrong) await failures.record(callerAddress(request), { method: 'oidc', code: error.code })
-        else await wrongKeys.uncount(limits)
-        throw error
-      })
+      endAttempt()
+      const who = await calls
+        .run(() => identify(request, provider, answer, attempt))
+        .catch(async error => {
+          const code = error instanceof Refusal && !NOT_FAILED.has(error.code) ? error.code : null
+          if (code !== null) await failures.record(callerAddress(request), { method: 'oidc', code })
+          if (code !== 'oidc_failed') await wrongKeys.uncount(limits)
+          throw error
+        })
       await wrongKeys.uncount(limits)
       const id = await startSession(context, request, reply, who)
       return { data: await findSessionView(context, id, who.account) }
