@@ -36,12 +36,15 @@ describe('sessions', () => {
     expect(listed.body.data).toContainEqual(expect.objectContaining({ id: read.body.data.id, current: true }))
   })
 
-  test('behind https its cookie is Secure, if a trusted proxy or PUBLIC_URL says so', async () => {
+  test('behind https its cookie is Secure and only of this host, if a trusted proxy or PUBLIC_URL says so', async () => {
     const secure = async (settings: Partial<ApiSettings>, headers: Record<string, string> = {}) => {
       await using served = await ApiHarness.start({ options: { settings: { ...API_SETTINGS, ...settings } } })
       const body = { key: ADMIN_KEY }
       const answer = await served.call({ method: 'POST', path: '/admin/v1/session', body, headers })
-      return answer.headers.get('set-cookie')?.endsWith('; Secure')
+      const cookie = answer.headers.get('set-cookie')
+      return /^__Host-pombal_session=[\w-]{43}; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict; Secure$/.test(
+        cookie!,
+      )
     }
     const forwarded = { 'x-forwarded-proto': 'https' }
     expect(await secure({ trustedProxies: ['127.0.0.1'] }, forwarded)).toBe(true)

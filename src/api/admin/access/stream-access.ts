@@ -1,6 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../context.ts'
 import type { EventStream } from '../../http/event-stream.ts'
+import { isHttps } from '../sign-in/cookies.ts'
 import { sessionDigest, sessionToken } from '../sign-in/session-cookie.ts'
 
 /** How often the session is checked, because it may end on another node. */
@@ -18,7 +19,8 @@ export function endWithAccess(
   const { store, settings, now, logger } = context
   if (request.sessionId === '') return async () => !stream.ended
   const access = accessOf(request.account)
-  const digest = sessionDigest(sessionToken(request) ?? '', settings.adminKey)
+  const isSecure = isHttps(request, settings.publicUrl ?? null)
+  const digest = sessionDigest(sessionToken(request, isSecure) ?? '', settings.adminKey)
 
   async function check(): Promise<boolean> {
     const session = await store.sessions.find(digest, now())

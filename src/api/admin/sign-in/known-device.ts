@@ -1,12 +1,15 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { accountNameKey } from '../../../domain/access.ts'
+import { type Cookie, readCookie, writeCookie } from './cookies.ts'
 
-const COOKIE = 'pombal_device'
-const PATH = '/admin/v1/session'
+const COOKIE: Cookie = {
+  name: 'pombal_device',
+  path: '/admin/v1/session',
+  format: /^([A-Za-z0-9_-]{16})\.([A-Za-z0-9_-]{43})$/,
+}
 const ID_BYTES = 12
 const KEPT_SECONDS = 365 * 24 * 60 * 60
-const VALUE = new RegExp(`(?:^|; *)${COOKIE}=([A-Za-z0-9_-]{16})\\.([A-Za-z0-9_-]{43})(?:;|$)`)
 
 export interface SignInPassword {
   /** The account's; undefined: the password of the panel. */
@@ -22,17 +25,21 @@ export interface SignInPassword {
 export function deviceCookie(password: SignInPassword, adminKey: string, isSecure: boolean): string {
   const id = randomBytes(ID_BYTES).toString('base64url')
   const value = `${id}.${signatureOf(id, password, adminKey).toString('base64url')}`
-  return `${COOKIE}=${value}; Path=${PATH}; Max-Age=${KEPT_SECONDS}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
+  return writeCookie(COOKIE, { value, maxAge: KEPT_SECONDS, isSecure })
 }
 
 /** Whether the browser claims to have signed in before. */
-export function hasDevice({ headers }: FastifyRequest): boolean {
-  return VALUE.test(headers.cookie ?? '')
+export function hasDevice(request: FastifyRequest, isSecure: boolean): boolean {
+  return readCookie(request, COOKIE, isSecure) !== null
 }
 
 /** The ID of the browser, if it signed in with this name and password before; else null. */
-export function findDevice({ headers }: FastifyRequest, password: SignInPassword, adminKey: string): string | null {
-  const [, id, signature] = VALUE.exec(headers.cookie ?? '') ?? []
+export function findDevice(
+  request: FastifyRequest,
+  password: SignInPassword,
+  { adminKey, isSecure }: { adminKey: string; isSecure: boolean },
+): string | null {
+  const [id, signature] = readCookie(request, COOKIE, isSecure) ?? []
   if (id === undefined || signature === undefined) return null
   return timingSafeEqual(Buffer.from(signature, 'base64url'), signatureOf(id, password, adminKey)) ? id : null
 }

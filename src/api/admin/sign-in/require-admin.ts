@@ -5,6 +5,7 @@ import type { ApiContext } from '../../context.ts'
 import { parseBearer } from '../../input.ts'
 import { authorize } from '../access/authorize.ts'
 import { callerAddress } from './caller-address.ts'
+import { isHttps } from './cookies.ts'
 import { limitsOfCaller } from './limits.ts'
 import { isSameOrigin, sessionDigest, sessionToken } from './session-cookie.ts'
 import type { WrongKeys } from './wrong-keys.ts'
@@ -43,7 +44,7 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
 
 /** @throws Refusal */
 async function checkSession({ store, settings, now }: ApiContext, request: FastifyRequest): Promise<void> {
-  const token = sessionToken(request)
+  const token = sessionToken(request, isHttps(request, settings.publicUrl ?? null))
   if (token === null) throw new Refusal('invalid_admin_key')
   const isSafe = SAFE_METHODS.has(request.method)
   if (!isSafe && !isSameOrigin(request, settings.publicUrl ?? null)) throw new Refusal('cross_site_request')

@@ -1,11 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { type Cookie, readCookie, writeCookie } from './cookies.ts'
 
-const COOKIE = 'pombal_session'
-const PATH = '/admin/v1'
+const COOKIE: Cookie = { name: 'pombal_session', path: '/admin/v1', format: /^([A-Za-z0-9_-]{43})$/ }
 const TOKEN_BYTES = 32
 const ID_BYTES = 12
-const VALUE = new RegExp(`(?:^|; *)${COOKIE}=([A-Za-z0-9_-]{43})(?:;|$)`)
 
 export const SESSION_MS = 7 * 24 * 60 * 60_000
 
@@ -18,8 +17,8 @@ export function newSessionId(): string {
 }
 
 /** The session token in the request's cookie; null if there is none. */
-export function sessionToken({ headers }: FastifyRequest): string | null {
-  return (headers.cookie !== undefined && VALUE.exec(headers.cookie)?.[1]) || null
+export function sessionToken(request: FastifyRequest, isSecure: boolean): string | null {
+  return readCookie(request, COOKIE, isSecure)?.[0] ?? null
 }
 
 /** The stored digest of a session token. A new admin key invalidates every session. */
@@ -30,12 +29,7 @@ export function sessionDigest(token: string, adminKey: string): Buffer {
 /** @param token empty to delete the cookie */
 export function sessionCookie(token: string, isSecure: boolean): string {
   const maxAge = token === '' ? 0 : SESSION_MS / 1000
-  return `${COOKIE}=${token}; Path=${PATH}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
-}
-
-/** Whether the browser uses https, directly or through a trusted proxy. Over http it would discard a `Secure` cookie. */
-export function isHttps(request: FastifyRequest, publicUrl: URL | null): boolean {
-  return publicUrl?.protocol === 'https:' || request.protocol === 'https'
+  return writeCookie(COOKIE, { value: token, maxAge, isSecure })
 }
 
 /**

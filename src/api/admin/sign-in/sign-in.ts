@@ -5,6 +5,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { sessionSchema } from '../../resources/people/session.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { callerAddress } from './caller-address.ts'
+import { isHttps } from './cookies.ts'
 import type { FailedSignIns } from './failed-sign-ins.ts'
 import { findSessionView } from './get-session.ts'
 import { findDevice, hasDevice } from './known-device.ts'
@@ -48,7 +49,8 @@ export function signIn(
    */
   async function check(request: FastifyRequest, key: string, name: string | undefined): Promise<SignedIn> {
     if (name === undefined && isAdminKey(key)) return { account: null, passwordHash: null }
-    const device = hasDevice(request) ? await findKnownDevice(request, name) : null
+    const isSecure = isHttps(request, settings.publicUrl ?? null)
+    const device = hasDevice(request, isSecure) ? await findKnownDevice(request, name, isSecure) : null
     const isKnown = device !== null
     const guesses = isKnown ? ofKnownDevices : wrongKeys
     const limits = isKnown
@@ -63,9 +65,9 @@ export function signIn(
     return found
   }
 
-  async function findKnownDevice(request: FastifyRequest, name: string | undefined): Promise<string | null> {
+  async function findKnownDevice(request: FastifyRequest, name: string | undefined, isSecure: boolean) {
     const hash = (await findPassword(name))?.passwordHash ?? NO_PASSWORD
-    return findDevice(request, { name, hash }, settings.adminKey)
+    return findDevice(request, { name, hash }, { adminKey: settings.adminKey, isSecure })
   }
 
   /** Null if no active account has the name, or the panel has no password. */

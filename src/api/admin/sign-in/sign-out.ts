@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
-import { isHttps, sessionCookie } from './session-cookie.ts'
+import { isHttps } from './cookies.ts'
+import { sessionCookie } from './session-cookie.ts'
 
 export function signOut(api: Api, { store, settings }: ApiContext): void {
   api.delete(

@@ -5,10 +5,11 @@ import type { NewSession } from '../../../store/sessions/sessions.ts'
 import type { ApiContext } from '../../context.ts'
 import { SHOWN_OF_SESSION } from '../audit/record-changes.ts'
 import { callerAddress } from './caller-address.ts'
+import { isHttps } from './cookies.ts'
 import { signInEntry } from './failed-sign-ins.ts'
 import { deviceCookie } from './known-device.ts'
 import { refuseWrongKey } from './require-admin.ts'
-import { isHttps, newSessionId, newSessionToken, SESSION_MS, sessionCookie, sessionDigest } from './session-cookie.ts'
+import { newSessionId, newSessionToken, SESSION_MS, sessionCookie, sessionDigest } from './session-cookie.ts'
 
 const MAX_USER_AGENT_LENGTH = 300
 

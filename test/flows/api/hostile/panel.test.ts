@@ -26,6 +26,25 @@ describe('a session', () => {
     expect(again.cookie).not.toBe(cookie)
   })
 
+  test('is never one that another host of the domain planted, behind https', async () => {
+    const settings = { ...API_SETTINGS, publicUrl: new URL('https://pombal.example') }
+    await using served = await ApiHarness.start({ options: { settings } })
+    const body = { key: ADMIN_KEY }
+    const { headers } = await served.call({ method: 'POST', path: '/admin/v1/session', body })
+    const [cookie = ''] = headers.get('set-cookie')!.split(';')
+    const planted = cookie.replace('__Host-', '')
+    const read = (sent: string) => served.call({ path: '/admin/v1/session', headers: { cookie: sent } })
+    expect((await read(planted)).status).toBe(401)
+    expect((await read(`pombal_session=${'f'.repeat(43)}; ${cookie}`)).status).toBe(200)
+    const signedOut = await served.call({
+      method: 'DELETE',
+      path: '/admin/v1/session',
+      headers: { cookie, 'sec-fetch-site': 'same-origin' },
+    })
+    expect(signedOut.headers.get('set-cookie')).toMatch(/^__Host-pombal_session=; Path=\/; Max-Age=0; .*; Secure$/)
+    expect((await read(cookie)).status).toBe(401)
+  })
+
   test('is read from its cookie only', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const token = cookie.split('=')[1]

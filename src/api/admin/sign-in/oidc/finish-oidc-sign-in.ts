@@ -6,11 +6,11 @@ import type { Api, ApiContext, OidcApi } from '../../../context.ts'
 import { sessionSchema } from '../../../resources/people/session.ts'
 import { dataOf } from '../../../resources/schema-kit.ts'
 import { callerAddress } from '../caller-address.ts'
+import { isHttps } from '../cookies.ts'
 import type { FailedSignIns } from '../failed-sign-ins.ts'
 import { findSessionView } from '../get-session.ts'
 import { limitsOfAnswers } from '../limits.ts'
 import { refuseWrongKey } from '../require-admin.ts'
-import { isHttps } from '../session-cookie.ts'
 import { type SignedIn, startSession } from '../start-session.ts'
 import type { WrongKeys } from '../wrong-keys.ts'
 import { endedAttemptCookie, type OpenAttempt, readAttempt } from './attempt-cookie.ts'
@@ -100,9 +100,9 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
     async (request, reply) => {
       const provider = providerFor(context, request)
       const { answer } = request.body
-      const endAttempt = () =>
-        reply.header('set-cookie', endedAttemptCookie(isHttps(request, settings.publicUrl ?? null)))
-      const attempt = readAttempt(request, now(), { adminKey: settings.adminKey, client: provider.id })
+      const isSecure = isHttps(request, settings.publicUrl ?? null)
+      const endAttempt = () => reply.header('set-cookie', endedAttemptCookie(isSecure))
+      const attempt = readAttempt(request, now(), { adminKey: settings.adminKey, client: provider.id, isSecure })
       if (attempt === null || !isAnswerTo(attempt.state, answer)) {
         endAttempt()
         throw new Refusal('oidc_attempt_ended')

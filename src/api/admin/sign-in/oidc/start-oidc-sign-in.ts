@@ -6,9 +6,9 @@ import { begunSignInSchema } from '../../../resources/people/sign-in.ts'
 import { dataOf } from '../../../resources/schema-kit.ts'
 import { invitationTokenSchema } from '../accept-invitation.ts'
 import { callerAddress } from '../caller-address.ts'
+import { isHttps } from '../cookies.ts'
 import { limitsOfCaller } from '../limits.ts'
 import { refuseWrongKey } from '../require-admin.ts'
-import { isHttps } from '../session-cookie.ts'
 import type { WrongKeys } from '../wrong-keys.ts'
 import { attemptCookie } from './attempt-cookie.ts'
 import { providerFor } from './own-pages.ts'
@@ -67,9 +67,9 @@ export function startOidcSignIn(api: Api, context: ApiContext, wrongKeys: WrongK
         logger.warn({ requestId: request.id, reason: begun.reason }, 'oidc.unreachable')
         throw new Refusal('oidc_unreachable')
       }
-      const signer = { adminKey: settings.adminKey, client: provider.id }
       const isSecure = isHttps(request, settings.publicUrl ?? null)
-      reply.header('set-cookie', attemptCookie({ ...begun.attempt, invitation }, now(), signer, isSecure))
+      const signer = { adminKey: settings.adminKey, client: provider.id, isSecure }
+      reply.header('set-cookie', attemptCookie({ ...begun.attempt, invitation }, now(), signer))
       return { data: { url: begun.url } }
     },
   )
