@@ -257,9 +257,10 @@ describe.each(STORES)('on %s', on => {
 
   describe('GET /v1/messages/{id}', () => {
     test('reports how far the message got, with null for each step not reached', async () => {
-      const { body } = await api.send(instance, { to: TO, text: 'follow me' })
+      const own = await api.createConnected()
+      const { body } = await api.send(own, { to: TO, text: 'follow me' })
       const { id } = body.data
-      const read = async () => (await api.call({ path: `/v1/messages/${id}`, key: instance.token })).body.data
+      const read = async () => (await api.call({ path: `/v1/messages/${id}`, key: own.token })).body.data
       const queued = await read()
       expect(queued).toEqual({
         id,
@@ -276,11 +277,11 @@ describe.each(STORES)('on %s', on => {
         deletedAt: null,
         error: null,
       })
-      await api.progress(instance, id, 'sent')
+      await api.progress(own, id, 'sent')
       const sent = await read()
       expect(sent).toMatchObject({ status: 'sent', sentAt: expect.any(String), deliveredAt: null })
       await until('a later moment', () => Date.now() > Date.parse(sent.sentAt))
-      await api.progress(instance, id, 'read')
+      await api.progress(own, id, 'read')
       const last = await read()
       expect(last).toMatchObject({ status: 'read', failedAt: null })
       expect(last.sentAt <= last.deliveredAt && last.deliveredAt <= last.readAt).toBe(true)
