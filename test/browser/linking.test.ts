@@ -46,7 +46,7 @@ test('without a network, the page says that there is no code yet, why, and when 
   const { id } = await offline.service.admin.createInstance('whatsapp', 'Offline')
   const page = await offline.openSignedIn(`/instances/${id}`)
   await page.getByRole('button', { name: 'Link a number' }).click()
-  await page.getByText('asks WhatsApp for a code to scan, without success').waitFor()
+  await page.getByText('has not supplied a code to scan yet').waitFor()
   await page.getByText('WhatsApp could not be reached').waitFor()
   await page.getByText('Next attempt').waitFor()
   expect(await page.getByText('Waiting for the phone').count()).toBe(0)

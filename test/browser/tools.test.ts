@@ -91,9 +91,10 @@ test('the search finds messages, events and numbers in all instances by keyboard
   await page.getByRole('option', { name: 'Asia/Tokyo' }).click()
   const find = async (text: string, option: RegExp, opens: RegExp) => {
     await page.keyboard.press(text.startsWith('evt') ? '/' : 'Control+k')
-    await page.getByRole('combobox', { name: /message ID/ }).fill(text)
+    const field = page.getByRole('combobox', { name: /message ID/ })
+    await field.fill(text)
     await page.getByRole('option', { name: option }).first().waitFor()
-    await page.keyboard.press('Enter')
+    await field.press('Enter')
     await page.waitForURL(opens)
     await page.getByRole('dialog', { name: 'Find anything' }).waitFor({ state: 'detached' })
   }

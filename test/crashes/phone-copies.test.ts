@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { STORES, type StoreKind } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { ALLOW_EVENTS, LinkedHarness, REFUSE_EVENTS } from '../linked-harness.ts'
+import { eventOf } from '../receiver.ts'
 import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
@@ -19,7 +20,11 @@ async function openHarness(store: StoreKind) {
     service,
     phone,
     run: (statement: Record<StoreKind, string>) => database.run(statement[store], service.dataDir),
-    events: (message: string) => receiver.events.filter(({ data }) => data.id === message),
+    /** A kill may cause an event to be posted again, under the same ID. */
+    events: (message: string) => {
+      const byId = new Map(receiver.requests.map(request => [request.headers['webhook-id'], eventOf(request)]))
+      return [...byId.values()].filter(({ data }) => data.id === message)
+    },
     async kill() {
       await service.kill('SIGKILL')
       await database.expireLeases()
