@@ -15,6 +15,8 @@ export interface TestDatabase {
   countRowsOf(instanceId: string, dataDir: string): Promise<number>
   /** Changes the stored data while a service runs. */
   run(statement: string, dataDir: string): Promise<void>
+  /** Reads the stored data while a service runs. */
+  read(query: string, dataDir: string): Promise<Record<string, unknown>[]>
   /** Expires all leases at once, so a test need not wait until they lapse. Does nothing on SQLite. */
   expireLeases(): Promise<void>
   dispose(): Promise<void>
@@ -48,6 +50,14 @@ const sqlite: TestDatabase = {
     const database = new Database(join(dataDir, 'pombal.db'))
     database.exec(statement)
     database.close()
+  },
+  async read(query, dataDir) {
+    const database = new Database(join(dataDir, 'pombal.db'), { readonly: true })
+    try {
+      return database.prepare(query).all() as Record<string, unknown>[]
+    } finally {
+      database.close()
+    }
   },
   async expireLeases() {},
   async dispose() {},
@@ -87,6 +97,7 @@ async function createPostgresDatabase(serverUrl: string): Promise<TestDatabase> 
     run: async statement => {
       await queryPostgres(url.href, statement)
     },
+    read: query => queryPostgres(url.href, query),
     expireLeases: async () => {
       await queryPostgres(url.href, 'update leases set lease_until = 0; update nodes set seen_until = 0')
     },
