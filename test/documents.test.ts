@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { COMMANDS } from '../bin/commands.js'
 
 const ROOT = join(import.meta.dirname, '..')
 /** Folders that a path in a document may be relative to, besides the document's own folder. */
@@ -113,4 +114,22 @@ test('the tree in docs/architecture.md names only files and folders that exist',
   expect(paths.length).toBeGreaterThan(30)
   expect(paths).toContain('src/store/engine/')
   expect(missingPaths('README.md', '```\nbin/\nsrc/\n  nowhere/\n```')).toEqual(['src/nowhere/'])
+})
+
+test('docs/commands.md has a row for each command and for its npm script', () => {
+  const rows = Array.from(
+    read('docs/commands.md').matchAll(/^\| `([\w-]+)[^|]*\| ([^|]*)\|/gm),
+    ([, name, script]) => ({
+      name,
+      script: script?.match(/npm (?:run )?([\w:]+)/)?.[1],
+    }),
+  )
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const expected = Object.keys(COMMANDS).map(name => ({
+    name,
+    script: Object.keys(scripts).find(
+      script => scripts[script] === `node bin/pombal.js${name === 'serve' ? '' : ` ${name}`}`,
+    ),
+  }))
+  expect(rows).toEqual(expected)
 })
