@@ -30,19 +30,28 @@ class Table {
   readonly rows = new Map<string, DueDelivery>()
   readonly lateMs: number[] = []
   readonly order: number[] = []
+  readonly firsts: DueDelivery[] = []
   reads = 0
   now = START
   /** A page that was read arrives when this resolves. */
   arrival: Promise<void> | undefined
+  /** Called during each read. */
+  onRead = () => {}
   readonly claims = new Claims({
     instanceId: 'a',
     endpointId: DEFAULT_ENDPOINT,
     deliveries: {
-      listFirst: async () => [],
+      listFirst: async () => {
+        const page = [...this.firsts]
+        await this.arrival
+        this.onRead()
+        return page
+      },
       listRetries: async (_instanceId, _after, _dueBefore, limit) => {
         this.reads += 1
         const page = [...this.rows.values()].sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq).slice(0, limit)
         await this.arrival
+        this.onRead()
         return page
       },
     },
@@ -137,9 +146,79 @@ describe('retries', () => {
     expect(table.order).toHaveLength(20)
     expect(table.reads).toBeLessThanOrEqual(4)
   })
+
+  test('of attempts that fail one after the other share a read', async () => {
+    const table = new Table()
+    for (let ms = 0; ms < 5_000; ms += 1) {
+      if (ms % 50 === 0) table.add(retry(ms, table.now + 1_000))
+      await table.tick(1)
+    }
+    expect(Math.max(...table.lateMs)).toBe(0)
+    expect(table.reads).toBeLessThanOrEqual(15)
+  })
+
+  test('in memory start at their time while a hint lets them be read again', async () => {
+    const table = new Table()
+    table.rows.set('1', retry(1, START + 100))
+    await table.tick(1)
+    table.arrival = new Promise(() => {})
+    table.claims.invalidateRetries()
+    void table.read()
+    expect(table.claims.peek(START + 100, false)?.seq).toBe(1)
+  })
+
+  test('and first attempts both start during a stream of hints', async () => {
+    const table = new Table()
+    table.rows.set('1', retry(1, START))
+    table.firsts.push({ ...retry(2, START), attemptNumber: 1 })
+    table.onRead = () => {
+      table.claims.invalidate()
+      table.claims.invalidateRetries()
+    }
+    const started: number[] = []
+    let pages = 0
+    await table.claims.readAhead(areFirsts => {
+      const next = table.claims.peek(table.now, areFirsts)
+      if (next) {
+        table.claims.claim(next)
+        started.push(next.seq)
+      }
+      pages += 1
+      return pages < 4
+    })
+    expect(started).toEqual([1, 2])
+  })
+
+  test('are not read while none can start', async () => {
+    const table = new Table()
+    for (let seq = 1; seq <= 8; seq += 1) table.claims.claim(retry(seq, START))
+    table.claims.invalidateRetries()
+    await table.read()
+    expect(table.reads).toBe(0)
+    table.claims.release(retry(1, START), 'none')
+    await table.read()
+    expect(table.reads).toBe(1)
+  })
 })
 
 describe('first attempts', () => {
+  test('do not overtake one that was claimed and not made, even if they are being read', async () => {
+    const table = new Table()
+    const [earlier, later] = [1, 2].map(seq => ({ ...retry(seq, START), attemptNumber: 1 }))
+    await table.read()
+    table.claims.claim(earlier!)
+    table.firsts.push(earlier!, later!)
+    table.claims.invalidate()
+    table.onRead = () => table.claims.release(earlier!, 'unknown')
+    const started: (number | undefined)[] = []
+    await table.claims.readAhead(areFirsts => {
+      table.onRead = () => {}
+      started.push(table.claims.peek(table.now, areFirsts)?.seq)
+      return true
+    })
+    expect(started.find(seq => seq !== undefined)).toBe(1)
+  })
+
   test.each([
     { speed: 'fast', pageSize: 32, low: 8 },
     { speed: 'slow', pageSize: 8, low: 1 },

@@ -8,19 +8,15 @@ const MAX_CLAIMED = 8
 /** Two of them are reserved for retries, and two for first attempts while any is pending. */
 const MAX_OF_ONE_KIND = 6
 
-/** First attempts. `page`: rows in one read. `low`: with fewer in memory, the next page is read. */
+/** `page`: rows in one read, in addition to those in flight. `low`: with fewer in memory, the next page is read. */
 const FAST_CONSUMER = { page: 32, low: 8 }
 /** Smaller, because the deliveries of a consumer that hangs stay in memory for long. */
 const SLOW_CONSUMER = { page: 8, low: 1 }
 
-/** Retries in one read, in addition to those in flight. */
-const RETRIES_PAGE = 32
-/** Retries are read only while fewer than this are in memory. */
-const RETRIES_LOW = 16
 /** Retries due later than this are not kept in memory. */
 const READ_AHEAD_MS = 5_000
-/** How long before its due time the next unread retry is read. */
-const LEAD_MS = 2_000
+/** How long before its due time the next unread retry is read. Shorter than the first delay, so that one read serves many. */
+const LEAD_MS = 500
 /** The accepted difference between the clocks of two nodes. */
 const CLOCK_TOLERANCE_MS = 1_000
 
@@ -48,31 +44,43 @@ export type NextAttempt = number | 'none' | 'unknown'
  * About one page of first attempts is in memory, in the order of the events. After a hint the next read starts from the first
  * row, because the announced delivery may come before those in memory: it was blocked until now, or its commit became visible
  * late. Retries are read shortly before they are due, always from the earliest. Every retry in memory is due before every
- * unread one, so the earliest starts first.
+ * unread one, so the earliest starts first. After a hint of requested retries, those in memory may start before them.
  */
 export class Claims {
   readonly #options: ClaimsOptions
+  readonly #openedAt: number
   readonly #claimed = new Set<string>()
   #claimedFirsts = 0
   #firsts: DueDelivery[] = []
-  /** True if an earlier first attempt than those in memory may be ready. */
-  #stale = true
+  /** Hints of first attempts, and how many of them came before the last page was read. */
+  #hints = 1
+  #hintsRead = 0
   /** The last `seq` read since the first attempts were last read from the beginning. */
   #readUpTo = 0
   #mayHaveMoreFirsts = true
   #retries: DueDelivery[] = []
-  /** No unread retry is due before this. */
-  #unreadFrom = AT_ONCE
+  #areRetriesStale = true
+  /** No unread retry is due before this, unless they are stale. */
+  #unreadFrom = NEVER
   #isReading = false
+  #lastPage: 'retries' | 'firsts' = 'firsts'
+  /** True if the page that is being read must not be used. */
+  #isForgotten = false
   /** Released since the current read began. The page may show these rows as they were before. */
   readonly #releasedWhileReading = new Set<string>()
 
   constructor(options: ClaimsOptions) {
     this.#options = options
+    this.#openedAt = options.clock.steady()
   }
 
   get size(): number {
     return this.#claimed.size
+  }
+
+  /** True if an earlier first attempt than those in memory may be ready. */
+  get #areFirstsStale(): boolean {
+    return this.#hintsRead < this.#hints
   }
 
   /**
@@ -82,7 +90,7 @@ export class Claims {
   peek(now: number, staleAllowed: boolean): DueDelivery | undefined {
     const retry = this.#mayClaim('retry') ? this.#retries[0] : undefined
     if (retry !== undefined && retry.dueAt <= now) return retry
-    return (staleAllowed || !this.#stale) && this.#mayClaim('first') ? this.#firsts[0] : undefined
+    return (staleAllowed || !this.#areFirstsStale) && this.#mayClaim('first') ? this.#firsts[0] : undefined
   }
 
   claim(delivery: DueDelivery): void {
@@ -96,15 +104,14 @@ export class Claims {
     this.#claimed.delete(delivery.id)
     if (isFirst(delivery)) this.#claimedFirsts -= 1
     if (this.#isReading) this.#releasedWhileReading.add(delivery.id)
-    if (next === 'none') return
-    if (next === 'unknown' && isFirst(delivery)) this.#stale = true
-    this.#noteUnread(next === 'unknown' ? AT_ONCE : next)
+    if (next === 'unknown') this.forget()
+    else if (next !== 'none') this.#noteUnread(next)
   }
 
   #mayClaim(kind: 'first' | 'retry'): boolean {
     if (this.#claimed.size >= MAX_CLAIMED) return false
     if (kind === 'first') return this.#claimedFirsts < MAX_OF_ONE_KIND
-    const mayFirstsWait = this.#stale || this.#isReading || this.#firsts.length > 0
+    const mayFirstsWait = this.#areFirstsStale || this.#mayHaveMoreFirsts || this.#firsts.length > 0
     if (!mayFirstsWait || this.#claimedFirsts >= MAX_OF_ONE_KIND) return true
     return this.#claimed.size - this.#claimedFirsts < MAX_OF_ONE_KIND
   }
@@ -113,19 +120,21 @@ export class Claims {
 
   /** New first attempts may be ready in the database. */
   invalidate(): void {
-    this.#stale = true
+    this.#hints += 1
   }
 
-  /** Reads everything again. */
+  /** Reads everything again: an attempt was not made, and must not be overtaken by those in memory. */
   forget(): void {
     this.#firsts = []
-    this.#stale = true
+    this.#retries = []
+    this.#isForgotten = true
+    this.invalidate()
     this.invalidateRetries()
   }
 
   /** A person may have requested retries. */
   invalidateRetries(): void {
-    this.#noteUnread(AT_ONCE)
+    this.#areRetriesStale = true
   }
 
   /** A retry that is not in memory may be due at this time. Later ones must not start before it is read. */
@@ -154,6 +163,8 @@ export class Claims {
     this.#isReading = true
     try {
       for (let page = this.#nextPage(); page !== null; page = this.#nextPage()) {
+        this.#lastPage = page
+        this.#isForgotten = false
         this.#releasedWhileReading.clear()
         if (page === 'retries') await this.#readRetries()
         else await this.#readFirsts()
@@ -164,48 +175,50 @@ export class Claims {
     }
   }
 
+  /** If both kinds are wanted, they are read in turn, so that a stream of hints cannot keep one from being read. */
   #nextPage(now = this.#options.clock.steady()): 'retries' | 'firsts' | null {
-    if (this.#readRetriesAt <= now) return 'retries'
-    const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < this.#firstsPage.low
-    return (this.#stale ? this.#mayClaim('first') : runsLow) ? 'firsts' : null
+    const readsRetries = this.#readRetriesAt <= now && this.#mayClaim('retry')
+    const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < this.#pageSize.low
+    const readsFirsts = this.#areFirstsStale ? this.#mayClaim('first') : runsLow
+    if (readsRetries && !(readsFirsts && this.#lastPage === 'retries')) return 'retries'
+    return readsFirsts ? 'firsts' : null
   }
 
-  get #firstsPage() {
+  get #pageSize() {
     return this.#options.consumer.speed === 'fast' ? FAST_CONSUMER : SLOW_CONSUMER
   }
 
   get #readRetriesAt(): number {
-    return this.#retries.length < RETRIES_LOW ? this.#unreadFrom - LEAD_MS : NEVER
+    if (this.#areRetriesStale) return AT_ONCE
+    return this.#retries.length < this.#pageSize.low ? this.#unreadFrom - LEAD_MS : NEVER
   }
 
   async #readFirsts(): Promise<void> {
     const { deliveries, instanceId, endpointId } = this.#options
-    if (this.#stale) {
-      this.#firsts = []
-      this.#readUpTo = 0
-    }
-    // A hint during the read makes it stale again.
-    this.#stale = false
-    const limit = this.#firstsPage.page + this.#claimedFirsts
-    try {
-      const page = await deliveries.listFirst(instanceId, this.#readUpTo, limit, endpointId)
-      this.#firsts.push(...page.filter(delivery => !this.#wasClaimed(delivery)))
-      this.#mayHaveMoreFirsts = page.length === limit
-      this.#readUpTo = page.at(-1)?.seq ?? this.#readUpTo
-    } catch (error) {
-      this.#stale = true
-      throw error
-    }
+    const hints = this.#hints
+    const afterSeq = this.#areFirstsStale ? 0 : this.#readUpTo
+    const limit = this.#pageSize.page + this.#claimedFirsts
+    const page = await deliveries.listFirst(instanceId, afterSeq, limit, endpointId)
+    if (this.#isForgotten) return
+    if (afterSeq === 0) this.#firsts = []
+    this.#firsts.push(...page.filter(delivery => !this.#wasClaimed(delivery)))
+    this.#hintsRead = hints
+    this.#mayHaveMoreFirsts = page.length === limit
+    this.#readUpTo = page.at(-1)?.seq ?? afterSeq
   }
 
   async #readRetries(): Promise<void> {
     const { deliveries, instanceId, endpointId, clock } = this.#options
-    const limit = RETRIES_PAGE + this.#claimed.size - this.#claimedFirsts
+    const limit = this.#pageSize.page + this.#claimed.size - this.#claimedFirsts
+    this.#areRetriesStale = false
     this.#unreadFrom = NEVER
     try {
       const page = await deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit, endpointId)
+      if (this.#isForgotten) return
       const now = clock.steady()
-      const retries = page.map(retry => withoutClockSkew(retry, now)).sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
+      const retries = page
+        .map(retry => withoutClockSkew(retry, now, this.#openedAt))
+        .sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
       const later = retries.find(({ dueAt }) => dueAt > now + READ_AHEAD_MS)
       const unread = later ?? (page.length === limit ? retries.at(-1) : undefined)
       this.#retries = retries.filter(retry => retry.dueAt <= now + READ_AHEAD_MS && !this.#wasClaimed(retry))
@@ -226,7 +239,12 @@ function isFirst({ attemptNumber }: DueDelivery): boolean {
   return attemptNumber === 1
 }
 
-/** If an attempt seems to have failed in the future, the clock has been set back since. Its retry is then due now. */
-function withoutClockSkew(row: DueDelivery, now: number): DueDelivery {
-  return row.failedAt !== null && row.failedAt > now + CLOCK_TOLERANCE_MS ? { ...row, dueAt: now } : row
+/**
+ * If an attempt seems to have failed in the future, it was recorded before this lane was opened, by a clock that was ahead. The
+ * delay of its retry then begins when the lane was opened.
+ */
+function withoutClockSkew(row: DueDelivery, now: number, openedAt: number): DueDelivery {
+  const { failedAt, dueAt } = row
+  if (failedAt === null || failedAt <= now + CLOCK_TOLERANCE_MS) return row
+  return { ...row, dueAt: Math.min(dueAt, openedAt + Math.max(0, dueAt - failedAt)) }
 }
