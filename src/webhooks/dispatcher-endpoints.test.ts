@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { OK, setUp } from '../../test/units/dispatcher-harness.ts'
+import { DEFAULT_ENDPOINT } from '../domain/events/endpoint.ts'
 
 describe('the endpoints of an instance', () => {
   test('may each have eight requests in flight; one that hangs does not delay another', async () => {
@@ -57,6 +58,41 @@ describe('the endpoints of an instance', () => {
     store.hints.publish('webhook', 'a')
     await clock.settle()
     expect(consumers.sent.map(({ seq }) => seq)).toEqual(seqs)
+  })
+
+  test('one that is resumed while its state is read gets its events at once', async () => {
+    const { clock, store, consumers, open } = setUp()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { findPosting } = store.endpoints
+    store.endpoints.findPosting = async (instanceId, endpointId) => {
+      const state = await findPosting(instanceId, endpointId)
+      await promise
+      return state
+    }
+    store.inactive.add(DEFAULT_ENDPOINT)
+    const seq = store.add('a', clock, { quietly: true })
+    open('a')
+    await clock.settle()
+    store.inactive.clear()
+    store.hints.publish('webhook', 'a')
+    resolve()
+    await clock.settle()
+    expect(consumers.of(seq)).toHaveLength(1)
+  })
+
+  test('one that is resumed while the store is unavailable gets its events soon afterwards', async () => {
+    const { clock, store, consumers, open } = setUp()
+    store.inactive.add(DEFAULT_ENDPOINT)
+    const seq = store.add('a', clock, { quietly: true })
+    open('a')
+    await clock.pass(1_000)
+    store.inactive.clear()
+    store.unavailable = true
+    store.hints.publish('webhook', 'a')
+    await clock.pass(1_000)
+    store.unavailable = false
+    await clock.pass(5_000)
+    expect(consumers.of(seq)).toHaveLength(1)
   })
 
   test('a lane is opened for a new endpoint, and shut for a deleted one', async () => {

@@ -68,6 +68,26 @@ describe('isolation', () => {
     expect(consumers.of(fourth)).toHaveLength(1)
   })
 
+  test('an instance whose deliveries are being read again keeps its turn for a free request', async () => {
+    const { clock, store, consumers, open } = setUp({ maxInFlight: 2 })
+    for (const id of ['busy', 'a', 'b']) {
+      open(id)
+      store.add(id, clock)
+      await clock.settle()
+    }
+    consumers.rule = () => 'later'
+    for (const id of ['busy', 'a', 'b']) {
+      store.add(id, clock)
+      await clock.settle()
+    }
+    expect(consumers.openOf('busy')).toHaveLength(1)
+    store.tripMs = () => 50
+    store.hints.publish('deliveries', 'a')
+    consumers.openOf('busy')[0]?.end(OK)
+    await clock.settle()
+    expect(consumers.openOf('a')).toHaveLength(1)
+  })
+
   test('a hundred dead consumers do not delay one that answers', async () => {
     const { clock, store, consumers, open } = setUp({ maxInFlight: 64 })
     consumers.rule = ({ instanceId }) => (instanceId === 'alive' ? OK : 'later')
@@ -172,6 +192,38 @@ describe('the secret', () => {
 })
 
 describe('failures', () => {
+  test('while nothing may be posted, the pauses grow, and the speed of the consumer stays unknown', async () => {
+    const { clock, store, consumers, open, node, log } = setUp()
+    consumers.rule = () => 'later'
+    for (let n = 0; n < 20; n += 1) store.add('a', clock, { quietly: true })
+    node.mayAct = false
+    open('a')
+    await clock.pass(60_000)
+    expect(log.filter(({ msg }) => msg === 'lane.paused').length).toBeLessThan(30)
+    node.mayAct = true
+    await clock.pass(5_000)
+    expect(consumers.of(1)).toHaveLength(1)
+    expect(consumers.mostOpen.get('a')).toBe(6)
+    expect(consumers.sent[1]!.at - consumers.sent[0]!.at).toBe(1_000)
+  })
+
+  test('an attempt whose record the store never answers is not repeated by the next lane on this node', async () => {
+    const { clock, store, consumers, dispatcher, open } = setUp()
+    const { recordAttempt } = store.deliveries
+    store.deliveries.recordAttempt = () => new Promise(() => {})
+    const seq = store.add('a', clock)
+    open('a')
+    await clock.settle()
+    const shut = dispatcher.shut('a')
+    await clock.pass(10_000)
+    await shut
+    store.deliveries.recordAttempt = recordAttempt
+    open('a')
+    await clock.pass(1_000)
+    expect(consumers.of(seq)).toHaveLength(1)
+    expect(store.count('delivered')).toBe(1)
+  })
+
   test('while the store is unavailable an ended attempt is not repeated, and it is recorded afterwards', async () => {
     const { clock, store, consumers, open } = setUp()
     consumers.rule = () => 'later'

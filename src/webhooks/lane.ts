@@ -29,6 +29,7 @@ export interface LaneOptions extends AttemptOptions {
 /** How long `shut` waits for aborted attempts. A write that the store never answers is abandoned. */
 const ABORT_MS = 100
 
+const NEVER = Number.POSITIVE_INFINITY
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 /** How long a new event waits for an endpoint whose latest attempt failed, so that those of the endpoints that answer go first. */
@@ -100,7 +101,7 @@ export class Lane implements LimitedUser {
 
   /** Attempts that ended and could not be recorded. */
   get unrecorded(): readonly EndedAttempt[] {
-    return this.#recorder.unrecorded
+    return [...this.#recorder.unrecorded]
   }
 
   /** Continues under a newer epoch of the same owner. */
@@ -111,8 +112,7 @@ export class Lane implements LimitedUser {
   /** Reads the database: there may be deliveries that can start. */
   wake(): void {
     this.#claims.invalidate()
-    if (this.#isHeld) this.#wakeIfActive()
-    else this.#advance()
+    this.#advance()
   }
 
   #onDeliveries(): void {
@@ -144,21 +144,21 @@ export class Lane implements LimitedUser {
     this.wake()
   }
 
+  /** The answer that held the lane may be older than a hint. */
   #wakeIfActive(): void {
     this.#posting.get().then(
       ({ active }) => {
-        if (!active) return
-        // The attempts that were not made when it was paused come first.
-        this.#claims.forget()
+        if (!active || !this.#isHeld) return
         this.#isHeld = false
         this.#advance()
       },
-      error => this.#warn(error, 'lane.paused'),
+      error => this.#pause(error),
     )
   }
 
+  /** Uses the turn even if a hint arrived meanwhile. Otherwise a stream of hints would cost the lane its turns. */
   onPermit(): void {
-    this.#advance()
+    this.#advance(true)
   }
 
   /** Resolves when nothing is in flight. After `graceMs` it aborts the attempts that still run. */
@@ -184,19 +184,19 @@ export class Lane implements LimitedUser {
   }
 
   /** Starts what can start, reads ahead, and sets a timer for the next retry. Hints, permits and ended attempts call it again. */
-  #advance(): void {
+  #advance(staleAllowed = false): void {
     const { clock } = this.#options
-    if (this.#phase !== 'running' || this.#isHeld) return
+    if (this.#phase !== 'running') return
     // Read once, so that a retry that becomes due during this call gets a timer.
     const now = clock.steady()
+    const isPaused = now < this.#pausedUntil
     if (this.#mayStart(now)) {
       if (this.#claims.shouldRead(now)) this.#readAhead().catch(error => this.#pause(error))
-      this.#claim(now, false)
-    }
+      this.#claim(now, staleAllowed)
+    } else if (!isPaused) this.#wakeIfActive()
     this.#cancelTimer()
-    const wakeAt = now < this.#pausedUntil ? this.#pausedUntil : this.#claims.nextWakeAt(now)
-    if (wakeAt < Number.POSITIVE_INFINITY)
-      this.#cancelTimer = clock.after(wakeAt - clock.steady(), () => this.#advance())
+    const wakeAt = isPaused ? this.#pausedUntil : this.#isHeld ? NEVER : this.#claims.nextWakeAt(now)
+    if (wakeAt < NEVER) this.#cancelTimer = clock.after(wakeAt - clock.steady(), () => this.#advance())
   }
 
   #mayStart(now: number): boolean {
@@ -207,7 +207,6 @@ export class Lane implements LimitedUser {
     await this.#claims.readAhead(areFirsts => {
       const now = this.#options.clock.steady()
       if (!this.#mayStart(now)) return false
-      this.#failures = 0
       // The page is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
       this.#claim(now, areFirsts)
       return true
@@ -228,19 +227,16 @@ export class Lane implements LimitedUser {
   }
 
   async #deliver(delivery: DueDelivery, permit: Permit): Promise<NextAttempt> {
-    let ended: EndedAttempt
-    let isUsed = false
+    let ended: EndedAttempt | undefined
     try {
       const { keys, active } = await this.#posting.get()
       if (!active) {
         this.#isHeld = true
-        this.#cancelTimer()
         return 'unknown'
       }
-      isUsed = true
       ended = await makeAttempt(delivery, keys, this.#abort.signal, this.#options)
     } finally {
-      if (isUsed) permit.release()
+      if (ended) permit.release()
       else permit.giveBack()
     }
     // An aborted attempt has no outcome.
@@ -291,10 +287,11 @@ export class Lane implements LimitedUser {
     this.#options.onLeaseLost(this.#instanceId)
   }
 
-  /** Starts nothing for a while, longer each time until a read succeeds. */
+  /** Starts nothing for a while, longer each time unless the last pause is long over. */
   #pause(error: unknown): void {
     const now = this.#options.clock.steady()
     if (now >= this.#pausedUntil) {
+      if (now >= this.#pausedUntil + LONGEST_PAUSE_MS) this.#failures = 0
       this.#pausedUntil = now + backoffMs(this.#failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS)
       this.#failures += 1
       this.#warn(error, 'lane.paused')

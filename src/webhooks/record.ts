@@ -19,8 +19,8 @@ interface AttemptRecorderOptions {
 
 /** Records ended attempts under the instance's lease. Tries again until the store accepts them, the lease is lost or `stop`. */
 export class AttemptRecorder {
-  /** Attempts that ended and could not be recorded. */
-  readonly unrecorded: EndedAttempt[] = []
+  /** Attempts that ended and are not recorded, as far as the store has answered. */
+  readonly unrecorded = new Set<EndedAttempt>()
   readonly #options: AttemptRecorderOptions
   #lease: Lease
   readonly #stopped = new AbortController()
@@ -46,10 +46,12 @@ export class AttemptRecorder {
   /** @returns whether the attempt was recorded; otherwise it is in `unrecorded` */
   async record(ended: EndedAttempt): Promise<boolean> {
     const { deliveries, onFailed } = this.#options
+    this.unrecorded.add(ended)
     for (let failures = 0; !this.#stopped.signal.aborted; failures += 1) {
       const lease = this.#lease
       try {
         await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
+        this.unrecorded.delete(ended)
         return true
       } catch (error) {
         if (!(error instanceof LeaseLost)) onFailed(error)
@@ -57,7 +59,6 @@ export class AttemptRecorder {
       }
       if (lease === this.#lease) await this.#pause(backoffMs(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
     }
-    this.unrecorded.push(ended)
     return false
   }
 
