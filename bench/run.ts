@@ -26,6 +26,7 @@ import { fleet } from './scenarios/fleet.ts'
 import { idle } from './scenarios/idle.ts'
 import { lanes } from './scenarios/lanes.ts'
 import { latency } from './scenarios/latency.ts'
+import { media } from './scenarios/media.ts'
 import { memory } from './scenarios/memory.ts'
 import { nodes } from './scenarios/nodes.ts'
 import { texts } from './scenarios/texts.ts'
@@ -38,6 +39,7 @@ const SCENARIOS: readonly Scenario[] = [
   webhooks,
   texts,
   memory,
+  media,
   idle,
   lanes,
   endpoints,

@@ -1,5 +1,6 @@
 /** Sockets of bare Baileys with its default options. Credentials and Signal keys are in memory. */
 import {
+  type AnyMessageContent,
   type AuthenticationState,
   type BinaryNode,
   generateMessageIDV2,
@@ -93,9 +94,18 @@ function statusOf(error: unknown): number | undefined {
 export const linked = () => whenLinked
 
 /** Resolves when WhatsApp has acknowledged the text. */
-export async function sendText(socket: WASocket, contact: string, text: string): Promise<void> {
+export function sendText(socket: WASocket, contact: string, text: string): Promise<void> {
+  return send(socket, contact, { text })
+}
+
+/** Uploads a file and sends it. Resolves when WhatsApp has acknowledged the message. */
+export function sendDocument(socket: WASocket, contact: string, path: string): Promise<void> {
+  return send(socket, contact, { document: { url: path }, mimetype: 'application/octet-stream', fileName: 'file.bin' })
+}
+
+async function send(socket: WASocket, contact: string, content: AnyMessageContent): Promise<void> {
   const id = generateMessageIDV2()
   const acknowledged = new Promise<void>(resolve => unacknowledged.set(id, resolve))
-  await socket.sendMessage(`${contact}@s.whatsapp.net`, { text }, { messageId: id })
+  await socket.sendMessage(`${contact}@s.whatsapp.net`, content, { messageId: id })
   await acknowledged
 }

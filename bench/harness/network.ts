@@ -21,6 +21,8 @@ export interface SimulatedNetwork {
   cutAll(watchMs: number): Promise<number[]>
   /** Contacts write at fixed times. @returns when each message left the network, by WhatsApp's ID */
   write(chats: Chat[], perSecond: number, count: number): Promise<[string, number][]>
+  /** A contact sends a file with random content. */
+  writeFile(chat: Chat, bytes: number): Promise<void>
   /** From now on, records when texts arrive on phones. */
   observeTimes(): Promise<void>
   /** When each text arrived on a phone since `observeTimes`, once `count` have arrived. */
@@ -39,6 +41,7 @@ export async function startNetwork(cleanUp: AsyncDisposableStack): Promise<Simul
     countAcknowledged: () => simulator.call('countAcknowledged'),
     cutAll: watchMs => simulator.call('cutAll', watchMs),
     write: (chats, perSecond, count) => simulator.call('write', chats, perSecond, count),
+    writeFile: (chat, bytes) => simulator.call('writeFile', chat, bytes),
     observeTimes: () => simulator.call('observeTimes'),
     inboxTimes: (count, withinMs) => simulator.call('inboxTimes', count, withinMs),
     fallSilent: () => void process.kill(simulator.pid, 'SIGSTOP'),

@@ -79,6 +79,11 @@ async function inboxTimes(count: number, withinMs: number): Promise<[string, num
   return [...observed.inInboxAt]
 }
 
-const methods = { listen, scanQr, countOnline, countAcknowledged, cutAll, write, observeTimes, inboxTimes }
+/** A contact sends a file with random content. */
+async function writeFile({ from, to }: Chat, bytes: number): Promise<void> {
+  await simulator.writeAs({ from, to, media: { type: 'document', mimetype: 'application/octet-stream', size: bytes } })
+}
+
+const methods = { listen, scanQr, countOnline, countAcknowledged, cutAll, write, writeFile, observeTimes, inboxTimes }
 export type SimulatorProcess = typeof methods
 serve(methods)

@@ -5,7 +5,8 @@ const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 export const CHUNK_BYTES = 65_536
-const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES
+/** Of an encrypted chunk. */
+export const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES
 
 /** A stored file is not as it was written: it was cut or changed, or the key belongs to another file. */
 export class DamagedFile extends Error {
@@ -91,7 +92,7 @@ async function* inPieces(bytes: AsyncIterable<Uint8Array>, size: number): AsyncG
     held.push(part)
     length += part.length
     if (length < size) continue
-    const all = Buffer.concat(held, length)
+    const all = held.length === 1 ? held[0]! : Buffer.concat(held, length)
     let from = 0
     for (; length - from >= size; from += size) yield all.subarray(from, from + size)
     held = from < length ? [all.subarray(from)] : []
