@@ -6,7 +6,7 @@ import { deliveryIdSchema } from '../resources/events/event.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import type { EndpointScope } from './scope.ts'
 
-export function retryDelivery(api: Api, { store, now }: ApiContext, scope: EndpointScope): void {
+export function retryDelivery(api: Api, { store }: ApiContext, scope: EndpointScope): void {
   api.post(
     `${scope.deliveryPath}/:deliveryId/retry`,
     {
@@ -29,7 +29,8 @@ export function retryDelivery(api: Api, { store, now }: ApiContext, scope: Endpo
       const instanceId = await scope.instanceOf(request)
       const { deliveryId: id } = request.params as { deliveryId: string }
       const named = parseDeliveryId(id)
-      const outcome = named && (await store.deliveries.retryNow(instanceId, named.eventId, named.seq, now()))
+      const now = store.clock.steady()
+      const outcome = named && (await store.deliveries.retryNow(instanceId, named.eventId, named.seq, now))
       if (outcome === null || outcome.kind === 'no_delivery') throw new Refusal('delivery_not_found')
       if (outcome.kind === 'not_waiting') throw new Refusal('delivery_not_waiting')
       if (outcome.kind === 'too_soon') {

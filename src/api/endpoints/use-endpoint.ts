@@ -67,7 +67,7 @@ const requestedSchema = Type.Object({
 })
 
 export function retryEndpoint(api: Api, context: ApiContext, scope: EndpointScope): void {
-  const { store, now } = context
+  const { store } = context
   api.post(
     `${scope.path}/:endpointId/retry`,
     {
@@ -88,7 +88,8 @@ export function retryEndpoint(api: Api, context: ApiContext, scope: EndpointScop
     async (request, reply) => {
       const instanceId = await scope.instanceOf(request)
       const { id } = await getEndpointOrRefuse(context, instanceId, request)
-      return reply.code(202).send({ data: { count: await store.deliveries.retryAllNow(instanceId, id, now()) } })
+      const count = await store.deliveries.retryAllNow(instanceId, id, store.clock.steady())
+      return reply.code(202).send({ data: { count } })
     },
   )
 }

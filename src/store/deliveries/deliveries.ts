@@ -103,7 +103,10 @@ export interface Deliveries {
     state: Redeliverable,
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }>
-  /** Makes the next attempt due now. If it fails, the attempt of the schedule takes place at its time. */
+  /**
+   * Makes the next attempt due now. If it fails, the attempt of the schedule takes place at its time.
+   * @param now on the steady clock, like the due times of retries
+   */
   retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number): Promise<RetryOutcome>
   /** The same for every delivery of the endpoint that waits for a retry, in the order of the events. @returns how many */
   retryAllNow(instanceId: InstanceId, endpointId: EndpointId, now: number): Promise<number>

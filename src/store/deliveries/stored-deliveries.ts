@@ -112,12 +112,13 @@ export class StoredDeliveries implements Deliveries {
   }
 
   async retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number): Promise<RetryOutcome> {
-    const outcome = await this.#core.write(this.#retry, { instanceId, eventId, seq, now })
+    const outcome = await this.#core.write(this.#retry, { instanceId, eventId, seq, now: Math.floor(now) })
     if (outcome.kind === 'requested') this.#hintRetries(instanceId)
     return outcome
   }
 
-  async retryAllNow(instanceId: InstanceId, endpointId: EndpointId, now: number): Promise<number> {
+  async retryAllNow(instanceId: InstanceId, endpointId: EndpointId, steadyNow: number): Promise<number> {
+    const now = Math.floor(steadyNow)
     let count = 0
     let after: { due_at: number; seq: number } | null = { due_at: now, seq: 0 }
     while (after !== null) {

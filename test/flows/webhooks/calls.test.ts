@@ -6,13 +6,16 @@ import { ADMIN_KEY, ApiHarness, type Created } from '../api/harness.ts'
 import { createPerson } from '../api/people/people.ts'
 
 const URL = 'https://receiver.example/hook'
+const HOUR_MS = 3_600_000
 const FIVE = ['message.received', 'message.sent', 'message.delivered', 'message.read', 'message.failed']
 
 let api: ApiHarness
 let instance: Created
+/** How far the wall clock was set forward since the start. */
+let aheadMs = 0
 
 beforeAll(async () => {
-  api = await ApiHarness.start()
+  api = await ApiHarness.start({ options: { now: () => Date.now() + aheadMs } })
 })
 afterAll(() => api[Symbol.asyncDispose]())
 beforeEach(async () => {
@@ -47,6 +50,11 @@ async function fail(delivery: DueDelivery, dueInMs = 60_000): Promise<void> {
   const then = { kind: 'retry', dueAt: now + dueInMs, failedAt: now } as const
   const lease = await api.lease(instance.id)
   await api.store.deliveries.recordAttempt(lease, delivery, attempt(delivery, { status: 500 }), then)
+}
+
+function listDue(endpointId: string): Promise<DueDelivery[]> {
+  const now = api.store.clock.steady()
+  return api.store.deliveries.listRetries(instance.id, { dueAt: 0, seq: 0 }, now, 10, endpointId)
 }
 
 async function exhaust(delivery: DueDelivery): Promise<void> {
@@ -277,7 +285,7 @@ describe('by token', () => {
     await fail(delivery)
     expect(await call('POST', path)).toMatchObject({ status: 202, body: { data: { id: deliveries[0].id } } })
     expect(await refusal()).toEqual([429, 'retry_too_soon', true])
-    const [due] = await api.store.deliveries.listRetries(instance.id, { dueAt: 0, seq: 0 }, Date.now(), 1, id)
+    const [due] = await listDue(id)
     await exhaust(due!)
     expect(await refusal()).toEqual([409, 'delivery_not_waiting', false])
     const other = await api.createInstance()
@@ -290,6 +298,21 @@ describe('by token', () => {
     }
   })
 
+  test('a requested retry is due at once even if the wall clock was set forward since the start', async () => {
+    const { id } = await create()
+    const [one, other] = [(await recordEvent()).get(id)!, (await recordEvent()).get(id)!]
+    for (const delivery of [one, other]) await fail(delivery, 2 * HOUR_MS)
+    const { deliveries } = (await call('GET', `/v1/events/${one.eventId}`)).body.data
+    aheadMs = HOUR_MS
+    const calls = [
+      await call('POST', `/v1/deliveries/${deliveries[0].id}/retry`),
+      await ofEndpoints('POST', `/${id}/retry`),
+    ]
+    aheadMs = 0
+    expect(calls.map(({ status }) => status)).toEqual([202, 202])
+    expect((await listDue(id)).map(({ eventId }) => eventId)).toEqual([one.eventId, other.eventId])
+  })
+
   test('retry all retries every waiting delivery of the endpoint, and none of another endpoint', async () => {
     const { id } = await create()
     const { id: other } = await create()
@@ -300,9 +323,8 @@ describe('by token', () => {
     }
     expect(await ofEndpoints('POST', `/${id}/retry`)).toMatchObject({ status: 202, body: { data: { count: 3 } } })
     expect((await ofEndpoints('POST', `/${id}/retry`)).body.data.count).toBe(0)
-    const list = (of: string) => api.store.deliveries.listRetries(instance.id, { dueAt: 0, seq: 0 }, Date.now(), 10, of)
-    expect((await list(id)).map(({ eventId }) => eventId)).toEqual(events.map(due => due.get(id)!.eventId))
-    expect(await list(other)).toEqual([])
+    expect((await listDue(id)).map(({ eventId }) => eventId)).toEqual(events.map(due => due.get(id)!.eventId))
+    expect(await listDue(other)).toEqual([])
     expect((await ofEndpoints('POST', '/endpoint_0/retry')).body.error.code).toBe('endpoint_not_found')
   })
 })
