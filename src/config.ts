@@ -222,7 +222,7 @@ function parseOnOff(text: string): boolean | undefined {
   return text === 'on' ? true : text === 'off' ? false : undefined
 }
 
-/** Over plain http, anybody in between could sign in as everybody. */
+/** Over plain http, anybody in between could sign in as anybody. */
 function parseIssuer(text: string): URL | undefined {
   const url = parseHttpUrl(text)
   if (!url || url.username || url.password || url.search || url.hash) return undefined

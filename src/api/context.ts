@@ -20,7 +20,7 @@ import type { PendingAudit } from '../store/audit/audit.ts'
 import type { SessionAccount } from '../store/sessions/sessions.ts'
 import type { Store } from '../store/store.ts'
 
-/** The limits of open requests: one for callers with a key, one for all others (`http/open-request-limits.ts`). */
+/** The limits of open requests: one for callers with a key, one for all others (`http/limits/open-request-limits.ts`). */
 export type Budget = 'known' | 'strangers'
 
 /** A Fastify instance whose handlers take their types from TypeBox schemas. */

@@ -1,4 +1,4 @@
-// Gives the disk the space of erased messages back while the service is stopped. docs/operations.md describes when.
+// Returns the space of erased messages to the disk while the service is stopped. docs/operations.md describes when.
 import { BadSettings, readSettings } from '../config.ts'
 import { vacuum } from '../store/engine/sqlite/vacuum.ts'
 import { StoreUnusable } from '../store/errors.ts'

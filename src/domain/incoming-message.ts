@@ -57,11 +57,11 @@ export interface IncomingChange extends Arrived {
   change: 'edit' | 'delete'
   /** WhatsApp's ID of the message that it changes. */
   target: string
-  /** Whether it says that the instance sent the target. */
+  /** Whether the change names the instance as the author of its target. */
   ofOwn: boolean
-  /** It deletes somebody else's message in a group. Only admins may do that. False: the sender turned out not to be an admin. */
+  /** True if it deletes somebody else's message in a group, which only admins may do. False: the sender is not an admin. */
   byAdmin?: boolean
-  /** The author of the message of somebody else that it deletes in a group. */
+  /** With `byAdmin`: the author of the message that it deletes. */
   author?: Pick<Arrived, 'from' | 'addressing' | 'lid'>
   /** The new text of an edit; absent if there is none. */
   text?: string

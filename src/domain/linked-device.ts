@@ -10,5 +10,5 @@ export const LINKED_DEVICES = [
 ] as const
 export type LinkedDevice = (typeof LINKED_DEVICES)[number]
 
-/** The one that linked longest without refusals. */
+/** The device that WhatsApp has accepted for the longest time. */
 export const DEFAULT_LINKED_DEVICE: LinkedDevice = 'chrome-macos'

@@ -8,13 +8,13 @@ export interface Pace {
   /** Recipients on one day who are not contacts. A contact wrote to the instance, or a message to it was acknowledged. */
   newRecipientsPerDay: number | null
   quietHours: QuietHours | null
-  /** Of the quiet hours and of the day, as in the IANA database. */
+  /** The time zone of the quiet hours and of the day, by its IANA name. */
   timeZone: string
-  /** Whether the recipient sees that the instance types before a text arrives. */
+  /** Whether the recipient sees that the instance is typing before a text arrives. */
   typing: boolean
 }
 
-/** Minutes of the day. If it ends before it begins, it lasts over midnight. */
+/** In minutes since midnight. If `until` is before `from`, the hours last past midnight. */
 export interface QuietHours {
   from: number
   until: number
@@ -67,13 +67,13 @@ function atMidnight(near: number, timeZone: string): number {
   return atTime(near, timeZone, 0)
 }
 
-/** Corrects a moment by the hour by which clocks were changed in between. */
+/** Corrects an estimate that is off because daylight saving time began or ended in between. */
 function atTime(near: number, timeZone: string, target: number): number {
   const away = (target - sinceMidnight(near, timeZone) + DAY_MS) % DAY_MS
   return near + (away > DAY_MS / 2 ? away - DAY_MS : away)
 }
 
-/** By the clocks of the time zone. */
+/** Milliseconds since midnight in the time zone. */
 function sinceMidnight(now: number, timeZone: string): number {
   let format = formats.get(timeZone)
   if (format === undefined) {
@@ -84,5 +84,5 @@ function sinceMidnight(now: number, timeZone: string): number {
   return ((hours * 60 + minutes) * 60 + seconds) * 1_000 + (now % 1_000)
 }
 
-/** There are some hundred time zones. */
+/** By time zone. There are a few hundred. */
 const formats = new Map<string, Intl.DateTimeFormat>()

@@ -14,7 +14,7 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `numbers`: a number is to be looked up, or was
  * - `files`: a file of a message is to be fetched from a URL, or the attempt has ended
  * - `pace`: how slowly it sends
- * - `typing`: a request to show in a chat that the owner types; the only hint without a row
+ * - `typing`: a request to show in a chat that the owner is typing; the only hint without a row
  * - `access`: its token was replaced, a key was revoked, or it was deleted
  */
 export const HINT_TOPICS = [

@@ -4,12 +4,12 @@ import type { Lease } from '../store/leases/leases.ts'
 import type { EndedAttempt } from './attempt.ts'
 import { Lane, type LaneOptions } from './lane.ts'
 
-/** After a failed read of the endpoints. */
+/** The pause after a failed read of the endpoints. */
 const READ_AGAIN_MS = 1_000
-/** An endpoint's lane goes when it has no deliveries, so nothing is in flight. */
+/** A lane is closed only when its endpoint has no deliveries, so there are no attempts to wait for. */
 const IDLE_GRACE_MS = 0
 
-/** The lanes of an instance's endpoints: the default one always, and each other one that exists or still has deliveries. */
+/** The lanes of an instance: always one for the default endpoint, and one for each other endpoint that exists or still has deliveries. */
 export class InstanceLanes {
   readonly #instanceId: InstanceId
   readonly #options: LaneOptions

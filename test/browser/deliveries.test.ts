@@ -177,7 +177,7 @@ test('a message shows its timeline, each step with its event', async () => {
   await page.getByRole('dialog', { name: 'Event' }).getByText('message.failed').first().waitFor()
 })
 
-test('the list of instances tells sent from failed messages', async () => {
+test('the list of instances distinguishes sent from failed messages', async () => {
   const { id, token } = await harness.service.admin.createConnected('Half')
   const instance = harness.service.instance(id, token)
   for (const to of ['5511987654321', '15005550001', '15005550001']) await instance.send(to, 'Hello')

@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => harness.dispose())
 
-test('a deletion that waits while another node releases its message finds it afterwards', async () => {
+test('a deletion that waits for the row of its message finds it after another node has released the message', async () => {
   const [owner, other] = await Promise.all([harness.open(), harness.open()])
   const lease = await createConnected(owner)
   const { instanceId } = lease

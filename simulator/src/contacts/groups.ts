@@ -13,7 +13,7 @@ export interface GroupViewer {
   readonly createdGroups: ReadonlyMap<string, Group>
   /** By JID: members beyond the default ones. */
   readonly groupMembers: ReadonlyMap<string, readonly string[]>
-  /** Groups that somebody in this network created. Nobody is in them who was not added. */
+  /** Groups that somebody in this network created. Only people who were added are members. */
   readonly networkGroups: ReadonlySet<string>
 }
 

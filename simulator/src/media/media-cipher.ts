@@ -24,7 +24,7 @@ export interface FileFacts {
   size: number
 }
 
-/** The encrypted file is not the one that was uploaded, or its key is another. */
+/** The encrypted file is not the one that was uploaded, or the key does not belong to it. */
 export class AlteredMedia extends Error {}
 
 const KEY_BYTES = 32
@@ -84,14 +84,14 @@ export function encryptFile(
 export async function* decryptFile(source: ByteSource, { iv, cipherKey, macKey }: MediaKeys): AsyncGenerator<Buffer> {
   const decipher = createDecipheriv('aes-256-cbc', cipherKey, iv)
   const mac = createHmac('sha256', macKey).update(iv)
-  // The last bytes so far, which may belong to the authentication code.
+  // The last bytes received, which may belong to the authentication code.
   let held = Buffer.alloc(0)
   for await (const chunk of source) {
     const end = Math.max(0, chunk.length - MAC_BYTES)
     const next = Buffer.concat([held, chunk.subarray(end)])
     const released = next.subarray(0, Math.max(0, next.length - MAC_BYTES))
     held = next.subarray(released.length)
-    // All of `chunk` but its end follows the bytes that were held, so these are released first.
+    // The held bytes come before this chunk, so they are released before it.
     for (const part of end > 0 ? [released, chunk.subarray(0, end)] : [released]) {
       mac.update(part)
       yield decipher.update(part)

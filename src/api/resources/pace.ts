@@ -36,11 +36,11 @@ export const paceSchema = Type.Object(
     ),
     timeZone: Type.String({
       maxLength: 64,
-      description: 'Of the quiet hours and of the day, by its name in the IANA database.',
+      description: 'The time zone of the quiet hours and of the day, by its IANA name.',
       examples: ['America/Sao_Paulo'],
     }),
     typing: Type.Boolean({
-      description: 'Whether the recipient sees that the instance types, for 1 to 8 seconds, before each text.',
+      description: 'Whether the recipient sees, for 1 to 8 seconds before each text, that the instance is typing.',
     }),
   },
   { title: 'Pace', description: 'How slowly an instance sends.' },

@@ -95,7 +95,7 @@ export class Fetcher {
     if (!signal.aborted) this.#timer = setTimeout(() => this.wake(), pauseMs)
   }
 
-  /** @returns when to look again at the latest */
+  /** @returns milliseconds until the next poll */
   async #claimDue(): Promise<number> {
     const { fetches, clock } = this.#options.store
     while (!this.#places.isFull && !this.#stopping.signal.aborted) {
@@ -104,7 +104,7 @@ export class Fetcher {
       this.#begin(fetch)
     }
     const nextInMs = await fetches.nextInMs()
-    // What is due has no place. The end of a fetch looks again.
+    // Fetches that are due have no free place. They are claimed when another fetch ends.
     if (nextInMs === null || (nextInMs <= 0 && this.#places.size > 0)) return POLL_EVERY_MS
     return Math.min(POLL_EVERY_MS, Math.max(LEAST_PAUSE_MS, nextInMs))
   }

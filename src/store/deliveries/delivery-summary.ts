@@ -5,7 +5,7 @@ import type { Database } from '../engine/schema/database.ts'
 import type { Readiness } from '../engine/schema/events.ts'
 import type { DeliverySummary } from './deliveries.ts'
 
-/** The delivery that stands for an event: an unfinished one and a latest finished one of its endpoints. */
+/** The two candidates for the delivery that a list shows for an event: an unfinished one (`open`) and a finished one (`done`). */
 export interface SummaryRow {
   open_seq: number | null
   open_endpoint: string | null
@@ -31,8 +31,8 @@ export function isLatest(superseded: string) {
 }
 
 /**
- * Joins an unfinished delivery as `open` and a latest finished one as `done`. If endpoints differ, the one that needs
- * attention: one that failed before one that did not, otherwise the oldest.
+ * Joins one unfinished delivery of each event as `open`, and one finished delivery, the latest of its endpoint, as `done`. Of several
+ * endpoints it takes the one that needs attention: first a delivery that failed, otherwise the oldest.
  * @param state the state to prefer
  * @param endpointId only deliveries to this endpoint
  */
@@ -90,7 +90,7 @@ export function withLatestDelivery<O>(
 
 const OPEN: ReadonlySet<DeliveryFilter | undefined> = new Set(['pending', 'retrying', 'blocked'] as const)
 
-/** An exhausted delivery comes before an unfinished one, and this before a delivered one. @param state the state to prefer */
+/** Prefers an exhausted delivery to an unfinished one, and that to a delivered one. @param state the state to prefer instead */
 export function toSummary(row: SummaryRow, state?: DeliveryFilter): DeliverySummary | null {
   const isDoneShown = row.done_state === 'exhausted' ? !OPEN.has(state) : state === 'delivered'
   if (row.open_seq !== null && !(isDoneShown && row.done_seq !== null)) {

@@ -227,7 +227,7 @@ export class StoredGroups {
     return reportOf(instanceId, { before, after: group, self, hasJoined: row?.has_joined === 1 }, now)
   }
 
-  /** @returns null if the group has to be queried. Then that is recorded */
+  /** @returns null if the group has to be queried; the row then says so */
   async #changeOne(
     tx: Transaction,
     { lease, id, change, self, now }: OneGroup & { change: GroupChange; self: OwnAddresses },
@@ -319,7 +319,7 @@ export class StoredGroups {
   }
 }
 
-/** The account is not a member after it. */
+/** After the change the account is not a member. */
 function isAbsence(change: GroupChange, self: OwnAddresses): boolean {
   return change.kind === 'deleted' || (change.kind === 'remove' && concerns(change.members, self))
 }

@@ -174,7 +174,7 @@ export class StoredEndpoints implements Endpoints {
 
 /**
  * The endpoint of a row of `endpoints` has an unfinished delivery. A blocked delivery waits for another one of its endpoint,
- * so that looking for the others is enough.
+ * so it is enough to look for the others.
  */
 export const HAS_DELIVERIES = sql<boolean>`(exists (select 1 from deliveries as d where d.readiness = 'first'
     and d.instance_id = endpoints.instance_id and d.endpoint_id = endpoints.id)

@@ -76,7 +76,7 @@ export interface Unit {
   readonly input: unknown
   readonly instanceId: InstanceId
   readonly lease: Lease | undefined
-  /** Null if its order does not depend on turns. */
+  /** Null for units whose order turns do not govern. */
   readonly turn: Turn | null
   resolve(outcome: unknown): void
   reject(error: unknown): void
@@ -88,7 +88,7 @@ export interface Unit {
  */
 export interface Turn {
   readonly isRare: boolean
-  /** How many have not ended. */
+  /** How many of its units have not ended. */
   units: number
 }
 

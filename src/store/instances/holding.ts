@@ -11,7 +11,7 @@ const WINDOW = 500
 const queries = new EventLoopBudget(1)
 
 /**
- * Looks into every instance, each by an index.
+ * Searches every instance, each by an index.
  * @param ids only these instances
  */
 export async function findHolding(

@@ -28,7 +28,7 @@ export interface FetchedFile extends FileName {
   quotaBytes: number
 }
 
-/** When it is tried again, and what is known by then. */
+/** When it is tried again, and the new values of its row. */
 export type NextTry = Pick<Download, 'attempts' | 'requests' | 'source' | 'facts' | 'chat'> & { dueAt: number }
 
 export interface DueDownloads {
@@ -49,7 +49,7 @@ export interface DueDownloads {
  * | after `recordFetched` or `recordFailed` | the file or its failure, with the event; the download is gone |
  */
 export interface Downloads {
-  /** The first `limit` that are due, those first that are due longest. */
+  /** Up to `limit` downloads that are due, the most overdue first. */
   listDue(instanceId: InstanceId, now: number, limit: number): Promise<DueDownloads>
   /**
    * The bytes are in the storage, under a file that `MediaRows.begin` announced. Makes them those of the medium and records

@@ -31,7 +31,7 @@ export interface FullPlaces {
  * | after `recordFetched` or `recordFailed` | the file, or why there is none; the fetch is gone |
  */
 export interface Fetches {
-  /** The one that is due longest; null if none is. It is due again after 8 s, unless it is extended. Drops those without a queued message. */
+  /** The most overdue fetch; null if none is due. It is due again after 8 s, unless it is extended. Drops fetches without a queued message. */
   claim(full: FullPlaces, now: number): Promise<Fetch | null>
   /** When the next one is due, in milliseconds from now; null if there is none. */
   nextInMs(): Promise<number | null>

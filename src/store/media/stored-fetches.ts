@@ -11,9 +11,9 @@ import type { FetchedFile } from './downloads.ts'
 import type { Fetch, Fetches, FetchFailure, FullPlaces } from './fetches.ts'
 import { FileRows } from './file-rows.ts'
 
-/** A fetch that its node has not extended for so long is claimed again. */
+/** A fetch that its node has not extended for this long is claimed again. */
 const CLAIM_MS = 8_000
-/** One claim drops at most so many fetches whose messages have ended. */
+/** One claim drops at most this many fetches without a queued message. */
 const MAX_TRIES = 50
 
 type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>

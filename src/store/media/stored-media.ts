@@ -10,7 +10,7 @@ import { FileRows, IS_QUEUED_IN, toMedia } from './file-rows.ts'
 import { findListed, listMedia } from './listed-media.ts'
 import type { FileName, FinishedFile, FinishOutcome, FoundMedia, ListedMedia, MediaRows, NewFile } from './media.ts'
 
-/** A file that nobody has extended for so long is given up. */
+/** A file that nobody has extended for this long is given up. */
 const WRITER_GONE_AFTER_MS = 5 * 60_000
 const REMOVE_AGAIN_AFTER_MS = 60_000
 /** Media in one commit. */

@@ -262,7 +262,7 @@ function prepare(statements: Statements) {
       'idempotency_keys',
       { instance_id: 'text', key: 'text', digest: 'blob', message_id: 'text', expires_at: 'integer' },
       {
-        // Given is the time that the message waits for its moment.
+        // `input.expires_at` is the time beyond `KEY_MS` (see `Key`).
         fixed: { expires_at: sql`${statements.now} + ${sql.lit(KEY_MS)} + input.expires_at` },
         finish: query =>
           query

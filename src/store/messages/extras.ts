@@ -17,7 +17,7 @@ export interface ResolvedExtras {
   to: string
   /** The target of a deletion, if it was never written to a socket. */
   cancelled: MessageId | null
-  /** A command on a scheduled message has its moment. */
+  /** Set for a command on a scheduled message: it is due at the same time. */
   notBefore: number | null
 }
 
@@ -38,9 +38,9 @@ interface Referenced extends MessageReferenced {
 
 interface Reference {
   message: NewMessage
-  /** Of the message that it refers to, or WhatsApp's. */
+  /** The ID of the message that it refers to: Pombal's, or WhatsApp's. */
   id: string
-  /** The one that it quotes belongs to the recipient's chat. */
+  /** A quoted message must be in the recipient's chat. */
   isQuote: boolean
   isDeletion: boolean
 }

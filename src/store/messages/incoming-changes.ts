@@ -73,7 +73,7 @@ export function changeOperation(
       const text = change.change === 'edit' ? (change.text ?? '') : null
       if (isInTime(change, target))
         await changes.apply(tx, [{ instanceId, messageId: target.messageId, text, at: change.sentAt }])
-      // The event of an incoming message does not expect another one that waits for it.
+      // The deliveries of an incoming message's event do not name the message, so nothing would wait for them yet.
       const events = await tx.each(findEvent, [{ instance_id: instanceId, message_id: target.messageId }])
       tx.post(
         chain,
@@ -164,7 +164,7 @@ function prepare(statements: Statements) {
     findEvent: statements.find('events', { instance_id: 'text', message_id: 'text' }, ['id'], {
       where: sql`events.kind in ('message.received', 'message.written')`,
     }),
-    // An attempt that ends now reads this under its lock, or is over before.
+    // The update locks the deliveries: an attempt that ends now is recorded before it, or reads the new value.
     chain: statements.rows({ instance_id: 'text', event_id: 'text', message_id: 'text' }, db =>
       db
         .updateTable('deliveries')

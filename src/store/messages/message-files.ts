@@ -92,7 +92,7 @@ export function fetchInserter(statements: Statements) {
     if (rows.length === 0) return
     tx.post(
       insertMedia,
-      // It has its time once it is there. Until then the message keeps it.
+      // Replaced by its real expiry once the file is stored. Until then the queued message keeps the row from expiring.
       rows.map(({ instance_id, id, filename, now }) => ({
         instance_id,
         id,

@@ -186,7 +186,7 @@ function talksOf({ instance_id: instanceId, recipient, address }: MovingMessage,
   return chat === recipient ? [talk] : [talk, { instanceId, with: recipient, at: null }]
 }
 
-/** A command is done once WhatsApp has it. Receipts about it say no more. */
+/** A command is done once WhatsApp has it, so later receipts do not change it. */
 function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   if (typeof news === 'string') return movesTo(state, isCommandId(id) ? 'sent' : news)
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []

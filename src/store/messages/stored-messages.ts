@@ -74,7 +74,7 @@ export class StoredMessages implements Messages {
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const command = message.extras?.command
-    // From now on the owner writes no message before it knows that the message was not deleted.
+    // From this hint on, the owner writes an unwritten message only after it has recorded it as prepared, which fails if it was deleted.
     if (command?.kind === 'delete') this.#core.hints.publish('plans', message.instanceId)
     const outcome = await this.#core.write(command?.kind === 'delete' ? this.#delete : this.#accept, { message, now })
     if (outcome.kind === 'accepted') {

@@ -13,7 +13,7 @@ export interface Talk {
   instanceId: InstanceId
   /** A number, a LID or a group. Others are ignored. */
   with: string
-  /** The time of the message; null if another talk of the message names the chat. */
+  /** The time of the message; null if another `Talk` of the same message names the chat. */
   at: number | null
   lid?: string | null
   username?: string | null

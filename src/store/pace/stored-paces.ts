@@ -41,7 +41,7 @@ export class StoredPaces implements Paces {
         )
         if (!instance) return false
         const before = await this.#lock(tx, instanceId)
-        // What has waited until now has not become older meanwhile.
+        // Messages that the old pace made wait until now keep the age that they had before: it counts from here.
         const row = {
           settings: JSON.stringify(pace),
           opens_at: Math.min(before?.opensAt ?? 0, now),

@@ -144,13 +144,13 @@ function agesOf(before: number): Ages {
   }
 }
 
-/** Commands are rows among the messages, with IDs before those of messages. One query for both would read young commands. */
+/** Commands are rows among the messages, with IDs before those of messages. One condition for both would select recent commands too. */
 const OLD_IDS = [
   ({ beforeCommand }: Ages) => sql<boolean>`m.id < ${beforeCommand}`,
   ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
 ]
 
-/** The age of a scheduled message counts from its moment. */
+/** The age of a scheduled message counts from the time for which it is scheduled. */
 function isErasable(before: number) {
   return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
     and ${hasNoOpenDelivery('m', 'message_id')}`

@@ -94,7 +94,7 @@ export class StoredSessions implements Sessions {
 function operations({ statements }: Core) {
   const { db, now: clock } = statements
   const noInstance = () => ''
-  /** A count is not what the audit records of a call. */
+  /** Counting a wrong key is not a change that the audit records. */
   const isNoChange = () => false
 
   /** False if it is not the password any more. The lock waits for a change of the password, or a removal of the account. */

@@ -226,7 +226,7 @@ export class Downloads {
     if (download.requests >= MAX_REQUESTS) return this.#fail(download, failure)
     const place = this.#places.take(download.chat)
     if (place === null || active === undefined) return this.#fetchLater(download)
-    // It does not count as a fetch any more.
+    // It no longer counts as a fetch.
     active.step = 'request'
     this.wake()
     const answer = await link.files.requestReUpload(download.source).finally(() => place.free())

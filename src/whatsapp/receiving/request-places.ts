@@ -1,16 +1,16 @@
-/** Requests to the phone at once, of one instance. */
+/** Concurrent requests of one instance. */
 const AT_ONCE = 16
-/** Of one chat, so that a contact cannot take all places with files that exist nowhere. */
+/** Requests of one chat, so that a contact cannot take all places with files that do not exist. */
 const OF_A_CHAT = 4
-/** Each request costs the phone a message. */
+/** A place is taken for at least this long, because each request costs the phone a message. */
 const TAKEN_FOR_MS = 10_000
 
 export interface RequestPlace {
-  /** The request has ended. Its place is free once it was taken for ten seconds. */
+  /** Call when the request has ended. The place becomes free ten seconds after it was taken, or now if that is later. */
   free(): void
 }
 
-/** Who may ask the linked phone to upload a file again. */
+/** Limits the concurrent requests to the linked phone to upload files again. */
 export class RequestPlaces {
   readonly #taken = new Set<{ chat: string; freeAt: number }>()
   readonly #now: () => number

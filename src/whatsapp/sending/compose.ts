@@ -39,7 +39,7 @@ export class Composer {
     return { kind: 'uploaded', content: encodeExtended(text, extras, found.context) }
   }
 
-  /** What its content is composed from, or why it cannot be sent now. */
+  /** Finds everything that the content is composed from, or why the message cannot be sent now. */
   async findContext(
     id: QueuedMessage['id'],
     extras: MessageExtras,
@@ -76,7 +76,7 @@ export class Composer {
     return null
   }
 
-  /** @returns null without a quote, or if the quoted message is scheduled, failed or was erased. Then that is recorded first. */
+  /** @returns null without a quote, or if the quoted message is scheduled, failed or was erased; the loss of the quote is then recorded first */
   async #findQuoted(id: string, { quote }: MessageExtras): Promise<QuotedMessage | 'waits' | null> {
     if (quote === undefined || quote.dropped) return null
     const quoted = await this.#findSettled(quote)

@@ -6,7 +6,7 @@ import { untilStored } from '../../store/until-stored.ts'
 import type { Link } from '../baileys/link.ts'
 import type { AddressBook } from './address-book.ts'
 
-/** Look-ups of one instance at once. Messages look up their recipients besides. */
+/** Concurrent look-ups of one instance, in addition to those of its messages' recipients. */
 const AT_ONCE = 5
 /** Nothing is looked up for this long after WhatsApp has limited the rate of queries. */
 const PAUSE_MS = 60_000

@@ -7,7 +7,7 @@ import type { AddressBook } from './address-book.ts'
 import { chatKeyOf } from './queue/queued-chat.ts'
 import type { SendQueue } from './queue/send-queue.ts'
 
-/** Messages to strangers in memory. Any others wait in their rows, so that there is room for answers. */
+/** The most messages to strangers in memory. Others stay in the database, so that there is space for messages to contacts. */
 const MAX_STRANGERS = 256
 const MAX_CLASSIFYING = 32
 /** Finds a pace whose hint was lost. */
@@ -25,12 +25,12 @@ export interface PacingOptions {
   signal: AbortSignal
   /** Other messages may be claimed now. */
   onChange(): void
-  /** There is room for more messages, or chats were released. */
+  /** There is space for more messages, or chats were released. */
   onRoom(): void
   onFailed(error: unknown): void
 }
 
-/** `numbers`: from which the recipient may write, if the message waits for the next day. Otherwise all messages wait. */
+/** `numbers`: the recipient's, if only messages to new recipients wait until the next day. Null: all messages wait. */
 export interface Paced {
   kind: 'paced'
   numbers: readonly string[] | null
@@ -44,18 +44,18 @@ export class Pacing {
   readonly #options: PacingOptions
   #state: PaceState | null = null
   #loaded: Promise<void> = Promise.resolve()
-  /** As the store last said. */
+  /** As the store last returned them; see `PaceState`. */
   #opensAt = 0
   #newRecipientsAt = 0
   #classifying = 0
   readonly #answers = new WeakSet<QueuedMessage>()
   /** The next messages of chats with strangers, and the numbers from which each may write. */
   #strangers = new Map<QueuedMessage, readonly string[]>()
-  /** Messages to contacts that are taking their turn. */
+  /** How many messages to contacts are in `take`. */
   #answersTaking = 0
-  /** Messages to contacts from then on until their attempt is over. */
+  /** Messages to contacts, from the call of `take` until `release`. */
   readonly #answersInFlight = new Set<QueuedMessage>()
-  /** Strangers wait in their rows. */
+  /** Whether messages to strangers wait in the database only. */
   #hasDeferred = false
   #wake: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined
@@ -118,7 +118,7 @@ export class Pacing {
     this.#answersInFlight.delete(message)
   }
 
-  /** The age of a message counts from here if it was accepted earlier: until then it had to wait. */
+  /** Until when the pace has made this message wait. If it was accepted before, its age counts from then. */
   async waitedUntil(message: Pick<QueuedMessage, 'to'>): Promise<number> {
     await this.#loaded
     const opened = Math.max(this.#opensAt, this.#state?.opensAt ?? 0)
@@ -128,12 +128,12 @@ export class Pacing {
     return known ? opened : renewed
   }
 
-  /** The recipient wrote, so messages to it are answers. */
+  /** This number wrote to the instance, so messages to it no longer count as messages to a stranger. */
   noteContact(name: string): void {
     for (const [message, numbers] of this.#strangers) if (numbers.includes(name)) this.#strangers.delete(message)
   }
 
-  /** How long to show that the instance types before this message; 0: not at all. */
+  /** How long to show that the instance is typing before this message; 0: not at all. */
   typingMs({ text, file, extras }: QueuedMessage): number {
     if (!this.#state?.pace.typing || file || extras?.command) return 0
     return typingMs(text)

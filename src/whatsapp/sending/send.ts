@@ -82,7 +82,7 @@ export interface TransmitterOptions {
 /** Sends one message and waits for the acknowledgement: look-up, encoding, write to the socket, answer. */
 export class Transmitter {
   readonly #options: TransmitterOptions
-  /** Each takes WhatsApp's acknowledgement, by WhatsApp ID. */
+  /** Callbacks that receive WhatsApp's acknowledgement, by WhatsApp ID. */
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
   /** Messages that WhatsApp refused once for stale devices. The second refusal is final. */
   readonly #retriedDevices = new BoundedMap<string, true>(MAX_RETRIED)
@@ -129,9 +129,9 @@ export class Transmitter {
       obstacle = error
       if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
     })
-    // Normally the message is encrypted while it is being recorded. If the frame is then refused, the link ends. Not if a
-    // deletion has begun since a message that was never written was accepted: it may be gone. If the hint of the deletion arrives
-    // after its commit, the link may end once. It reconnects, and nothing is lost.
+    // Normally the message is encrypted while it is being recorded as prepared. If recording fails, its frame is refused, which
+    // ends the link. So if any deletion has begun since a message was accepted, wait for the record first: this message may be
+    // the deleted one. If the hint of the deletion arrives after its commit, the link may end once. It reconnects; nothing is lost.
     const typingMs = message.prepared ? 0 : pacing.typingMs(message)
     const mayBeGone = message.prepared === null && message.createdAt <= this.#lastDeletion
     if (mayBeGone || typingMs > 0) await recorded.catch(() => undefined)
@@ -156,7 +156,7 @@ export class Transmitter {
     return this.#toOutcome(message, prepared, ack, link)
   }
 
-  /** A message that was accepted until now may have been deleted, or is about to be. */
+  /** A deletion has begun or was recorded: any message accepted until now may be the deleted one. */
   noteDeletion(): void {
     this.#lastDeletion = this.#options.now()
   }

@@ -11,7 +11,7 @@ export interface TypingLink {
   type(address: string, state: 'composing' | 'paused'): void
 }
 
-/** Shows the other side of a chat that the owner types. It may be lost, so nothing of it is stored. */
+/** Shows the other side of a chat that the owner is typing. It may be lost, so nothing of it is stored. */
 export class Typing {
   readonly #addresses: Pick<AddressBook, 'recallAddress'>
   readonly #findLink: () => TypingLink | null

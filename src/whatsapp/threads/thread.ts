@@ -33,7 +33,7 @@ const FETCHES_AT_ONCE = 12
 type Call = Extract<FromThread, { call: number }>
 type Unnumbered<C> = C extends Call ? Omit<C, 'call'> : never
 
-/** Calls of the main thread. They arrive in their order. */
+/** The calls that this thread makes to the main thread. They arrive in order. */
 class Calls {
   readonly #outbox: Outbox<FromThread>
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
@@ -51,7 +51,7 @@ class Calls {
     return result.promise
   }
 
-  /** Takes the call, which has its result. */
+  /** Removes a call whose result has arrived. */
   end(number: number): PromiseWithResolvers<unknown> | undefined {
     const waiting = this.#waiting.get(number)
     this.#waiting.delete(number)

@@ -163,7 +163,7 @@ export class WhatsappThreads {
     return thread
   }
 
-  /** A new thread would load an update that was installed since the start, which may not understand this thread. */
+  /** A new thread would load an update that was installed since the start, and the two versions may not understand each other. */
   #refuseOtherProgram(): void {
     if (!this.#options.isReplaced()) return
     if (!this.#isReplaced) this.#options.logger.fatal({ action: RESTART }, 'whatsapp.program_replaced')

@@ -112,7 +112,7 @@ describe.each(STORES)('the pace of an instance, on %s', store => {
     expect((await one.inbox(stranger)).map(({ text }) => text)).toEqual(['primeira', 'segunda'])
   })
 
-  test('shows the recipient that the instance types, before the text', async () => {
+  test('shows the recipient that the instance is typing, before the text', async () => {
     const one = await Talking.link(talking.harness)
     const to = '5511987643001'
     await pace(one.number, 'PUT', { typing: true })

@@ -33,7 +33,7 @@ export function RecipientField({ instanceId, value, onChange, error }: Recipient
       description={picked?.id === value ? `${picked.name ?? ''} (${detail(picked)})` : words.send.toHint}
       value={value}
       data={[...byId.keys()]}
-      // The service has searched already, by other fields than the address.
+      // The service has already searched, by more fields than the address.
       filter={({ options }) => options}
       renderOption={({ option }) => {
         const one = byId.get(option.value)

@@ -1,6 +1,6 @@
 export const files = {
   title: 'Files',
-  lead: 'What was uploaded for this instance and what was sent to it, newest first.',
+  lead: 'The files that were uploaded for this instance or sent to it, newest first.',
   name: 'File',
   type: 'Type',
   size: 'Size',

@@ -6,8 +6,8 @@ import { ACCESS } from './access.ts'
 const OF_AN_INSTANCE = '/admin/v1/instances/:id'
 
 /**
- * Refuses calls that the caller's role does not include (403), and those about an instance that its account is not limited to (404,
- * as if there were none). The admin key, and a session opened with it, are an owner's. Unknown addresses need no role.
+ * Refuses calls that the caller's role does not include (403), and calls about an instance that the caller's account may not reach (404,
+ * as if there were no such instance). The admin key, and a session opened with it, are an owner's. Unknown addresses need no role.
  * @throws Refusal
  */
 export function authorize(request: FastifyRequest): void {
@@ -27,7 +27,7 @@ const PEOPLE: Readonly<Record<Role, string>> = {
   viewer: 'somebody who is signed in',
 }
 
-/** Whether the caller's account is not limited to other instances. */
+/** Whether the caller's account may reach this instance. */
 export function mayReach({ account }: Pick<FastifyRequest, 'account'>, instanceId: string): boolean {
   return !account?.instances || account.instances.includes(instanceId)
 }

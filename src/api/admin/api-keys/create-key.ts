@@ -18,7 +18,9 @@ const bodySchema = Type.Object(
   {
     name: nameSchema,
     scopes: scopesSchema,
-    expiresAt: Type.Optional(nullable(moment('From when on the key is refused, in the future. Default: never.'))),
+    expiresAt: Type.Optional(
+      nullable(moment('The time from which the key is refused. It must be in the future. Default: never.')),
+    ),
   },
   { title: 'ApiKeyToCreate' },
 )

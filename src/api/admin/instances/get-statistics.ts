@@ -26,7 +26,7 @@ interface Kept extends Counted {
 
 export function getStatistics(api: Api, { store, now }: ApiContext): void {
   const kept = new BoundedMap<string, Kept>(MAX_KEPT)
-  /** SQLite answers at once, so without it all buckets of a call would be counted before any other call. */
+  /** SQLite answers synchronously: without this budget, one call would count all its buckets before any other call runs. */
   const budget = new EventLoopBudget(1)
 
   /**

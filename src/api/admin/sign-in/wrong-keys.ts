@@ -7,7 +7,7 @@ const MAX_BLOCKED = 10_000
 const MAX_UNCOUNTED = 100
 const UNCOUNTED_WAIT_MS = 1_000
 
-/** How many wrong keys of somebody (`key`) are allowed in a window. */
+/** How many wrong keys are allowed in a window for one `key`, such as a network or a name. */
 export interface Limit extends WrongKeyWindow {
   atMost: number
 }

@@ -18,7 +18,7 @@ const properties = {
   prefix: Type.String({ description: 'The first characters of the key.', examples: ['pmb_x8Kq2w'] }),
   scopes: scopesSchema,
   createdAt: moment('When it was created.'),
-  expiresAt: nullable(moment('From when on it is refused; null: never.')),
+  expiresAt: nullable(moment('The time from which it is refused; null: never.')),
   lastUsedAt: nullable(moment('When it was last used, up to a minute behind; null: never.')),
 }
 

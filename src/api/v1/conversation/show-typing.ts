@@ -24,10 +24,10 @@ export function showTyping(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'showTyping',
-        summary: 'Show that somebody types',
+        summary: 'Show a typing indicator',
         description:
-          'The other side of the chat sees that the instance types. A later call for the chat replaces it. It is a notification ' +
-          'that may be lost: it is lost if the instance is not connected.',
+          'The other side of the chat sees that the instance is typing. A later call for the chat replaces it. The indicator ' +
+          'may be lost: it is not shown if the instance is not connected.',
         tags: ['Messages'],
         params: Type.Object({ chat: recipientSchema }),
         body: bodySchema,

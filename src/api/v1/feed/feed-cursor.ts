@@ -10,7 +10,7 @@ import { parseBearer, tokenDigest } from '../../input.ts'
 
 /** How often a reader polls, because hints may be lost. */
 const POLL_MS = 3_000
-/** The pause between news and the next read, because a busy instance causes many hints. */
+/** The pause between a hint and the next read, because a busy instance causes many hints. */
 const PAUSE_MS = 20
 /** The cursor of a reader that wants only what happens from now on. */
 const LATEST = 'latest'

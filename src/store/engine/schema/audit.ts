@@ -3,7 +3,7 @@ export interface AuditLogTable {
   /** From 1, without gaps. */
   seq: number
   at: number
-  /** An account's ID, or one of the fixed names in `domain/audit.ts`. */
+  /** An account's ID, or one of the fixed names in `store/audit/audit.ts`. */
   actor: string
   /** The account's name at that time. */
   actor_name: string | null

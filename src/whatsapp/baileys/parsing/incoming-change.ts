@@ -6,7 +6,7 @@ const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 const MAX_ID_LENGTH = 100
 
 type ParsedChange = Pick<IncomingChange, 'change' | 'target' | 'ofOwn' | 'byAdmin' | 'text'> & {
-  /** The address of the author of somebody else's message that it deletes in a group. */
+  /** If it deletes somebody else's message in a group: the address of that message's author. */
   authorJid?: string
 }
 

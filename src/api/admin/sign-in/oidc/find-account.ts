@@ -42,7 +42,7 @@ export async function findAccount(
 }
 
 /**
- * Uses up an invitation with a login instead of a password. Who has the link needs no e-mail address.
+ * Uses up an invitation with a login instead of a password. Whoever has the link needs no e-mail address.
  * @param digest in hexadecimal
  * @throws Refusal
  */

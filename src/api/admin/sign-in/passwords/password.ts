@@ -7,7 +7,7 @@ const MAX_MEMORY_BYTES = 64 * 1024 * 1024
 const SALT_BYTES = 16
 const KEY_BYTES = 32
 
-/** Separate queues: setting a password requires a key, and neither that nor people in browsers that are known wait for guesses. */
+/** Three queues, so that guesses delay neither browsers that signed in before nor the setting of a password. */
 const guessed = new Derivations()
 const known = new Derivations()
 const set = new Derivations()
