@@ -41,7 +41,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'bin',
     modules: [],
-    packages: ['node:child_process', 'node:fs', 'node:module', 'node:path', 'node:url'],
+    packages: ['node:child_process', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:url'],
     computed: true,
   },
   // The subcommands. They read the settings, and do their work without the rest of the service.

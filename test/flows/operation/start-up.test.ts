@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -76,11 +76,14 @@ describe('a start', () => {
     expect(answer.status).toBe(201)
   })
 
-  test('limits the memory of V8 and malloc, and keeps its process ID and options; a limit set by the operator stays', async () => {
+  test("limits V8's memory and helper threads and malloc's arenas, and keeps its process ID and options; a limit set by the operator stays", async () => {
     const show =
       '--import=data:text/javascript,console.log(process.pid,process.env.MALLOC_ARENA_MAX,process.execArgv.join())'
     const service = await makeService({ nodeOptions: [show] }).start()
-    expect(service.output).toContain(`${service.pid} 2 --max-semi-space-size=16,${show}\n`)
+    const helpers = Math.min(4, Math.max(1, availableParallelism() - 1))
+    expect(service.output).toContain(`${service.pid} 2 --max-semi-space-size=16,--v8-pool-size=${helpers},${show}\n`)
+    const other = await makeService({ nodeOptions: [show, '--v8-pool-size=3'] }).start()
+    expect(other.output).toContain(`${other.pid} 2 --max-semi-space-size=16,${show},--v8-pool-size=3\n`)
     const own = await makeService({ nodeOptions: [show, '--max-semi-space-size=8'] }).start()
     expect(own.output).toContain(`${own.pid} undefined ${show},--max-semi-space-size=8\n`)
     expect(own.output).not.toContain('size=16')
