@@ -5,6 +5,7 @@ const STORE = [
   'src/store/alerts/alerts.ts',
   'src/store/clock.ts',
   'src/store/endpoints/endpoints.ts',
+  'src/store/endpoints/operator-endpoints.ts',
   'src/store/errors.ts',
   'src/store/hints.ts',
   'src/store/store.ts',

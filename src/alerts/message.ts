@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { AlertRule } from '../domain/alert.ts'
+import { isOperatorEndpoint } from '../domain/events/endpoint.ts'
 import type { DueNotices, ListedAlert } from '../store/alerts/alerts.ts'
 
 /** Lines in one message. A chat shows no more, and the panel lists all of them. */
@@ -73,6 +74,7 @@ function titleOf(began: Notice[], all: Notice[]): string {
 
 export function nameOf({ rule, subject, instanceName }: ListedAlert): string {
   if (rule === 'disk_nearly_full') return `Node ${subject}`
+  if (isOperatorEndpoint(subject)) return `Operator endpoint ${subject}`
   return instanceName === null ? subject : `${instanceName} (${subject})`
 }
 

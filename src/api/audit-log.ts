@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { callerAddress } from './admin/sign-in/caller-address.ts'
 import type { Api } from './context.ts'
 
-/** By token and by admin key. */
+/** By token, and by admin key for an instance or for all of them. */
 const ENDPOINT_CHANGES = [
   ['create', ''],
   ['change', ''],
@@ -23,7 +23,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   'setInstanceWebhook',
   'setWebhook',
   'clearWebhook',
-  ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => [`${verb}Endpoint${rest}`, `${verb}InstanceEndpoint${rest}`]),
+  ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => ['', 'Instance', 'Operator'].map(of => `${verb}${of}Endpoint${rest}`)),
   'eraseMedia',
   'eraseInstanceMedia',
   'redeliverEvent',
@@ -64,15 +64,16 @@ export function auditOperations(api: Api, logger: Logger): void {
 function factsOf(request: FastifyRequest, action: string) {
   const { id, eventId, keyId, endpointId, deliveryId, mediaId } = request.params as Record<string, string | undefined>
   const isOfSession = action === 'endSession'
+  const isOfOperator = action.includes('OperatorEndpoint')
   const isOfMedia = action === 'eraseMedia'
   return {
     requestId: request.id,
     action,
     by: callerOf(request, action),
-    instanceId: request.instanceId || (isOfSession ? undefined : id),
+    instanceId: request.instanceId || (isOfSession || isOfOperator ? undefined : id),
     eventId,
     keyId,
-    endpointId,
+    endpointId: isOfOperator ? id : endpointId,
     deliveryId,
     mediaId: isOfMedia ? id : mediaId,
     endedSession: isOfSession ? id?.slice(0, SHOWN_OF_SESSION) : undefined,

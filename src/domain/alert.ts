@@ -1,4 +1,4 @@
-import type { InstanceId } from './ids.ts'
+import type { EndpointId, InstanceId } from './ids.ts'
 
 /** The problems that people are alerted to. */
 export const ALERT_RULES = [
@@ -36,8 +36,8 @@ export const SOLVED_AFTER_MS = 60_000
 /** A current problem. */
 export interface Problem {
   rule: AlertRule
-  /** The instance, or the host name of the node whose disk is nearly full. */
-  subject: InstanceId | string
+  /** The instance, the operator endpoint, or the host name of the node whose disk is nearly full. */
+  subject: InstanceId | EndpointId | string
   /** When it began, milliseconds since 1970. Null: when it was noticed. */
   since: number | null
   /** A sentence for people. */

@@ -59,6 +59,13 @@ export function newEndpointId(): EndpointId {
   return `endpoint_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
+/** Sorts after the IDs of the instances' own endpoints. */
+export const OPERATOR_PREFIX = 'operator_'
+
+export function newOperatorEndpointId(): EndpointId {
+  return `${OPERATOR_PREFIX}${randomCharacters(SHORT_CHARACTERS)}`
+}
+
 /** `key_` and 12 characters, of an API key. It is not the key itself. */
 export function newKeyId(): string {
   return `key_${randomCharacters(SHORT_CHARACTERS)}`

@@ -86,6 +86,7 @@ export const REFUSALS = {
     'The delivery is not waiting for a retry: it has ended, is due, or has not been attempted yet.',
   ],
   too_many_endpoints: [409, 'The instance has ten endpoints: delete one first.'],
+  too_many_operator_endpoints: [409, 'There are ten operator endpoints: delete one first.'],
   not_a_sandbox: [409, 'Only a sandbox instance has simulated contacts.'],
   sandbox_disabled: [409, 'Sandbox instances are disabled: set SANDBOX=on.'],
   rate_limit_exceeded: [429, 'Too many requests: wait for the Retry-After time.'],

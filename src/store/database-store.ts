@@ -16,6 +16,7 @@ import { StoredDeliveries } from './deliveries/stored-deliveries.ts'
 import { StoredDirectory } from './directory/stored-directory.ts'
 import type { Sealing } from './encryption/sealing.ts'
 import { StoredEndpoints } from './endpoints/stored-endpoints.ts'
+import { StoredOperatorEndpoints } from './endpoints/stored-operator-endpoints.ts'
 import type { Backend } from './engine/backend.ts'
 import type { Core, Reader } from './engine/core.ts'
 import type { Operation } from './engine/operation.ts'
@@ -59,6 +60,7 @@ export class DatabaseStore implements Store {
   readonly fetches
   readonly events
   readonly endpoints
+  readonly operatorEndpoints
   readonly deliveries
   readonly leases
   readonly credentials
@@ -131,6 +133,7 @@ export class DatabaseStore implements Store {
     this.fetches = new StoredFetches(core)
     this.events = new StoredEvents(core, recorder)
     this.endpoints = new StoredEndpoints(core)
+    this.operatorEndpoints = new StoredOperatorEndpoints(core)
     this.deliveries = new StoredDeliveries(core)
     this.leases = new StoredLeases(core)
     this.credentials = new StoredCredentials(core)

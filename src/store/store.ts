@@ -10,6 +10,7 @@ import type { Credentials } from './credentials/credentials.ts'
 import type { Deliveries } from './deliveries/deliveries.ts'
 import type { Directory } from './directory/directory.ts'
 import type { Endpoints } from './endpoints/endpoints.ts'
+import type { OperatorEndpoints } from './endpoints/operator-endpoints.ts'
 import type { Events } from './events/events.ts'
 import type { Hints } from './hints.ts'
 import type { Instances } from './instances/instances.ts'
@@ -52,6 +53,7 @@ export interface Store {
   readonly fetches: Fetches
   readonly events: Events
   readonly endpoints: Endpoints
+  readonly operatorEndpoints: OperatorEndpoints
   readonly deliveries: Deliveries
   readonly leases: Leases
   readonly credentials: Credentials

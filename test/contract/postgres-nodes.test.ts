@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { DEFAULT_ENDPOINT } from '../../src/domain/events/endpoint.ts'
-import { newEndpointId } from '../../src/domain/ids.ts'
+import { newEndpointId, newOperatorEndpointId } from '../../src/domain/ids.ts'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -346,6 +346,31 @@ describe('several nodes on one PostgreSQL', () => {
     expect([(await create()).kind, (await change()).kind]).toEqual(['old_nodes', 'old_nodes'])
     await harness.execute(`update leases set owner = null, lease_until = 0 where owner = 'old node'`)
     expect([(await create()).kind, (await change()).kind]).toEqual(['created', 'changed'])
+  })
+
+  test('an operator endpoint is created once no node of the previous version is left', async () => {
+    const store = await harness.open()
+    const settings = { url: 'https://operator.example/', events: ['instance.*'], active: true, description: null }
+    const create = () =>
+      store.operatorEndpoints.create({ id: newOperatorEndpointId(), secret: 'whsec_AAAA', ...settings }, Date.now())
+    await store.leases.attend('new node')
+    const until = `(extract(epoch from clock_timestamp()) * 1000)::bigint + 8000`
+    await harness.execute(
+      `insert into nodes (id, started_at, seen_until, endpoints) values ('old node', 0, ${until}, 1)`,
+    )
+    expect((await create()).kind).toBe('old_nodes')
+    await store.leases.leave('old node')
+    expect((await create()).kind).toBe('created')
+  })
+
+  test('two nodes together create at most ten operator endpoints', async () => {
+    const [one, other] = [await harness.open(), await harness.open()]
+    const settings = { url: 'https://operator.example/', events: ['instance.*'], active: true, description: null }
+    const create = (store: Store) =>
+      store.operatorEndpoints.create({ id: newOperatorEndpointId(), secret: 'whsec_AAAA', ...settings }, Date.now())
+    const outcomes = await Promise.all([...Array(8).keys()].flatMap(() => [create(one), create(other)]))
+    expect(outcomes.filter(({ kind }) => kind === 'created')).toHaveLength(10)
+    expect(await one.operatorEndpoints.list()).toHaveLength(10)
   })
 
   test('files are accepted once no node of the previous version is left, which would send their captions as texts', async () => {

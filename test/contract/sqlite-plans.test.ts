@@ -113,7 +113,7 @@ describe('the plans of SQLite', () => {
     expect(steps).toEqual(
       expect.arrayContaining([
         `${ended} AND event_id>?)`,
-        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=?)',
+        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=? AND endpoint_id<?)',
         'SEARCH a USING PRIMARY KEY (instance_id=? AND event_id=? AND delivery_seq=?)',
       ]),
     )
@@ -129,7 +129,7 @@ describe('the plans of SQLite', () => {
         'SEARCH c USING PRIMARY KEY (instance_id=?)',
         'SEARCH l USING PRIMARY KEY (instance_id=?)',
         'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=? AND event_id>?)',
-        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=?)',
+        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=? AND endpoint_id<?)',
       ]),
     )
     expect(steps.filter(step => /^SCAN (i|c|l|f|d)\b/.test(step))).toEqual([])

@@ -25,6 +25,7 @@ import { downloadsContract } from './promises/media/downloads.ts'
 import { fetchesContract } from './promises/media/fetches.ts'
 import { mediaContract } from './promises/media/media.ts'
 import { openingContract } from './promises/opening.ts'
+import { operatorEndpointsContract } from './promises/operator-endpoints.ts'
 import { ownershipContract } from './promises/ownership.ts'
 import { alertsContract } from './promises/panel/alerts.ts'
 import { panelEndpointsContract } from './promises/panel/endpoints.ts'
@@ -63,6 +64,7 @@ export function storeContract(createHarness: CreateHarness): void {
   fetchesContract(createHarness)
   deliveriesContract(createHarness)
   endpointsContract(createHarness)
+  operatorEndpointsContract(createHarness)
   ownershipContract(createHarness)
   keepingContract(createHarness)
   retentionContract(createHarness)

@@ -49,6 +49,18 @@ import { getInstanceMessage } from './messages/get-instance-message.ts'
 import { listConversations } from './messages/list-conversations.ts'
 import { listMessages } from './messages/list-messages.ts'
 import { sendMessage } from './messages/send-message.ts'
+import {
+  changeOperatorEndpoint,
+  createOperatorEndpoint,
+  deleteOperatorEndpoint,
+  getOperatorEndpoint,
+  listOperatorEndpoints,
+} from './operator-endpoints/manage-operator-endpoints.ts'
+import {
+  replaceOperatorEndpointSecret,
+  retryOperatorEndpoint,
+  testOperatorEndpoint,
+} from './operator-endpoints/use-operator-endpoint.ts'
 import { getSandboxPhone } from './sandbox/get-sandbox-phone.ts'
 import { switchSandboxPhone } from './sandbox/switch-sandbox-phone.ts'
 import { writeAsContact } from './sandbox/write-as-contact.ts'
@@ -138,6 +150,14 @@ const OPERATIONS = [
   removeAccount,
   inviteAccount,
   setPassword,
+  listOperatorEndpoints,
+  createOperatorEndpoint,
+  getOperatorEndpoint,
+  changeOperatorEndpoint,
+  deleteOperatorEndpoint,
+  replaceOperatorEndpointSecret,
+  testOperatorEndpoint,
+  retryOperatorEndpoint,
   listAlerts,
   listAlertRules,
   setAlertRule,

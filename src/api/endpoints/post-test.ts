@@ -1,18 +1,25 @@
 import type { Endpoint } from '../../domain/events/endpoint.ts'
 import { TEST_EVENT, testBody } from '../../domain/events/event.ts'
-import { newEventId } from '../../domain/ids.ts'
+import { type InstanceId, newEventId } from '../../domain/ids.ts'
+import type { SigningSecrets } from '../../domain/instance.ts'
 import type { ApiContext } from '../context.ts'
 import type { WebhookTestView } from '../resources/events/webhook-test.ts'
 
 /** Posts one signed test event at once, even to an inactive endpoint. @returns null if the endpoint does not exist any more */
 export async function postTest(
-  { store, webhooks, now }: ApiContext,
+  context: ApiContext,
   { instanceId, id, url }: Pick<Endpoint, 'instanceId' | 'id' | 'url'>,
 ): Promise<WebhookTestView | null> {
+  const posting = await context.store.endpoints.findPosting(instanceId, id, context.now())
+  return posting === null ? null : postSigned(context, { instanceId, url, secrets: posting.secrets })
+}
+
+/** @param to `instanceId` is null for an endpoint that belongs to no instance */
+export async function postSigned(
+  { webhooks, now }: ApiContext,
+  { instanceId, url, secrets }: { instanceId: InstanceId | null; url: string; secrets: SigningSecrets },
+): Promise<WebhookTestView> {
   const startedAt = now()
-  const posting = await store.endpoints.findPosting(instanceId, id, startedAt)
-  if (posting === null) return null
-  const { secrets } = posting
   const text = testBody(instanceId, startedAt)
   const body = Buffer.from(text)
   const eventId = newEventId(startedAt)

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import type { Reach } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { RedeliverOutcome } from '../../store/deliveries/deliveries.ts'
@@ -43,10 +44,11 @@ export async function redeliver(
   instanceId: InstanceId,
   eventId: string,
   endpointId: string | undefined,
+  reach: Reach,
 ): Promise<void> {
   const isKnown = isId(eventId) && (endpointId === undefined || isId(endpointId))
   const outcome = isKnown
-    ? await store.deliveries.redeliver(instanceId, eventId, now(), endpointId)
+    ? await store.deliveries.redeliver(instanceId, eventId, now(), endpointId, reach)
     : isId(eventId)
       ? 'no_endpoint'
       : 'no_event'

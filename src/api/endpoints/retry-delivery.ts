@@ -30,7 +30,7 @@ export function retryDelivery(api: Api, { store }: ApiContext, scope: EndpointSc
       const { deliveryId: id } = request.params as { deliveryId: string }
       const named = parseDeliveryId(id)
       const now = store.clock.steady()
-      const outcome = named && (await store.deliveries.retryNow(instanceId, named.eventId, named.seq, now))
+      const outcome = named && (await store.deliveries.retryNow(instanceId, named.eventId, named.seq, now, scope.reach))
       if (outcome === null || outcome.kind === 'no_delivery') throw new Refusal('delivery_not_found')
       if (outcome.kind === 'not_waiting') throw new Refusal('delivery_not_waiting')
       if (outcome.kind === 'too_soon') {

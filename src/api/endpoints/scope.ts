@@ -1,7 +1,7 @@
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import type { TString } from 'typebox'
 import type { Scope } from '../../domain/access.ts'
-import type { Endpoint } from '../../domain/events/endpoint.ts'
+import type { Endpoint, Reach } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { ApiContext } from '../context.ts'
@@ -26,6 +26,8 @@ export interface EndpointScope {
   /** The scope that a key needs. */
   config: { scope?: Scope }
   deliveryConfig: { scope?: Scope }
+  /** Which deliveries can be retried. */
+  reach: Reach
   refusals: RefusalCode[]
   deliveryRefusals: RefusalCode[]
   /** @throws Refusal `instance_not_found` */

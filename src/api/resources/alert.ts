@@ -17,7 +17,9 @@ export const alertSchema = Type.Object(
   {
     id: Type.String({ description: 'The alert.', examples: ['alt_01kd3f7m2ne4v5w6x7y8z9abcd'] }),
     rule: alertRuleSchema,
-    subject: Type.String({ description: 'The instance, or the host name of the node with the disk.' }),
+    subject: Type.String({
+      description: 'The instance, the operator endpoint, or the host name of the node with the disk.',
+    }),
     instanceName: nullable(Type.String({ description: 'Null for a node, and after the instance was deleted.' })),
     detail: Type.String({ description: 'A sentence for people.' }),
     since: moment('When the problem began.'),

@@ -14,6 +14,7 @@ export const OWN_ENDPOINTS: EndpointScope = {
   onRequest: [requireOwnInstance],
   config: { scope: 'webhooks' },
   deliveryConfig: { scope: 'events' },
+  reach: 'own',
   refusals: ['instance_not_found'],
   deliveryRefusals: [],
   instanceOf: request => request.instanceId,

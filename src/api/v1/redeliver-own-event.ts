@@ -26,7 +26,7 @@ export function redeliverOwnEvent(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const { eventId } = request.params
-      await redeliver(context, request.instanceId, eventId, request.body.endpointId)
+      await redeliver(context, request.instanceId, eventId, request.body.endpointId, 'own')
       return reply.code(202).send({ data: { eventId } })
     },
   )

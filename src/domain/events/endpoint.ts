@@ -1,8 +1,27 @@
-import type { EndpointId, InstanceId } from '../ids.ts'
-import { EVENT_KINDS, type EventKind } from './event.ts'
+import { type EndpointId, type InstanceId, OPERATOR_PREFIX } from '../ids.ts'
+import { EVENT_KINDS, type EventKind, INSTANCE_EVENT_KINDS } from './event.ts'
 
 /** The endpoint that `/v1/webhooks/{instanceId}` reads and sets. It exists while it has a URL. */
 export const DEFAULT_ENDPOINT: EndpointId = 'endpoint_default'
+
+/** Endpoints of the operator, which receive the events about the connections of all instances. */
+export const MAX_OPERATOR_ENDPOINTS = 10
+export const OPERATOR_EVENTS = 'instance.*'
+
+export function isOperatorEndpoint(id: EndpointId): boolean {
+  return id.startsWith(OPERATOR_PREFIX)
+}
+
+/** The filter of an operator endpoint names only events of this group. */
+export function isOperatorPattern(text: string): boolean {
+  return text === OPERATOR_EVENTS || (INSTANCE_EVENT_KINDS as readonly string[]).includes(text)
+}
+
+/**
+ * Which deliveries a caller sees and moves. `own`: those to the instance's own endpoints, for its token and keys.
+ * `all`: also those to operator endpoints.
+ */
+export type Reach = 'own' | 'all'
 
 /** Endpoints of one instance. Setting the default one's URL is never refused for this. */
 export const MAX_ENDPOINTS = 10
@@ -45,6 +64,9 @@ export interface Endpoint {
   description: string | null
   createdAt: number
 }
+
+/** A URL that receives the events about the connections of all instances. */
+export type OperatorEndpoint = Omit<Endpoint, 'instanceId'>
 
 /** Whether an endpoint with this filter receives events of this kind. */
 export function isSubscribed(events: readonly string[], kind: string): boolean {

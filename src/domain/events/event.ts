@@ -63,7 +63,7 @@ interface Subject extends Echo {
   to: string
 }
 
-function body(event: EventKind | typeof TEST_EVENT, instanceId: InstanceId, at: number, data: object): string {
+function body(event: EventKind | typeof TEST_EVENT, instanceId: InstanceId | null, at: number, data: object): string {
   return JSON.stringify({ event, instanceId, timestamp: new Date(at).toISOString(), data })
 }
 
@@ -243,6 +243,7 @@ export function otherSideOf(eventBody: string): string {
   return data.to ?? data.group ?? data.from ?? data.chat ?? ''
 }
 
-export function testBody(instanceId: InstanceId, at: number): string {
+/** @param instanceId null: the endpoint belongs to no instance */
+export function testBody(instanceId: InstanceId | null, at: number): string {
   return body(TEST_EVENT, instanceId, at, {})
 }

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Problem } from '../../domain/alert.ts'
-import { firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
+import { endedAtOwn, isToOperator, isToOwn } from '../engine/schema/events.ts'
 
 /** A delivery is a problem once it has been retried for this long. Four attempts of the default schedule have failed by then. */
 const RETRIED_FOR_MS = 60_000
@@ -9,14 +10,15 @@ const RETRIED_FOR_MS = 60_000
 const GIVEN_UP_FOR_MS = 7 * 24 * 3_600_000
 const MAX_COUNTED = 1_000
 
-/** Finds the instances whose number or webhook does not work. */
+/** Finds the instances whose number or webhook does not work, and the operator endpoints that do not. */
 export async function findProblems({ statements, reader }: Core, now: number): Promise<Problem[]> {
   const read = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
-  const [connections, deliveries] = await Promise.all([
+  const [connections, deliveries, operators] = await Promise.all([
     read(connectionsQuery(statements.now)),
     read(deliveriesQuery(now)),
+    read(operatorsQuery(now)),
   ])
-  return [...connections.map(connectionProblem), ...deliveries.flatMap(row => deliveryProblems(row))]
+  return [...connections.map(connectionProblem), ...[...deliveries, ...operators].flatMap(deliveryProblems)]
 }
 
 interface ConnectionRow {
@@ -47,7 +49,8 @@ function connectionProblem({ instance_id: subject, state, reason, since }: Conne
 }
 
 interface DeliveriesRow {
-  instance_id: InstanceId
+  /** The instance, or the operator endpoint. */
+  subject: InstanceId | EndpointId
   retried_since: number | null
   given_up: number
   /** Whether the newest event that was given up is the last of its endpoint that ended. */
@@ -57,29 +60,46 @@ interface DeliveriesRow {
 function deliveriesQuery(now: number): RawBuilder<DeliveriesRow> {
   const givenUpBy = (instance: RawBuilder<unknown>) => sql`finished_deliveries f
     where f.instance_id = ${instance} and f.state = 'exhausted' and f.superseded = 0
-      and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)}`
+      and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)} and ${endedAtOwn('f')}`
   const deliveredLater = sql`select 1 from finished_deliveries g
     where g.instance_id = f.instance_id and g.state = 'delivered' and g.superseded = 0
       and g.event_id > f.event_id and g.endpoint_id = f.endpoint_id`
   const newestGivenUp = sql`select case when exists (${deliveredLater}) then 0 else 1 end
-    from ${givenUpBy(sql`found.instance_id`)} order by f.event_id desc limit 1`
+    from ${givenUpBy(sql`found.subject`)} order by f.event_id desc limit 1`
   // `|| ''` keeps both databases from using the index of retries by time, which contains the whole backlog.
   const oldestRetry = sql`select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id
-    where d.instance_id = l.instance_id and d.readiness || '' = 'retry'
+    where d.instance_id = l.instance_id and d.readiness || '' = 'retry' and ${isToOwn('d')}
       and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)} order by d.event_id limit 1`
   // The subquery in `ends_in_failure` runs only where its result matters, because it may take long for a busy instance.
   return sql<DeliveriesRow>`select found.*,
       case when retried_since is null and given_up > 0 then (${newestGivenUp}) else 0 end as ends_in_failure
-    from (select l.instance_id, (${oldestRetry}) as retried_since,
+    from (select l.instance_id as subject, (${oldestRetry}) as retried_since,
         (select count(*) from (select 1 from ${givenUpBy(sql`l.instance_id`)} limit ${sql.lit(MAX_COUNTED)}) as counted)
           as given_up
       from leases as l join instances as i on i.id = l.instance_id where i.deleted_at is null) as found
     where retried_since is not null or given_up > 0`
 }
 
+/** A dead operator endpoint is one problem, however many instances have events for it. */
+function operatorsQuery(now: number): RawBuilder<DeliveriesRow> {
+  const ended = (state: 'delivered' | 'exhausted') => sql`finished_deliveries f
+    where f.endpoint_id = o.id and ${isToOperator('f')} and f.superseded = 0 and f.state = ${sql.lit(state)}
+      and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)}`
+  const last = (state: 'delivered' | 'exhausted') => sql`coalesce((select max(f.event_id) from ${ended(state)}), '')`
+  return sql<DeliveriesRow>`select * from (select o.id as subject,
+      (select min(e.created_at) from deliveries d
+        join events e on e.instance_id = d.instance_id and e.id = d.event_id
+        where d.endpoint_id = o.id and ${isToOperator('d')} and d.readiness || '' = 'retry'
+          and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)}) as retried_since,
+      (select count(*) from (select 1 from ${ended('exhausted')} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up,
+      case when ${last('exhausted')} > ${last('delivered')} then 1 else 0 end as ends_in_failure
+    from operator_endpoints as o where o.deleted_at is null) as found
+    where retried_since is not null or given_up > 0`
+}
+
 function deliveryProblems(row: DeliveriesRow): Problem[] {
-  const subject = row.instance_id
+  const { subject } = row
   const problems: Problem[] = []
   if (row.retried_since !== null || Number(row.ends_in_failure) === 1)
     problems.push({

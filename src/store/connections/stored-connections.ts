@@ -75,7 +75,11 @@ export class StoredConnections implements Connections {
   }
 
   #announce({ instanceId }: Lease, { recorded, deliverable }: Pick<ReportOutcome, 'recorded' | 'deliverable'>): void {
-    if (deliverable) this.#core.hints.publish('deliveries', instanceId)
+    if (deliverable) {
+      this.#core.hints.publish('deliveries', instanceId)
+      // An operator endpoint has a lane only while it has deliveries.
+      this.#core.hints.publish('webhook', instanceId)
+    }
     if (recorded) this.#core.hints.publish('log', instanceId)
   }
 

@@ -1,4 +1,5 @@
 import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/events/delivery.ts'
+import type { Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -92,6 +93,8 @@ export interface Deliveries {
     eventId: EventId,
     now: number,
     endpointId?: EndpointId | undefined,
+    /** Default: `own`. */
+    reach?: Reach,
   ): Promise<RedeliverOutcome>
   /**
    * Redelivers every event created since `since` to each endpoint where its latest delivery is in `state`, in several commits.
@@ -106,8 +109,9 @@ export interface Deliveries {
   /**
    * Makes the next attempt due now. If it fails, the attempt of the schedule takes place at its time.
    * @param now on the steady clock, like the due times of retries
+   * @param reach default: `own`
    */
-  retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number): Promise<RetryOutcome>
+  retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number, reach?: Reach): Promise<RetryOutcome>
   /** The same for every delivery of the endpoint that waits for a retry, in the order of the events. @returns how many */
   retryAllNow(instanceId: InstanceId, endpointId: EndpointId, now: number): Promise<number>
 }

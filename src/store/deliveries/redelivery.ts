@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { Redeliverable } from '../../domain/events/delivery.ts'
-import { isSubscribed } from '../../domain/events/endpoint.ts'
+import { isSubscribed, type Reach } from '../../domain/events/endpoint.ts'
 import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -17,6 +17,7 @@ interface Redelivery {
   eventId: EventId
   endpointId?: EndpointId | undefined
   now: number
+  reach: Reach
 }
 
 export interface SinceStep {
@@ -33,8 +34,8 @@ export function redeliverOperation(statements: Statements) {
   return oneByOne(
     'deliveries.redeliver',
     (input: Redelivery) => input.instanceId,
-    async (tx, { instanceId, eventId, endpointId, now }): Promise<RedeliverOutcome> => {
-      const endpoints = await redeliveries.lockEndpoints(tx, instanceId)
+    async (tx, { instanceId, eventId, endpointId, now, reach }): Promise<RedeliverOutcome> => {
+      const endpoints = await redeliveries.lockEndpoints(tx, instanceId, reach)
       if (endpoints === null) return 'no_event'
       const query = db
         .selectFrom('events')
@@ -67,7 +68,7 @@ export function redeliverSinceOperation(statements: Statements) {
     'deliveries.redeliverSince',
     (input: SinceStep) => input.instanceId,
     async (tx, { instanceId, after, state, now }) => {
-      const endpoints = await redeliveries.lockEndpoints(tx, instanceId)
+      const endpoints = await redeliveries.lockEndpoints(tx, instanceId, 'all')
       if (endpoints === null || endpoints.length === 0) return { kind: 'no_webhook' as const }
       // Only events created before the call; otherwise a busy instance would never come to an end.
       const query = db
@@ -147,7 +148,7 @@ class RedeliveryWriter {
    * Blocks the owner's writes until the commit. New deliveries therefore become visible in the order of their `seq`, and a
    * lane never misses one that is below its cursor.
    */
-  async lockEndpoints(tx: Transaction, instanceId: InstanceId): Promise<Subscription[] | null> {
+  async lockEndpoints(tx: Transaction, instanceId: InstanceId, reach: Reach): Promise<Subscription[] | null> {
     const { db } = this.#statements
     const lease = db.selectFrom('leases').select('epoch').where('instance_id', '=', instanceId)
     await tx.query(this.#statements.locking(lease, 'update', 'leases'))
@@ -157,7 +158,7 @@ class RedeliveryWriter {
       .where('id', '=', instanceId)
       .where('deleted_at', 'is', null)
     if ((await tx.query(instance)).length === 0) return null
-    return (await this.#subscriptions.find(tx, [instanceId])).get(instanceId) ?? []
+    return (await this.#subscriptions.find(tx, [instanceId], reach)).get(instanceId) ?? []
   }
 
   findOpen(tx: Transaction, instance_id: InstanceId, events: readonly EventId[]): Promise<Set<string>> {

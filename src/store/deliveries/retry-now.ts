@@ -1,6 +1,8 @@
 import { sql } from 'kysely'
+import type { Reach } from '../../domain/events/endpoint.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import { oneByOne } from '../engine/operation.ts'
+import { isToOwn } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { RetryOutcome } from './deliveries.ts'
 
@@ -22,20 +24,29 @@ function updateStatement(statements: Statements) {
   )
 }
 
+interface Requested {
+  instanceId: InstanceId
+  eventId: EventId
+  seq: number
+  now: number
+  reach: Reach
+}
+
 export function retryOperation(statements: Statements) {
   const { db } = statements
   const update = updateStatement(statements)
   return oneByOne(
     'deliveries.retry',
-    (input: { instanceId: InstanceId; eventId: EventId; seq: number; now: number }) => input.instanceId,
-    async (tx, { instanceId, eventId, seq, now }): Promise<RetryOutcome> => {
+    (input: Requested) => input.instanceId,
+    async (tx, { instanceId, eventId, seq, now, reach }): Promise<RetryOutcome> => {
       const open = db
         .selectFrom('deliveries')
         .select(['endpoint_id', 'readiness', 'due_at', 'requested_at', 'scheduled_at'])
         .where('instance_id', '=', instanceId)
         .where('event_id', '=', eventId)
         .where('seq', '=', seq)
-      const [row] = await tx.query(statements.locking(open, 'update', 'deliveries'))
+      const reached = reach === 'own' ? open.where(isToOwn('deliveries')) : open
+      const [row] = await tx.query(statements.locking(reached, 'update', 'deliveries'))
       if (row === undefined) {
         const ended = db
           .selectFrom('finished_deliveries')
@@ -43,6 +54,7 @@ export function retryOperation(statements: Statements) {
           .where('instance_id', '=', instanceId)
           .where('event_id', '=', eventId)
           .where('seq', '=', seq)
+          .where(reach === 'own' ? isToOwn('finished_deliveries') : sql<boolean>`true`)
         return { kind: (await tx.query(ended)).length === 0 ? 'no_delivery' : 'not_waiting' }
       }
       const { endpoint_id, readiness, due_at, requested_at, scheduled_at } = row

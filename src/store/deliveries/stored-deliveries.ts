@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { AfterAttempt, Redeliverable } from '../../domain/events/delivery.ts'
-import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
+import { DEFAULT_ENDPOINT, type Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
@@ -80,12 +80,10 @@ export class StoredDeliveries implements Deliveries {
     eventId: EventId,
     now: number,
     endpointId?: EndpointId,
+    reach: Reach = 'own',
   ): Promise<RedeliverOutcome> {
-    const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, endpointId, now })
-    if (outcome === 'queued') {
-      this.#core.hints.publish('deliveries', instanceId)
-      this.#core.hints.publish('log', instanceId)
-    }
+    const outcome = await this.#core.write(this.#redeliver, { instanceId, eventId, endpointId, now, reach })
+    if (outcome === 'queued') this.#hintRedeliveries(instanceId, reach)
     return outcome
   }
 
@@ -103,16 +101,19 @@ export class StoredDeliveries implements Deliveries {
       if (done.kind === 'no_webhook') return count === 0 ? done : { kind: 'queued', count }
       count += done.count
       after = done.next
-      if (done.count > 0) {
-        this.#core.hints.publish('deliveries', instanceId)
-        this.#core.hints.publish('log', instanceId)
-      }
+      if (done.count > 0) this.#hintRedeliveries(instanceId, 'all')
     }
     return { kind: 'queued', count }
   }
 
-  async retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number): Promise<RetryOutcome> {
-    const outcome = await this.#core.write(this.#retry, { instanceId, eventId, seq, now: Math.floor(now) })
+  async retryNow(
+    instanceId: InstanceId,
+    eventId: EventId,
+    seq: number,
+    now: number,
+    reach: Reach = 'own',
+  ): Promise<RetryOutcome> {
+    const outcome = await this.#core.write(this.#retry, { instanceId, eventId, seq, now: Math.floor(now), reach })
     if (outcome.kind === 'requested') this.#hintRetries(instanceId)
     return outcome
   }
@@ -137,6 +138,13 @@ export class StoredDeliveries implements Deliveries {
     // At the end, so that the lane does not start in the middle of the order.
     if (count > 0) this.#hintRetries(instanceId)
     return count
+  }
+
+  /** An operator endpoint has a lane only while it has deliveries, which `webhook` opens. */
+  #hintRedeliveries(instanceId: InstanceId, reach: Reach): void {
+    this.#core.hints.publish('deliveries', instanceId)
+    if (reach === 'all') this.#core.hints.publish('webhook', instanceId)
+    this.#core.hints.publish('log', instanceId)
   }
 
   #hintRetries(instanceId: InstanceId): void {

@@ -10,6 +10,8 @@ import {
   endpointSecretPlace,
   mediaKeyPlace,
   mediaSourcePlace,
+  OPERATOR_SCOPE,
+  operatorSecretPlace,
   type Sealing,
 } from './sealing.ts'
 
@@ -75,6 +77,7 @@ export class Resealing {
     await this.#resealMediaKeys(total)
     await this.#resealMediaSources(total)
     await this.#resealAlertTargets(total)
+    await this.#resealOperatorEndpoints(total)
     return { values: this.#done, unreadable: this.#unreadable }
   }
 
@@ -83,7 +86,7 @@ export class Resealing {
     const count = sql<{ total: number }>`
       select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials)
         + (select count(*) from media_files) + (select count(*) from media_downloads)
-        + (select count(*) from alert_targets) as total`
+        + (select count(*) from alert_targets) + (select count(*) from operator_endpoints) as total`
     const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
     return Number(row?.total ?? 0)
   }
@@ -202,6 +205,28 @@ export class Resealing {
       sealed_source: this.#reseal(row.instance_id, mediaSourcePlace(row.instance_id, row.media_id), row.sealed_source),
     })
     await this.#walk(page, { instance_id: '', media_id: '' }, update, reseal, total)
+  }
+
+  async #resealOperatorEndpoints(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { id: string }) =>
+      db
+        .selectFrom('operator_endpoints')
+        .select(['id', 'secret', 'previous_secret'])
+        .where('id', '>', after.id)
+        .orderBy('id')
+        .limit(STEP),
+    )
+    const update = this.#statements.update(
+      'operator_endpoints',
+      { id: 'text' },
+      { secret: 'blob', previous_secret: 'blob?' },
+    )
+    const reseal = ({ id, secret, previous_secret }: Omit<EndpointRow, 'instance_id'>) => {
+      const anew = (sealed: Uint8Array) => this.#reseal(OPERATOR_SCOPE, operatorSecretPlace(id), sealed)
+      return { id, secret: anew(secret), previous_secret: previous_secret && anew(previous_secret) }
+    }
+    await this.#walk(page, { id: '' }, update, reseal, total)
   }
 
   async #resealAlertTargets(total: number): Promise<void> {

@@ -84,6 +84,13 @@ export function mediaSourcePlace(instanceId: InstanceId, mediaId: string): strin
   return `media_downloads:${instanceId}:${mediaId}:sealed_source`
 }
 
+/** The scope of the secrets of operator endpoints, which belong to no instance. */
+export const OPERATOR_SCOPE = 'operator_endpoints'
+
+export function operatorSecretPlace(id: EndpointId): string {
+  return `operator_endpoints:${id}:secret`
+}
+
 /** The scope of the targets' addresses. Alerts belong to no instance. */
 export const ALERTS_SCOPE = 'alerts'
 

@@ -43,9 +43,9 @@ export interface Endpoints {
   delete(instanceId: InstanceId, id: EndpointId, now: number): Promise<boolean>
   /** The former secret signs in addition to the new one until 24 h after `now`. False if there is no such endpoint. */
   replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean>
-  /** All endpoints that may have deliveries, except the default one; including deleted ones. */
+  /** All endpoints that may have deliveries, except the default one; including deleted ones, and operator endpoints that have some. */
   listPosting(instanceId: InstanceId): Promise<EndpointId[]>
-  /** The secrets that sign at `now`. Also found while a deleted endpoint, or a deleted instance, has deliveries. */
+  /** The secrets that sign at `now`; also of operator endpoints. Also found while a deleted endpoint, or a deleted instance, has deliveries. */
   findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null>
   /** When the current secret was set; null if it is the original one. */
   findSecretChangedAt(instanceId: InstanceId, id: EndpointId): Promise<number | null>

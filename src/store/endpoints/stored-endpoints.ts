@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
-import { DEFAULT_ENDPOINT, type Endpoint, MAX_ENDPOINTS } from '../../domain/events/endpoint.ts'
+import { DEFAULT_ENDPOINT, type Endpoint, isOperatorEndpoint, MAX_ENDPOINTS } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import { PREVIOUS_SECRET_MS } from '../../domain/instance.ts'
-import { endpointSecretPlace } from '../encryption/sealing.ts'
+import { endpointSecretPlace, OPERATOR_SCOPE, operatorSecretPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -17,6 +17,7 @@ import type {
   NewEndpoint,
   PostingState,
 } from './endpoints.ts'
+import { hasDeliveries } from './stored-operator-endpoints.ts'
 
 interface EndpointRow {
   instance_id: string
@@ -42,6 +43,7 @@ export class StoredEndpoints implements Endpoints {
   readonly #operations
   readonly #findDefault
   readonly #findOther
+  readonly #findOperator
   readonly #listOthers
   readonly #listPosting
 
@@ -53,6 +55,7 @@ export class StoredEndpoints implements Endpoints {
     this.#findOther = statements.one((p: Named) =>
       selectOthers(statements).where('instance_id', '=', p.instanceId).where('id', '=', p.id),
     )
+    this.#findOperator = statements.one((p: Named) => selectOperator(statements, p))
     this.#listOthers = statements.one((p: { instanceId: InstanceId }) =>
       selectOthers(statements).where('instance_id', '=', p.instanceId).where('deleted_at', 'is', null),
     )
@@ -61,7 +64,8 @@ export class StoredEndpoints implements Endpoints {
         .selectFrom('endpoints')
         .select('id')
         .where('instance_id', '=', p.instanceId)
-        .where(sql<boolean>`(deleted_at is null or ${HAS_DELIVERIES})`),
+        .where(sql<boolean>`(deleted_at is null or ${HAS_DELIVERIES})`)
+        .unionAll(statements.db.selectFrom('operator_endpoints').select('id').where(hasDeliveries(p.instanceId))),
     )
   }
 
@@ -94,7 +98,7 @@ export class StoredEndpoints implements Endpoints {
   }
 
   async find(instanceId: InstanceId, id: EndpointId): Promise<Endpoint | null> {
-    const row = await this.#find({ instanceId, id })
+    const row = isOperatorEndpoint(id) ? undefined : await this.#find({ instanceId, id })
     return row === undefined || row.deleted_at !== null || row.url === null ? null : this.#toEndpoint(row)
   }
 
@@ -144,8 +148,8 @@ export class StoredEndpoints implements Endpoints {
   }
 
   async #find(named: Named): Promise<EndpointRow | undefined> {
-    const statement = named.id === DEFAULT_ENDPOINT ? this.#findDefault : this.#findOther
-    const [row] = await this.#core.reader.run(statement, named)
+    const ofInstance = named.id === DEFAULT_ENDPOINT ? this.#findDefault : this.#findOther
+    const [row] = await this.#core.reader.run(isOperatorEndpoint(named.id) ? this.#findOperator : ofInstance, named)
     return row
   }
 
@@ -168,7 +172,10 @@ export class StoredEndpoints implements Endpoints {
   }
 
   #open({ instance_id, id }: EndpointRow, sealed: Uint8Array): string {
-    return this.#core.sealing.open(instance_id, endpointSecretPlace(instance_id, id), sealed).toString()
+    const [scope, place] = isOperatorEndpoint(id)
+      ? [OPERATOR_SCOPE, operatorSecretPlace(id)]
+      : [instance_id, endpointSecretPlace(instance_id, id)]
+    return this.#core.sealing.open(scope, place, sealed).toString()
   }
 }
 
@@ -194,6 +201,18 @@ function selectOthers({ db }: Statements) {
     .selectFrom('endpoints')
     .select(['instance_id', 'id', 'url', 'secret', 'previous_secret', 'previous_secret_until', 'events'])
     .select(['active', 'description', 'created_at', 'deleted_at'])
+}
+
+/** Deliveries of a deleted instance are completed, even those of a paused endpoint. */
+function selectOperator({ db }: Statements, { instanceId, id }: Named) {
+  return db
+    .selectFrom('operator_endpoints')
+    .innerJoin('instances', join => join.on('instances.id', '=', instanceId))
+    .select(['instances.id as instance_id', 'operator_endpoints.id', 'url', 'secret'])
+    .select(['operator_endpoints.previous_secret', 'operator_endpoints.previous_secret_until', 'events', 'active'])
+    .select(['description', 'operator_endpoints.created_at'])
+    .select(eb => eb.fn.coalesce('operator_endpoints.deleted_at', 'instances.deleted_at').as('deleted_at'))
+    .where('operator_endpoints.id', '=', id)
 }
 
 /** The columns of a cleared default endpoint. When a URL is set again, it receives the kinds of the contract. */

@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { isOperatorEndpoint, type Reach } from '../../domain/events/endpoint.ts'
 import { otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
@@ -18,7 +19,7 @@ export class EventDetails {
     this.#find = prepare(core)
   }
 
-  async find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
+  async find(instanceId: InstanceId, id: EventId, reach: Reach): Promise<EventDetail | null> {
     const rows = await this.#core.reader.run(this.#find, { instanceId, id })
     const [event] = rows
     if (event === undefined) return null
@@ -29,7 +30,7 @@ export class EventDetails {
       deliveries.set(row.seq, delivery)
       if (row.attempt_number !== null) delivery.log.push(toAttempt({ ...row, attempt_number: row.attempt_number }))
     }
-    const all = [...deliveries.values()]
+    const all = [...deliveries.values()].filter(delivery => reach === 'all' || !isOperatorEndpoint(delivery.endpointId))
     return {
       id: event.id,
       kind: event.kind,

@@ -1,5 +1,11 @@
 import { sql } from 'kysely'
-import { DEFAULT_ENDPOINT, DEFAULT_EVENTS, isSubscribed } from '../../domain/events/endpoint.ts'
+import {
+  DEFAULT_ENDPOINT,
+  DEFAULT_EVENTS,
+  isOperatorPattern,
+  isSubscribed,
+  type Reach,
+} from '../../domain/events/endpoint.ts'
 import { CHANGE_EVENT_KINDS, type EventKind, MEDIA_EVENT_KINDS } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -67,7 +73,7 @@ export class EventRecorder {
     const inOrder = events.map((event, index) => ({ ...event, seq: index }))
     // The lock first: the second statement then sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
-      this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id))),
+      this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id)), reachOf(events)),
       tx.each(this.#statements.insertEvent, inOrder),
     ])
     const recorded = new Set<EventId>()
@@ -126,8 +132,11 @@ export interface Subscription {
 export class Subscriptions {
   readonly #findDefault
   readonly #findOthers
+  readonly #findOperators
 
   constructor(statements: Statements) {
+    const operators = statements.db.selectFrom('operator_endpoints').select(['id', 'url', 'events'])
+    this.#findOperators = statements.locking(operators.where('deleted_at', 'is', null), 'share', 'operator_endpoints')
     this.#findDefault = statements.find('instances', { id: 'text' }, ['id', 'webhook_url', 'webhook_events'], {
       lock: 'no key update',
     })
@@ -139,12 +148,16 @@ export class Subscriptions {
     )
   }
 
-  async find(tx: Transaction, instances: Iterable<InstanceId>): Promise<Map<InstanceId, Subscription[]>> {
+  async find(
+    tx: Transaction,
+    instances: Iterable<InstanceId>,
+    reach: Reach = 'own',
+  ): Promise<Map<InstanceId, Subscription[]>> {
     const ids = [...instances]
     const found = new Map<InstanceId, Subscription[]>()
     if (ids.length === 0) return found
     // In one round trip. The second statement sees what was committed while the first one waited.
-    const [defaults, others] = await Promise.all([
+    const [defaults, others, operators] = await Promise.all([
       tx.each(
         this.#findDefault,
         ids.map(id => ({ id })),
@@ -153,13 +166,21 @@ export class Subscriptions {
         this.#findOthers,
         ids.map(instance_id => ({ instance_id })),
       ),
+      reach === 'all' ? tx.query(this.#findOperators) : [],
     ])
     for (const { id, webhook_url: url, webhook_events } of defaults)
       found.set(id, url === null ? [] : [{ id: DEFAULT_ENDPOINT, url, events: eventsOf(webhook_events) }])
     for (const { instance_id, id, url, events, deleted_at } of others)
       if (deleted_at === null) found.get(instance_id)?.push({ id, url, events: eventsOf(events) })
+    for (const { id, url, events } of operators)
+      for (const subscriptions of found.values()) subscriptions.push({ id, url, events: eventsOf(events) })
     return found
   }
+}
+
+/** Operator endpoints are read, and locked, only for the few events that they may receive. */
+function reachOf(events: readonly NewEvent[]): Reach {
+  return events.some(({ kind }) => isOperatorPattern(kind)) ? 'all' : 'own'
 }
 
 /** @param stored null: the kinds of the contract */

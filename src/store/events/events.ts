@@ -1,4 +1,5 @@
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
+import type { Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingChange, IncomingMessage } from '../../domain/incoming-message.ts'
@@ -83,7 +84,8 @@ export interface Events {
   /** True if `recordIncoming` or `recordChange` would do nothing because of its keys. */
   isRecorded(instanceId: InstanceId, message: IncomingMessage | IncomingChange): Promise<boolean>
   list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>
-  find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null>
+  /** @param reach which deliveries it has; default: `own` */
+  find(instanceId: InstanceId, id: EventId, reach?: Reach): Promise<EventDetail | null>
   /**
    * Reads a page of the feed. Events appear in the order of their numbers, so none appears below a number that was read.
    * A page of one kind may be empty although later pages are not.

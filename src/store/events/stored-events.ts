@@ -1,5 +1,6 @@
 import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
+import type { Reach } from '../../domain/events/endpoint.ts'
 import { type EventKind, otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { IncomingChange, IncomingMessage } from '../../domain/incoming-message.ts'
@@ -137,8 +138,8 @@ export class StoredEvents implements Events {
     )
   }
 
-  find(instanceId: InstanceId, id: EventId): Promise<EventDetail | null> {
-    return this.#details.find(instanceId, id)
+  find(instanceId: InstanceId, id: EventId, reach: Reach = 'own'): Promise<EventDetail | null> {
+    return this.#details.find(instanceId, id, reach)
   }
 
   readFeed(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null> {

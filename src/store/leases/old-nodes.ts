@@ -7,7 +7,7 @@ import type { Statements } from '../engine/statement.ts'
 export async function hasOldNodes(
   { db, dialect, now }: Statements,
   tx: Transaction,
-  feature: 'endpoints' | 'media' | 'conversations' | 'urls',
+  feature: 'endpoints' | 'media' | 'conversations' | 'urls' | 'operator_endpoints',
 ): Promise<boolean> {
   if (!dialect.isShared) return false
   const registered = db.selectFrom('nodes').select('id').where(feature, '=', 0).where('seen_until', '>', now)

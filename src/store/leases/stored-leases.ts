@@ -148,6 +148,7 @@ function operations({ db, now, dialect }: Statements) {
           media: 1,
           conversations: 1,
           urls: 1,
+          operator_endpoints: 1,
         })
         .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
     )

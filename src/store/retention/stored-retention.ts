@@ -8,6 +8,7 @@ import {
   type MessageId,
 } from '../../domain/ids.ts'
 import { HAS_DELIVERIES } from '../endpoints/stored-endpoints.ts'
+import { hasDeliveries } from '../endpoints/stored-operator-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
@@ -74,6 +75,11 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
     .where('deleted_at', 'is not', null)
     .where(({ not }) => not(HAS_DELIVERIES))
     .returning('instance_id')
+  const idleOperators = db
+    .deleteFrom('operator_endpoints')
+    .where('deleted_at', 'is not', null)
+    .where(({ not }) => not(hasDeliveries()))
+    .returning('id')
   const forgotten = db
     .deleteFrom('number_orders')
     .where('ordered_at', '<', sql<number>`${now} - ${sql.lit(ORDER_LIVES_MS)}`)
@@ -85,6 +91,7 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
       (await erase(tx, 'idempotency_keys', 'key', now)) +
       (await erase(tx, 'numbers', 'number', input.now)) +
       (await tx.query(idle)).length +
+      (await tx.query(idleOperators)).length +
       (await tx.query(forgotten)).length,
   )
 }

@@ -6,6 +6,7 @@ import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts
 import type { InstanceKind } from '../../domain/instance.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
+import { endedAtOwn, isToOwn } from '../engine/schema/events.ts'
 import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
 
 /** Instances checked by one query. Other calls run in between. */
@@ -87,8 +88,9 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
         or (c.state = 'unlinked' and c.cause in (${sql.join(FAILED_TO_LINK.map(cause => sql.lit(cause)))}))
         or ${currentStateOf('c', 'l', now)} = 'disconnected' then 1 else 0 end as is_down,
       case when exists (select 1 from finished_deliveries f where f.instance_id = i.id and f.state = 'exhausted'
-        and f.superseded = 0 and f.event_id >= ${first}) then 1 else 0 end as given_up,
-      case when exists (select 1 from deliveries d where d.instance_id = i.id and d.readiness = 'retry')
+        and f.superseded = 0 and f.event_id >= ${first} and ${endedAtOwn('f')}) then 1 else 0 end as given_up,
+      case when exists (select 1 from deliveries d where d.instance_id = i.id and d.readiness = 'retry'
+        and ${isToOwn('d')})
         then 1 else 0 end as retrying
     from instances i
     join connections c on c.instance_id = i.id

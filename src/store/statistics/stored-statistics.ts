@@ -5,7 +5,7 @@ import type { MessageState } from '../../domain/message.ts'
 import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { TOP } from '../engine/cursor.ts'
-import { IS_POSTED_BY_DEFAULT, type Readiness } from '../engine/schema/events.ts'
+import { endedAtOwn, IS_POSTED_BY_DEFAULT, isToOwn, type Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
@@ -179,7 +179,8 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
     sql<number>`(select count(*) from ${messageIds(sql`input.instance_id`, sql`id >= input.first_message`, state)} ids)`
   const received = sql<number>`(select count(*) from events e
     where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
-  const retrying = counted(sql`deliveries d where d.instance_id = input.instance_id and d.readiness = 'retry'`)
+  const retrying = counted(sql`deliveries d where d.instance_id = input.instance_id and d.readiness = 'retry'
+    and ${isToOwn('d')}`)
   const givenUp = counted(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`)
   const columns = { instance_id: 'text', first_message: 'text', first_event: 'text', first_given_up: 'text' } as const
   return statements.rows(columns, db =>
@@ -210,7 +211,7 @@ function counted(rows: RawBuilder<unknown>): RawBuilder<number> {
 /** The events of an instance whose latest delivery ended in `state`, through their partial index. */
 function ended(state: 'delivered' | 'exhausted'): RawBuilder<unknown> {
   return sql`finished_deliveries f
-    where f.instance_id = input.instance_id and f.state = ${sql.lit(state)} and f.superseded = 0`
+    where f.instance_id = input.instance_id and f.state = ${sql.lit(state)} and f.superseded = 0 and ${endedAtOwn('f')}`
 }
 
 /** When the last attempt of the newest of these events ended. Uses indexed columns only, so that SQLite does not read the table. */
@@ -225,7 +226,7 @@ function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
 function oldest(readiness: Exclude<Readiness, 'first'>): RawBuilder<number | null> {
   return sql<number | null>`(select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id
-    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} order by d.event_id limit 1)`
+    where d.instance_id = input.instance_id and d.readiness = ${sql.lit(readiness)} and ${isToOwn('d')} order by d.event_id limit 1)`
 }
 
 /** The same for first attempts, by the index of each endpoint. */

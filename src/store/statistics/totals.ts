@@ -58,7 +58,9 @@ function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
     sql`(select min(heads.at) from (select (${first}) as at from ${of}) as heads)`
   const endpoints = sql`(select id as instance_id, ${sql.lit(DEFAULT_ENDPOINT)} as id from instances
       where webhook_active = 1 or deleted_at is not null
-    union all select instance_id, id from endpoints where active = 1 or deleted_at is not null) as l`
+    union all select instance_id, id from endpoints where active = 1 or deleted_at is not null
+    union all select i.id as instance_id, o.id from operator_endpoints as o cross join instances as i
+      where o.active = 1 or o.deleted_at is not null or i.deleted_at is not null) as l`
   return sql<WaitingRow>`select ${now} as now,
     ${count(sql`messages where ${WAITS}`)} as queued,
     ${count(sql`deliveries where readiness = 'first'`)} as first,

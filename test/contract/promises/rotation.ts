@@ -13,6 +13,13 @@ const NEW = new Uint8Array(32).fill(8)
 const THIRD = new Uint8Array(32).fill(9)
 const CREDENTIALS = 1_100
 const NOW = 1_000
+const OPERATOR = {
+  id: 'operator_1',
+  url: 'https://operator.example/hook',
+  events: ['instance.*'],
+  active: true,
+  description: null,
+}
 const MEDIA_FILE = { fileId: 'file_1' }
 const MEDIUM = {
   id: 'med_1',
@@ -60,6 +67,8 @@ export function rotationContract(createHarness: CreateHarness): void {
         `whsec_${randomBytes(32).toString('base64')}`,
         NOW,
       )
+      await store.operatorEndpoints.create({ ...OPERATOR, secret: 'whsec_AA==' }, NOW)
+      await store.operatorEndpoints.replaceSecret(OPERATOR.id, 'whsec_AQ==', NOW)
       secrets = (await findSecrets(store, lease.instanceId, NOW))!
       await store.credentials.set(
         lease,
@@ -90,6 +99,8 @@ export function rotationContract(createHarness: CreateHarness): void {
       const store = await harness.open({ masterKey })
       try {
         expect(await findSecrets(store, lease.instanceId, NOW)).toEqual(secrets)
+        const operators = { current: 'whsec_AQ==', previous: 'whsec_AA==' }
+        expect(await store.operatorEndpoints.findSecrets(OPERATOR.id, NOW)).toEqual(operators)
         const found = await store.credentials.get(lease.instanceId, 'session', [...values.keys()])
         expect(found.size).toBe(CREDENTIALS)
         const medium = await store.media.find(lease.instanceId, MEDIUM.id)
@@ -105,9 +116,9 @@ export function rotationContract(createHarness: CreateHarness): void {
     test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
       const reported: [number, number][] = []
       const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
-      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 3, unreadable: 0 })
-      expect(reported[0]).toEqual([0, CREDENTIALS + 3])
-      expect(reported.at(-1)).toEqual([CREDENTIALS + 3, CREDENTIALS + 3])
+      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 4, unreadable: 0 })
+      expect(reported[0]).toEqual([0, CREDENTIALS + 4])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 4, CREDENTIALS + 4])
       await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(NEW)
     })

@@ -258,6 +258,7 @@ function parts(store: Store): Store {
     fetches: store.fetches,
     events: store.events,
     endpoints: store.endpoints,
+    operatorEndpoints: store.operatorEndpoints,
     deliveries: store.deliveries,
     leases: store.leases,
     credentials: store.credentials,

@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import { includesRole, type Role } from '../../../domain/access.ts'
+import { isOperatorEndpoint } from '../../../domain/events/endpoint.ts'
+import type { EndpointId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { ACCESS } from './access.ts'
 
@@ -30,6 +32,12 @@ const PEOPLE: Readonly<Record<Role, string>> = {
 /** Whether the caller's account may reach this instance. */
 export function mayReach({ account }: Pick<FastifyRequest, 'account'>, instanceId: string): boolean {
   return !account?.instances || account.instances.includes(instanceId)
+}
+
+/** Whose URLs and signatures the caller does not see: of operator endpoints, those are for owners only. */
+export function hiddenFrom(request: Pick<FastifyRequest, 'account'>): (endpointId: EndpointId) => boolean {
+  if (hasRole(request, 'owner')) return () => false
+  return hasRole(request, 'operator') ? isOperatorEndpoint : () => true
 }
 
 /** Whether the caller may make calls that need `role`. */

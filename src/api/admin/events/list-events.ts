@@ -9,7 +9,7 @@ import { eventSchema, eventView } from '../../resources/events/event.ts'
 import { hideEndpoint } from '../../resources/events/hide-endpoint.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
-import { hasRole } from '../access/authorize.ts'
+import { hiddenFrom } from '../access/authorize.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const querySchema = Type.Object({
@@ -48,8 +48,8 @@ export function listEvents(api: Api, { store }: ApiContext): void {
       if (endpointId !== undefined && !isId(endpointId)) throw new Refusal('endpoint_not_found')
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.events.list(id, pageRequest(request.query), { state, kind, endpointId })
-      const views = page.data.map(eventView)
-      return { data: hasRole(request, 'operator') ? views : views.map(hideEndpoint), nextCursor: page.nextCursor }
+      const isHidden = hiddenFrom(request)
+      return { data: page.data.map(event => hideEndpoint(eventView(event), isHidden)), nextCursor: page.nextCursor }
     },
   )
 }

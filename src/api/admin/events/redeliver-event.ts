@@ -26,7 +26,7 @@ export function redeliverEvent(api: Api, context: ApiContext): void {
     async (request, reply) => {
       const { eventId } = request.params
       const { id } = await getInstanceOrRefuse(context.store, request.params.id)
-      await redeliver(context, id, eventId, request.body.endpointId)
+      await redeliver(context, id, eventId, request.body.endpointId, 'all')
       return reply.code(202).send({ data: { eventId } })
     },
   )

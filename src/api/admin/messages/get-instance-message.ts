@@ -30,7 +30,9 @@ export function getInstanceMessage(api: Api, { store, now }: ApiContext): void {
       if (!message) throw new Refusal('message_not_found')
       const wait = message.state === 'queued' ? await store.paces.findWait(id, messageId, now()) : null
       const view = messageLifeView(message, await store.messages.listEvents(id, messageId), wait)
-      return { data: hasRole(request, 'operator') ? view : { ...view, events: view.events.map(hideEndpoint) } }
+      return {
+        data: hasRole(request, 'operator') ? view : { ...view, events: view.events.map(event => hideEndpoint(event)) },
+      }
     },
   )
 }

@@ -16,6 +16,7 @@ export function instanceEndpoints({ store }: ApiContext): EndpointScope {
     onRequest: [],
     config: {},
     deliveryConfig: {},
+    reach: 'all',
     refusals: ['instance_not_found'],
     deliveryRefusals: ['instance_not_found'],
     instanceOf: async request => (await getInstanceOrRefuse(store, (request.params as { id: string }).id)).id,

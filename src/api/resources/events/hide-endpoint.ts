@@ -1,3 +1,4 @@
+import type { EndpointId } from '../../../domain/ids.ts'
 import type { AttemptView, DeliveryView, EventDetailView } from './event.ts'
 
 /** Where a URL leads, without its path and query, which may contain secrets. */
@@ -6,24 +7,28 @@ export function hideUrl(url: string): string {
   return url === origin || url === `${origin}/` ? url : `${origin}/…`
 }
 
+type IsHidden = (endpointId: EndpointId) => boolean
+
 /** For callers who may read events, but not the endpoints that receive them. */
-export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: V): V {
-  return { ...view, delivery: view.delivery && { ...view.delivery, url: hideUrl(view.delivery.url) } }
+export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: V, isHidden: IsHidden = () => true): V {
+  const { delivery } = view
+  if (delivery === null || !isHidden(delivery.endpointId)) return view
+  return { ...view, delivery: { ...delivery, url: hideUrl(delivery.url) } }
 }
 
 /** Hides the endpoints and the signatures, with which anybody could post the event again. */
-export function hideEndpointsOfEvent(view: EventDetailView): EventDetailView {
+export function hideEndpointsOfEvent(view: EventDetailView, isHidden: IsHidden = () => true): EventDetailView {
   const attemptOf = (attempt: AttemptView): AttemptView => ({
     ...attempt,
     url: hideUrl(attempt.url),
     headers: withoutSignatures(attempt.headers),
   })
-  const deliveries = view.deliveries.map(delivery => ({
-    ...delivery,
-    url: hideUrl(delivery.url),
-    attempts: delivery.attempts.map(attemptOf),
-  }))
-  return { ...hideEndpoint(view), deliveries }
+  const deliveries = view.deliveries.map(delivery =>
+    isHidden(delivery.endpointId)
+      ? { ...delivery, url: hideUrl(delivery.url), attempts: delivery.attempts.map(attemptOf) }
+      : delivery,
+  )
+  return { ...hideEndpoint(view, isHidden), deliveries }
 }
 
 export function withoutSignatures(headers: Record<string, string>): Record<string, string> {

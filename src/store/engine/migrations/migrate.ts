@@ -39,6 +39,7 @@ import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
 import { filesFromUrls } from './steps/media/0092-files-from-urls.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
+import { operatorEndpoints } from './steps/webhooks/0094-operator-endpoints.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -77,6 +78,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0091-number-checks': numberChecks,
   '0092-due-groups': dueGroups,
   '0092-files-from-urls': filesFromUrls,
+  '0094-operator-endpoints': operatorEndpoints,
 }
 
 /**

@@ -12,6 +12,7 @@ import type {
   EndpointsTable,
   InstancesTable,
   LeasesTable,
+  OperatorEndpointsTable,
   RateWindowsTable,
 } from './instances.ts'
 import type { MediaDownloadsTable, MediaFetchesTable, MediaFilesTable, MediaTable, MediaUsageTable } from './media.ts'
@@ -27,12 +28,13 @@ export type DatabaseKind = 'sqlite' | 'postgres'
 /**
  * All tables. Times are milliseconds since 1970. The database assigns `seq` columns, which only increase.
  * Every key contains the instance, so that a larger installation can shard by it. Exceptions: the token, and the tables `meta`,
- * `panel_sessions`, `nodes`, `wrong_keys`, and those of the alerts, the accounts and the audit.
+ * `panel_sessions`, `nodes`, `wrong_keys`, `operator_endpoints`, and those of the alerts, the accounts and the audit.
  */
 export interface Database {
   instances: InstancesTable
   api_keys: ApiKeysTable
   endpoints: EndpointsTable
+  operator_endpoints: OperatorEndpointsTable
   connections: ConnectionsTable
   connection_reports: ConnectionReportsTable
   connection_health: ConnectionHealthTable

@@ -1,7 +1,7 @@
 import { type Generated, sql } from 'kysely'
 import { DEFAULT_EVENTS } from '../../../domain/events/endpoint.ts'
 import type { EventKind } from '../../../domain/events/event.ts'
-import type { EndpointId } from '../../../domain/ids.ts'
+import { type EndpointId, OPERATOR_PREFIX } from '../../../domain/ids.ts'
 
 export interface EventsTable {
   instance_id: string
@@ -35,6 +35,26 @@ export interface EventFeedsTable {
 
 /** The state of an unfinished delivery: `first` has no attempt yet, `retry` failed before, `blocked` waits for another delivery. */
 export type Readiness = 'first' | 'retry' | 'blocked'
+
+/** Deliveries to the instance's own endpoints. @param alias of the table of unfinished deliveries */
+export function isToOwn(alias: string) {
+  return sql<boolean>`${sql.ref(`${alias}.endpoint_id`)} < ${sql.lit(OPERATOR_PREFIX)}`
+}
+
+/**
+ * The same for finished deliveries. By their key, because the index by state, which these queries must use, does not contain the
+ * endpoint.
+ */
+export function endedAtOwn(alias: string) {
+  const of = (column: string) => sql.ref(`${alias}.${column}`)
+  return sql<boolean>`not exists (select 1 from finished_deliveries as o where o.instance_id = ${of('instance_id')}
+    and o.event_id = ${of('event_id')} and o.seq = ${of('seq')} and o.endpoint_id >= ${sql.lit(OPERATOR_PREFIX)})`
+}
+
+/** The others. They have indexes of their own, which need this condition. */
+export function isToOperator(alias: string) {
+  return sql<boolean>`${sql.ref(`${alias}.endpoint_id`)} >= ${sql.lit(OPERATOR_PREFIX)}`
+}
 
 /** Unfinished deliveries, at most one per event and endpoint. */
 export interface DeliveriesTable {

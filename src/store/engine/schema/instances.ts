@@ -26,6 +26,9 @@ export interface EndpointsTable {
   deleted_at: number | null
 }
 
+/** Endpoints that receive the `instance.*` events of all instances. */
+export type OperatorEndpointsTable = Omit<EndpointsTable, 'instance_id'>
+
 export interface InstancesTable {
   seq: Generated<number>
   id: string

@@ -16,4 +16,6 @@ export interface NodesTable {
   conversations: Generated<number>
   /** The same for files that are fetched from a URL. */
   urls: Generated<number>
+  /** The same for events about connections, which also go to operator endpoints. */
+  operator_endpoints: Generated<number>
 }

@@ -1,0 +1,98 @@
+import { describe, expect, inject, test } from 'vitest'
+import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
+import { newOperatorEndpointId } from '../../../src/domain/ids.ts'
+import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
+import { STORES } from '../../databases/database.ts'
+import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
+import { until } from '../../until.ts'
+import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
+
+const STOPPED = { state: 'stopped', cause: 'banned', reason: 'Banned.' } as const
+const LINKING = { state: 'linking', cause: 'scan_qr_code', reason: 'Scan.' } as const
+
+describe.each(STORES)('operator endpoints on %s', kind => {
+  const openHarness = (settings: Partial<HarnessSettings> = {}) =>
+    WebhookHarness.open(kind, inject('postgresUrl'), settings)
+
+  async function addEndpoint({ store }: WebhookHarness, url: string, settings: Partial<EndpointSettings> = {}) {
+    const named = { id: newOperatorEndpointId(), secret: newWebhookSecret() }
+    const defaults = { events: ['instance.*'], active: true, description: null }
+    const outcome = await store.operatorEndpoints.create({ ...named, url, ...defaults, ...settings }, Date.now())
+    expect(outcome.kind).toBe('created')
+    return named
+  }
+
+  /** Two events: the instance shows a QR code, and is then stopped. */
+  async function stopNumber(harness: WebhookHarness, { id }: Consumer): Promise<void> {
+    for (const change of [LINKING, STOPPED])
+      await harness.store.connections.record(harness.leaseOf(id), change, Date.now())
+  }
+
+  const seenBy = ({ requests }: Receiver, { id }: Consumer) =>
+    requests.map(eventOf).flatMap(event => (event.instanceId === id ? [event.event] : []))
+
+  test('get the events about the connection of every instance, in order, signed with their own secret', async () => {
+    await using harness = await openHarness()
+    await using own = await createReceiver()
+    await using operator = await createReceiver()
+    const before = await harness.addInstance(own.url)
+    const { secret } = await addEndpoint(harness, operator.url)
+    const after = await harness.addInstance(own.url)
+    for (const consumer of [before, after]) {
+      await consumer.receive()
+      await stopNumber(harness, consumer)
+    }
+    await operator.waitFor(4)
+    await own.waitFor(2)
+    for (const consumer of [before, after]) {
+      await consumer.receive()
+      expect(seenBy(operator, consumer)).toEqual(['instance.linking', 'instance.stopped'])
+    }
+    await own.waitFor(4)
+    expect(operator.requests).toHaveLength(4)
+    expect(operator.requests.every(request => isSigned(request, secret))).toBe(true)
+    expect(own.requests.map(request => eventOf(request).event)).toEqual(Array(4).fill('message.received'))
+  })
+
+  test('while one is dead, the webhooks of the instances go on, and a restart continues its retries', async () => {
+    await using harness = await openHarness({ retryDelaysMs: [50, 50, 3_600_000] })
+    await using own = await createReceiver()
+    await using operator = await createReceiver()
+    operator.answerWith(() => ({ kind: 'status', status: 500 }))
+    const consumer = await harness.addInstance(own.url)
+    const { id } = await addEndpoint(harness, operator.url)
+    await stopNumber(harness, consumer)
+    await operator.waitFor(6)
+    await consumer.receive()
+    await own.waitFor(1)
+    const count = async () => (await harness.store.operatorEndpoints.countDeliveries(id, 0)).retrying
+    await until('both events to wait', async () => (await count()) === 2)
+    await harness.restart()
+    operator.answerWith(() => ({ kind: 'status', status: 200 }))
+    expect(await harness.store.operatorEndpoints.listWaiting(id)).toEqual([consumer.id])
+    await until('both retries to be possible', async () => {
+      await harness.store.deliveries.retryAllNow(consumer.id, id, harness.store.clock.steady())
+      return (await count()) === 0
+    })
+    expect(seenBy(operator, consumer).slice(-2)).toEqual(['instance.linking', 'instance.stopped'])
+    expect(own.requests).toHaveLength(1)
+  })
+
+  test('a paused one collects, posts when it is resumed, and a deleted one posts what it has', async () => {
+    await using harness = await openHarness()
+    await using own = await createReceiver()
+    await using operator = await createReceiver()
+    const consumer = await harness.addInstance(own.url)
+    const { id } = await addEndpoint(harness, operator.url, { active: false })
+    await stopNumber(harness, consumer)
+    await harness.restart()
+    expect(operator.requests).toEqual([])
+    await harness.store.operatorEndpoints.change(id, { active: true })
+    await operator.waitFor(2)
+    await harness.store.operatorEndpoints.change(id, { active: false })
+    await stopNumber(harness, consumer)
+    await harness.store.operatorEndpoints.delete(id, Date.now())
+    await operator.waitFor(4)
+    expect(seenBy(operator, consumer).slice(-2)).toEqual(['instance.linking', 'instance.stopped'])
+  })
+})
