@@ -26,8 +26,7 @@ function argumentsOf(instruction: string, lines = lastStage): string[] {
   return lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
 }
 
-/** BusyBox's in the image; other shells behave the same. */
-const HAS_WGET = (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, 'wget')))
+const HAS_BASH = (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, 'bash')))
 
 interface ComposeService {
   image: string
@@ -47,23 +46,28 @@ const compose = parse(read('compose.yaml'), { merge: true }) as {
 
 test('the image runs the tested Node version as an unprivileged user, and the service gets the signals', () => {
   const { node } = JSON.parse(read('package.json')).dependencies
-  for (const from of argumentsOf('FROM', instructions)) {
-    expect(from).toMatch(new RegExp(`^(node:${node.replaceAll('.', '\\.')}-alpine|manifests)( AS \\w+)?$`))
-  }
+  expect(argumentsOf('ARG', instructions)).toEqual([`BASE=docker.io/library/node:${node}-bookworm-slim`])
+  for (const from of argumentsOf('FROM', instructions)) expect(from).toMatch(/^(\$\{BASE\}|manifests)( AS \w+)?$/)
   expect(argumentsOf('USER')).toEqual(['1000:1000'])
-  expect(JSON.parse(argumentsOf('CMD')[0] ?? '')).toEqual(['node', 'bin/pombal.js'])
+  expect(JSON.parse(argumentsOf('ENTRYPOINT')[0] ?? '')).toEqual(['node', '/app/bin/pombal.js'])
+  expect(JSON.parse(argumentsOf('CMD')[0] ?? '')).toEqual(['serve'])
   expect(argumentsOf('STOPSIGNAL')).toEqual(['SIGTERM'])
   expect(argumentsOf('ENV').join(' ')).not.toMatch(/KEY|PASSWORD|SECRET|DATABASE_URL/)
 })
 
-test('the image has the simulator for the sandbox, the built panel, and no tools', () => {
-  const [ofPanel, ofService] = argumentsOf('RUN npm', instructions)
-  expect(ofPanel).toContain('ci ')
+test('the image has the compiled program, the built panel, and neither sources nor tools', () => {
+  const [, ofService] = argumentsOf('RUN npm ci', instructions)
   expect(ofService).toContain('--omit=dev')
-  expect(ofService).toContain('--workspace=@pombal/simulator --include-workspace-root')
   const copied = argumentsOf('COPY')
-  for (const folder of ['bin', 'src', 'simulator/src']) expect(copied).toContain(`${folder} ${folder}`)
-  expect(copied).toContain('--from=panel /app/panel/dist panel/dist')
+  expect(copied).toContain('bin bin')
+  for (const folder of ['dist', 'panel/dist']) expect(copied).toContain(`--from=build /app/${folder} ${folder}`)
+  expect(copied.filter(line => /\bsrc\b/.test(line))).toEqual([])
+})
+
+test('the image’s labels name its version and its licences', () => {
+  const [labels = ''] = argumentsOf('LABEL')
+  expect(labels).toContain(`org.opencontainers.image.version="${JSON.parse(read('package.json')).version}"`)
+  expect(labels).toContain('org.opencontainers.image.licenses="MIT AND GPL-3.0-only"')
 })
 
 test('every file that the image copies exists, and the build does not ignore it', () => {
@@ -78,7 +82,7 @@ test('every file that the image copies exists, and the build does not ignore it'
   }
 })
 
-test.skipIf(!HAS_WGET).each([
+test.skipIf(!HAS_BASH).each([
   [200, 0],
   [503, 1],
 ])('the image’s health check ends with %i → %i, without starting Node', async (status, code) => {
@@ -86,39 +90,37 @@ test.skipIf(!HAS_WGET).each([
     response.writeHead(request.url === '/readyz' ? status : 404).end()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const [, command = ''] = argumentsOf('HEALTHCHECK')[0]?.split(' CMD ') ?? []
+  const [, json = ''] = argumentsOf('HEALTHCHECK')[0]?.split(' CMD ') ?? []
+  const [command = '', ...args] = JSON.parse(json) as string[]
   const env = { PATH: process.env['PATH'], PORT: String((server.address() as AddressInfo).port) }
-  const ended = await promisify(execFile)('sh', ['-c', command], { env }).then(
+  const ended = await promisify(execFile)(command, args, { env }).then(
     () => 0,
     (error: { code: number }) => error.code,
   )
   server.close()
-  expect(command).not.toContain('node')
+  expect(json).not.toContain('node')
   expect(ended).toBe(code)
 })
 
 test('backup, restore and the rotation of the keys run in the image', async () => {
   const image = mkdtempSync(join(tmpdir(), 'pombal-image-'))
   try {
-    for (const line of argumentsOf('COPY').filter(text => !text.startsWith('--from'))) {
+    for (const line of argumentsOf('COPY').map(text => text.replace(/^--from=\w+ \/app\//, ''))) {
       const parts = line.split(' ')
       const target = join(image, parts.at(-1) ?? '')
       for (const source of parts.slice(0, -1)) {
-        const isInFolder = parts.length > 2 || line.endsWith('/')
-        cpSync(join(ROOT, source), isInFolder ? join(target, basename(source)) : target, { recursive: true })
+        if (source === 'node_modules') symlinkSync(join(ROOT, source), target)
+        else {
+          const isInFolder = parts.length > 2 || line.endsWith('/')
+          cpSync(join(ROOT, source), isInFolder ? join(target, basename(source)) : target, { recursive: true })
+        }
       }
     }
-    for (const name of ['package.json', 'node_modules']) symlinkSync(join(ROOT, name), join(image, name))
     expect(existsSync(join(image, 'LICENSE')) && existsSync(join(image, 'NOTICE'))).toBe(true)
     const env = { PATH: process.env['PATH'], DATA_DIR: join(image, 'data') }
     for (const script of ['backup', 'restore', 'rotate-keys']) {
-      const said = await promisify(execFile)(
-        process.execPath,
-        [join(image, 'bin/pombal.js'), script, join(image, 'x')],
-        {
-          env,
-        },
-      ).then(
+      const args = [join(image, 'bin/pombal.js'), script, join(image, 'x')]
+      const said = await promisify(execFile)(process.execPath, args, { env }).then(
         ({ stdout }) => stdout,
         (error: { stderr: string }) => error.stderr,
       )
