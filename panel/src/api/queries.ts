@@ -22,6 +22,7 @@ import type {
   MediaUsage,
   Medium,
   MessageLife,
+  OperatorEndpoint,
   Page,
   SandboxPhone,
   Session,
@@ -64,6 +65,12 @@ export const alertRulesQuery = queryOptions({
 export const alertTargetsQuery = queryOptions({
   queryKey: ['alert-targets'],
   queryFn: ({ signal }) => callData<AlertTarget[]>('/alerts/targets', { signal }),
+  refetchInterval: ALERTS_EVERY_MS,
+})
+
+export const operatorEndpointsQuery = queryOptions({
+  queryKey: ['operator-endpoints'],
+  queryFn: ({ signal }) => callData<OperatorEndpoint[]>('/endpoints', { signal }),
   refetchInterval: ALERTS_EVERY_MS,
 })
 

@@ -42,6 +42,7 @@ export type {
   EventDetailView as EventDetail,
   EventView as Event,
 } from '../../../src/api/resources/events/event.ts'
+export type { OperatorEndpointView as OperatorEndpoint } from '../../../src/api/resources/events/operator-endpoint.ts'
 export type { WebhookTestView as WebhookTest } from '../../../src/api/resources/events/webhook-test.ts'
 export type { FoundView as Found } from '../../../src/api/resources/found.ts'
 export type { HealthView as Health } from '../../../src/api/resources/health.ts'

@@ -63,3 +63,14 @@ export const alerts = {
     return minutes % 60 === 0 ? `after ${minutes / 60} h` : `after ${minutes} min`
   },
 }
+
+/** The endpoints that receive the connection events of all instances. */
+export const operatorEndpoints = {
+  title: 'Endpoints for all instances',
+  hint: 'Your program gets the connection events of every instance, also of those that you create later.',
+  none: 'There are none. Add one if a program of yours watches all numbers.',
+  addText: 'It gets its own secret, retries and pause. The tokens of the instances do not see it.',
+  everything: 'All events of the connection',
+  named: (id: string) => `Endpoint for all instances (${id})`,
+  counts: (waiting: string, givenUp: string) => `Waiting: ${waiting}. Given up in 7 days: ${givenUp}.`,
+}

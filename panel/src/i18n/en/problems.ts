@@ -19,7 +19,7 @@ export const problems = {
   delivery_not_found: 'This delivery no longer exists.',
   delivery_not_waiting: 'This delivery does not wait for a retry. It has ended, or its next attempt is due already.',
   too_many_endpoints: 'The instance has ten endpoints. Delete one first.',
-  too_many_operator_endpoints: 'There are ten operator endpoints. Delete one first.',
+  too_many_operator_endpoints: 'There are ten endpoints for all instances. Remove one first.',
   retry_too_soon: 'This delivery was retried less than 10 seconds ago.',
   delivery_pending: 'This event is still on its way. It can be redelivered once it has been delivered or given up.',
   not_a_sandbox: 'Only a sandbox instance has simulated contacts.',

@@ -65,3 +65,13 @@ export const alerts: Words['alerts'] = {
     return minutes % 60 === 0 ? `depois de ${minutes / 60} h` : `depois de ${minutes} min`
   },
 }
+
+export const operatorEndpoints: Words['operatorEndpoints'] = {
+  title: 'Endpoints para todas as instâncias',
+  hint: 'Seu programa recebe os eventos da conexão de cada instância, também das que você criar depois.',
+  none: 'Não há nenhum. Adicione um se um programa seu observa todos os números.',
+  addText: 'Ele tem segredo, tentativas e pausa próprios. Os tokens das instâncias não o veem.',
+  everything: 'Todos os eventos da conexão',
+  named: id => `Endpoint para todas as instâncias (${id})`,
+  counts: (waiting, givenUp) => `Esperando: ${waiting}. Desistências em 7 dias: ${givenUp}.`,
+}

@@ -19,7 +19,7 @@ export const problems: Words['problems'] = {
   delivery_not_waiting:
     'Esta entrega não espera uma nova tentativa. Ela terminou, ou a próxima tentativa já está na vez.',
   too_many_endpoints: 'A instância tem dez destinos. Exclua um antes.',
-  too_many_operator_endpoints: 'Há dez destinos do operador. Exclua um antes.',
+  too_many_operator_endpoints: 'Há dez endpoints para todas as instâncias. Remova um antes.',
   retry_too_soon: 'Esta entrega foi tentada de novo há menos de 10 segundos.',
   delivery_pending: 'Este evento ainda está a caminho. Pode ser reenviado depois de entregue ou abandonado.',
   not_a_sandbox: 'Só uma instância sandbox tem contatos simulados.',

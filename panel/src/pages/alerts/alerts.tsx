@@ -1,6 +1,7 @@
 import { Button, Select } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { isOperatorEndpoint } from '../../../../src/domain/events/endpoint.ts'
 import { callData } from '../../api/client.ts'
 import { alertRulesQuery, alertsQuery } from '../../api/queries.ts'
 import type { Alert, AlertRule } from '../../api/types.ts'
@@ -13,6 +14,7 @@ import { Ago, Time } from '../../components/time.tsx'
 import { useTitle } from '../../components/title.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './alerts.module.css'
+import { OperatorEndpoints } from './operator-endpoints.tsx'
 import { Targets } from './targets.tsx'
 
 const DELAYS = [0, 1, 5, 15, 30, 60, 240] as const
@@ -29,6 +31,7 @@ export function Alerts() {
       <Problems />
       <Targets />
       <Rules />
+      <OperatorEndpoints />
     </div>
   )
 }
@@ -91,6 +94,7 @@ function Problems() {
 
 function Subject({ alert: { rule, subject, instanceName } }: { alert: Alert }) {
   const words = useWords()
+  if (isOperatorEndpoint(subject)) return <strong>{words.operatorEndpoints.named(subject)}</strong>
   return <strong>{rule === 'disk_nearly_full' ? words.alerts.node(subject) : (instanceName ?? subject)}</strong>
 }
 

@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { eventOf } from '../receiver.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(() => harness.dispose())
+
+test('an endpoint for all instances is added, tested, paused, resumed, changed and removed, and receives their events', async () => {
+  const { receiver, service } = harness
+  const page = await harness.openSignedIn('/alerts')
+  const card = page.getByRole('listitem').filter({ hasText: receiver.url })
+  const dialog = page.getByRole('dialog')
+  await page.getByText('Add one if a program of yours watches all numbers.').waitFor()
+  await page.getByRole('button', { name: 'Add an endpoint' }).click()
+  await dialog.getByLabel('URL').fill(receiver.url)
+  await dialog.getByLabel('Note (optional)').fill('Night shift')
+  await dialog.getByRole('button', { name: 'Add an endpoint' }).click()
+  await card.getByText('whsec_').or(card.getByLabel('Signing secret')).first().waitFor()
+  await card.getByRole('button', { name: 'I have copied it' }).click()
+
+  await page.getByRole('button', { name: `Send a test event to ${receiver.url}` }).click()
+  await until('the test event', () => receiver.requests.length === 1)
+  expect(eventOf(receiver.requests[0]!)).toMatchObject({ event: 'webhook.test', instanceId: null })
+
+  const kindsOf = (id: string) =>
+    receiver.requests.map(eventOf).flatMap(event => (event.instanceId === id ? [event.event] : []))
+  const first = await service.admin.createConnected('Shop')
+  await until('the connection of the first instance', () => kindsOf(first.id).includes('instance.connected'))
+
+  await page.getByRole('button', { name: `Pause ${receiver.url}` }).click()
+  await card.getByText('Paused', { exact: true }).waitFor()
+  const second = await service.admin.createConnected('Bakery')
+  await page.getByRole('button', { name: `Resume ${receiver.url}` }).click()
+  await until('the collected events', () => kindsOf(second.id).includes('instance.connected'))
+
+  await page.getByRole('button', { name: `Edit ${receiver.url}` }).click()
+  await dialog.getByLabel('Only these').check()
+  await dialog.getByLabel('instance.connected').uncheck()
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await card.getByText('instance.stopped').waitFor()
+
+  await page.getByRole('button', { name: `Remove ${receiver.url}` }).click()
+  await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
+  await page.getByText('Add one if a program of yours watches all numbers.').waitFor()
+  expect(harness.complaints).toEqual([])
+})
