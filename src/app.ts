@@ -136,6 +136,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
       ping: () => store.ping(),
       inFlight: () => webhooks.dispatcher.inFlight,
       owned: () => supervisor.size,
+      diskSpace: () => readDiskSpace(settings.dataDir),
     })
   const metricsPort = await openMetricsPort(context, renderMetrics)
   if (metricsPort !== null) ownPorts.push(metricsPort)
@@ -290,7 +291,7 @@ interface ApiParts {
 }
 
 function createApi(
-  { settings, logger, store }: NodeContext,
+  { settings, logger, store, metrics }: NodeContext,
   { adminKey, sandbox, webhooks, alerts, media, readiness, renderMetrics }: ApiParts,
 ): Promise<Api> {
   return createServer({
@@ -334,6 +335,7 @@ function createApi(
     panelDir: join(import.meta.dirname, '../panel/dist'),
     version: settings.version,
     metrics: renderMetrics,
+    onAnswered: request => metrics.onRequest(request),
     isReady: () => readiness.check(),
     node: readiness,
   })

@@ -12,6 +12,7 @@ import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.
 import {
   acceptJsonBodies,
   checkHost,
+  countRequests,
   createRequestIds,
   createRequestLog,
   MAX_BODY_BYTES,
@@ -78,6 +79,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     now: Date.now,
     diskSpace: async () => null,
     oidc: null,
+    onAnswered: () => undefined,
     ...options,
     node,
     closing: drainOnClose(api, node),
@@ -104,6 +106,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   })
   refuseWhenBusy(api, callers)
   api.addHook('onResponse', createRequestLog(context.logger))
+  api.addHook('onResponse', countRequests(context.onAnswered))
   auditOperations(api, context.logger)
 
   await api.register(fastifySwagger, openApiOptions(context))

@@ -84,6 +84,11 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
+/** A recorded step of one message, for the metrics. */
+export type MessageStep =
+  | { step: 'accepted' | 'received' | Exclude<MessageState, 'queued' | 'failed'> }
+  | { step: 'failed'; code: FailureCode }
+
 export const WAIT_REASONS = ['connection', 'order', 'schedule', 'pace', 'restriction', 'media'] as const
 
 /** What a queued message waits for. `notBefore`: it is not sent earlier, if that is known. */

@@ -33,7 +33,14 @@ const TOTALS: StoreTotals = {
 }
 
 function sources(changes: Partial<MetricsSources> = {}): MetricsSources {
-  return { totals: async () => TOTALS, ping: async () => undefined, inFlight: () => 5, owned: () => 8, ...changes }
+  return {
+    totals: async () => TOTALS,
+    ping: async () => undefined,
+    inFlight: () => 5,
+    owned: () => 8,
+    diskSpace: async () => ({ freeBytes: 10, totalBytes: 100 }),
+    ...changes,
+  }
 }
 
 /** The values of Pombal's own metrics, by name and labels. */
@@ -59,6 +66,8 @@ describe('metrics', () => {
       pombal_instances_unowned: 2,
       pombal_instances_owned: 8,
       pombal_webhook_attempts_in_flight: 5,
+      'pombal_disk_bytes{kind="free"}': 10,
+      'pombal_disk_bytes{kind="total"}': 100,
       pombal_store_bytes: 4096,
       pombal_media_bytes: 77,
       pombal_media_pending: 6,
@@ -110,6 +119,31 @@ describe('metrics', () => {
     })
   })
 
+  test('count the steps of messages by direction, and failures by code', async () => {
+    const metrics = new Metrics('1.2.3')
+    for (const step of ['accepted', 'sent', 'received'] as const) metrics.onMessageStep({ step })
+    metrics.onMessageStep({ step: 'failed', code: 'expired' })
+    expect(Object.fromEntries(await samples(metrics))).toMatchObject({
+      'pombal_messages_total{direction="out",step="accepted"}': 1,
+      'pombal_messages_total{direction="out",step="sent"}': 1,
+      'pombal_messages_total{direction="out",step="read"}': 0,
+      'pombal_messages_total{direction="in",step="received"}': 1,
+      'pombal_messages_failed_total{code="expired"}': 1,
+    })
+  })
+
+  test('count requests by route and status, and measure them by route', async () => {
+    const metrics = new Metrics('1.2.3')
+    const request = { method: 'POST', route: '/v1/messages/text', durationMs: 4 }
+    metrics.onRequest({ ...request, status: 202 })
+    metrics.onRequest({ ...request, status: 429 })
+    metrics.onRequest({ ...request, route: '/v1/events/stream', status: 200, durationMs: null })
+    expect(Object.fromEntries(await samples(metrics))).toMatchObject({
+      'pombal_http_requests_total{method="POST",route="/v1/messages/text",status="429"}': 1,
+      'pombal_http_request_seconds_count{method="POST",route="/v1/messages/text"}': 2,
+    })
+  })
+
   test('query the store once for all scrapes within 5 s', async () => {
     const metrics = new Metrics('1.2.3')
     let asked = 0
@@ -129,7 +163,9 @@ describe('metrics', () => {
     metrics.onLeaseLost()
     const found = await samples(metrics, sources({ totals: () => Promise.reject(new Error('away')) }))
     expect(Object.fromEntries(found)).toMatchObject({ pombal_store_up: 0, pombal_leases_lost_total: 1 })
-    expect([...found.keys()].filter(name => /queued|waiting|oldest|connections|unowned|bytes/.test(name))).toEqual([])
+    expect(
+      [...found.keys()].filter(name => /queued|waiting|oldest|connections|unowned|store_bytes|media/.test(name)),
+    ).toEqual([])
   })
 
   test('report the store as down if it can be read but not written', async () => {

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { MessageStep } from '../domain/message.ts'
 import type { StoreObserver, WriteEnd } from '../store/observer.ts'
 import { StoreGauges, type StoreSources } from './store-gauges.ts'
 
@@ -8,6 +9,8 @@ export interface MetricsSources extends StoreSources {
   inFlight(): number
   /** Instances that this node runs. */
   owned(): number
+  /** The disk of the data folder; null if it is unknown. */
+  diskSpace(): Promise<{ freeBytes: number; totalBytes: number } | null>
 }
 
 /** The counted facts of an attempt that ended. */
@@ -17,12 +20,22 @@ interface CountedAttempt {
   next: { kind: 'delivered' | 'retry' | 'exhausted' }
 }
 
+/** The counted facts of an answered HTTP request. `route` is a pattern, so its values are few. */
+interface CountedRequest {
+  method: string
+  route: string
+  status: number
+  /** Null for a stream, which lasts as long as its caller reads. */
+  durationMs: number | null
+}
+
 export interface MetricsText {
   contentType: string
   text: string
 }
 
 const WRITE_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const ATTEMPT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const LATENESS_BUCKETS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 120, 600]
 
@@ -80,6 +93,31 @@ export class Metrics implements StoreObserver {
     'Deliveries that ended: delivered, or exhausted after the last attempt.',
     ['state'],
   )
+  readonly #requests = this.#counter(
+    'pombal_http_requests_total',
+    'Answered HTTP requests, by method, route and status.',
+    ['method', 'route', 'status'],
+  )
+  readonly #requestSeconds = new Histogram({
+    name: 'pombal_http_request_seconds',
+    help: 'From the headers of a request to the end of its answer, by route. Streams of events are not included.',
+    labelNames: ['method', 'route'],
+    buckets: REQUEST_BUCKETS,
+    registers: [this.#registry],
+  })
+  readonly #messages = this.#counter('pombal_messages_total', 'Steps of messages that were recorded.', [
+    'direction',
+    'step',
+  ])
+  readonly #failures = this.#counter('pombal_messages_failed_total', 'Messages that failed, by the failure code.', [
+    'code',
+  ])
+  readonly #disk = new Gauge({
+    name: 'pombal_disk_bytes',
+    help: 'The disk of the data folder: what is free, and its size.',
+    labelNames: ['kind'],
+    registers: [this.#registry],
+  })
   readonly #inFlight = this.#gauge('pombal_webhook_attempts_in_flight', 'Attempts in flight on this node.')
   readonly #owned = this.#gauge('pombal_instances_owned', 'Instances that this node runs.')
 
@@ -91,6 +129,9 @@ export class Metrics implements StoreObserver {
       labelNames: ['version'],
       registers: [this.#registry],
     }).set({ version }, 1)
+    for (const step of ['accepted', 'sent', 'delivered', 'read', 'failed'])
+      this.#messages.inc({ direction: 'out', step }, 0)
+    this.#messages.inc({ direction: 'in', step: 'received' }, 0)
     for (const state of ['delivered', 'exhausted']) this.#deliveries.inc({ state }, 0)
     for (const end of ['unavailable', 'failed'] satisfies WriteEnd[]) this.#writeFailures.inc({ end }, 0)
   }
@@ -99,6 +140,16 @@ export class Metrics implements StoreObserver {
     if (end === 'committed') this.#writeSeconds.observe({ operation }, durationMs / 1000)
     else if (end === 'fenced') this.#fencedWrites.inc()
     else this.#writeFailures.inc({ end })
+  }
+
+  onMessageStep(step: MessageStep): void {
+    this.#messages.inc({ direction: step.step === 'received' ? 'in' : 'out', step: step.step })
+    if (step.step === 'failed') this.#failures.inc({ code: step.code })
+  }
+
+  onRequest({ method, route, status, durationMs }: CountedRequest): void {
+    this.#requests.inc({ method, route, status })
+    if (durationMs !== null) this.#requestSeconds.observe({ method, route }, durationMs / 1000)
   }
 
   onAttempt({ attempt, latenessMs, next }: CountedAttempt): void {
@@ -121,7 +172,12 @@ export class Metrics implements StoreObserver {
   async render(sources: MetricsSources): Promise<MetricsText> {
     this.#inFlight.set(sources.inFlight())
     this.#owned.set(sources.owned())
-    await this.#gauges.refresh(sources)
+    const [disk] = await Promise.all([sources.diskSpace(), this.#gauges.refresh(sources)])
+    this.#disk.reset()
+    if (disk !== null) {
+      this.#disk.set({ kind: 'free' }, disk.freeBytes)
+      this.#disk.set({ kind: 'total' }, disk.totalBytes)
+    }
     return { contentType: this.#registry.contentType, text: await this.#registry.metrics() }
   }
 

@@ -166,6 +166,7 @@ export class DatabaseStore implements Store {
     try {
       const outcome = await writer.write(operation, input)
       this.#observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
+      for (const step of operation.steps?.(input, outcome) ?? []) this.#observer?.onMessageStep(step)
       return outcome
     } catch (error) {
       this.#probe.noteFailure(error)

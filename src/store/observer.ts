@@ -1,3 +1,4 @@
+import type { MessageStep } from '../domain/message.ts'
 import { LeaseLost, StoreUnavailable } from './errors.ts'
 
 /** How a write ended. `fenced`: its lease was lost; `unavailable`: `StoreUnavailable`; `failed`: a bug or a violated constraint. */
@@ -7,6 +8,7 @@ export type WriteEnd = 'committed' | 'fenced' | 'unavailable' | 'failed'
 export interface StoreObserver {
   /** @param operation one of a few dozen names; `durationMs` includes the time in the queue */
   onWrite(operation: string, durationMs: number, end: WriteEnd): void
+  onMessageStep(step: MessageStep): void
 }
 
 /** How a write ended that failed with `error`. */

@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { Refusal } from '../../domain/refusal.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
-import type { Api } from '../context.ts'
+import type { Api, ApiContext } from '../context.ts'
 
 // What every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
 
@@ -113,6 +113,21 @@ export function createRequestLog(logger: Logger) {
         'request.answered',
       )
     }
+    done()
+  }
+}
+
+const UNKNOWN = { method: 'unknown', route: 'unknown' }
+
+/** Paths without a route, and methods that no route has, count together: a caller could make up any number of them. */
+export function countRequests(onAnswered: ApiContext['onAnswered']) {
+  return ({ method, routeOptions }: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream')
+    onAnswered({
+      ...(routeOptions.url === undefined ? UNKNOWN : { method, route: routeOptions.url }),
+      status: reply.statusCode,
+      durationMs: isStream ? null : reply.elapsedTime,
+    })
     done()
   }
 }

@@ -1,4 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
+import type { MessageStep } from '../../domain/message.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { Session, Transaction } from './backend.ts'
 
@@ -23,6 +24,8 @@ export interface Operation<I, O> {
   readonly isLast?: boolean
   /** Whether this outcome means that something changed, for the audit. Default: any outcome except null and false. */
   changes?(outcome: O): boolean
+  /** What this outcome means for messages, for the metrics. */
+  steps?(input: I, outcome: O): readonly MessageStep[]
   /** Goes to the front of the queue and is never refused. */
   readonly urgent?: boolean
   /** @returns one outcome per input, in the same order; an empty list if the inputs have no outcomes */

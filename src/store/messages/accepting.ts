@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
 import { acceptsMessages, currentState, isLinked } from '../../domain/connection/connection.ts'
-import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -76,6 +76,8 @@ export function acceptOperation(
     isIndependent: true,
     isCall: true,
     changes: outcome => outcome.kind === 'accepted',
+    steps: ({ message }, outcome) =>
+      outcome.kind === 'accepted' && !isCommandId(message.id) ? [{ step: 'accepted' }] : [],
     instanceId: ({ message }) => message.instanceId,
     // Two deletions of one message never share a commit: the second one must see what the first one did.
     keys: ({ message: { idempotency, extras } }) => [

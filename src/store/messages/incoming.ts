@@ -57,6 +57,7 @@ export function incomingOperation(
   return {
     name: 'events.incoming',
     ...fenced,
+    steps: (_, outcome) => (outcome.recorded ? [{ step: 'received' }] : []),
     keys: ({ digests }) => digests.map(hex),
     async run(tx, inputs) {
       const known = await knownOf(tx, inputs)

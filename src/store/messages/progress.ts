@@ -2,7 +2,14 @@ import type { Selectable } from 'kysely'
 import type { MessageExtras } from '../../domain/conversation.ts'
 import { commandBody, failureBody, progressBody } from '../../domain/events/event.ts'
 import { type InstanceId, isCommandId, type MessageId, newEventId } from '../../domain/ids.ts'
-import { canFail, type MessageFailure, type MessageProgress, messageFailure, movesTo } from '../../domain/message.ts'
+import {
+  canFail,
+  type MessageFailure,
+  type MessageProgress,
+  type MessageStep,
+  messageFailure,
+  movesTo,
+} from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { fenced, fencedOneByOne, type Operation } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
@@ -57,6 +64,7 @@ export interface ProgressInput {
 
 interface Progressed {
   outcome: ProgressOutcome
+  steps: readonly MessageStep[]
   deliverable: boolean
 }
 
@@ -68,10 +76,16 @@ interface QueueFailure {
   limit: number
 }
 
+interface QueueFailed {
+  count: number
+  steps: readonly MessageStep[]
+  deliverable: boolean
+}
+
 /** Moves messages forward. Each move records its event and delivery. */
 export class Progress {
   readonly record: Operation<ProgressInput, Progressed>
-  readonly failQueue: Operation<QueueFailure, { count: number; deliverable: boolean }>
+  readonly failQueue: Operation<QueueFailure, QueueFailed>
   readonly #recorder: EventRecorder
   readonly #contacts: Contacts
   readonly #changes: Changes
@@ -83,7 +97,10 @@ export class Progress {
     this.#changes = new Changes(statements)
     this.#statements = prepare(statements)
     this.record = this.#recordOperation()
-    this.failQueue = fencedOneByOne('messages.failQueue', (tx, input) => this.#failQueue(tx, input))
+    this.failQueue = {
+      ...fencedOneByOne('messages.failQueue', (tx, input: QueueFailure) => this.#failQueue(tx, input)),
+      steps: (_, { steps }) => steps,
+    }
   }
 
   #recordOperation(): Operation<ProgressInput, Progressed> {
@@ -91,6 +108,7 @@ export class Progress {
       name: 'messages.progress',
       ...fenced,
       keys: ({ whatsappId }) => [whatsappId],
+      steps: (_, { steps }) => steps,
       run: async (tx, inputs) => {
         const messages = await this.#find(tx, inputs)
         const recorded: Progressed[] = []
@@ -101,7 +119,11 @@ export class Progress {
           const isForeign = message !== undefined && from !== undefined && !from.includes(message.address ?? '')
           const moves = message === undefined || isForeign ? [] : movesOf(message, news)
           const outcome = isForeign ? 'foreign' : moves.length > 0 ? 'recorded' : 'unchanged'
-          recorded.push({ outcome: message === undefined ? 'unknown_message' : outcome, deliverable: false })
+          recorded.push({
+            outcome: message === undefined ? 'unknown_message' : outcome,
+            steps: message === undefined ? [] : stepsOf(message, moves),
+            deliverable: false,
+          })
           if (message === undefined || moves.length === 0) continue
           changes.push({ message, moves, now })
           if (moves[0] === 'sent' && !isCommandId(message.id)) newContacts.push(...talksOf(message, now))
@@ -134,14 +156,13 @@ export class Progress {
     return found
   }
 
-  async #failQueue(tx: Transaction, { lease, failure, now, limit }: QueueFailure) {
+  async #failQueue(tx: Transaction, { lease, failure, now, limit }: QueueFailure): Promise<QueueFailed> {
     const queued = await tx.run(this.#statements.findQueued, { instanceId: lease.instanceId, limit })
     const written = messageFailure('unconfirmed')
-    const deliverable = await this.#advance(
-      tx,
-      queued.map(message => ({ message, moves: [message.address === null ? failure : written], now })),
-    )
-    return { count: queued.length, deliverable: deliverable.size > 0 }
+    const changes = queued.map(message => ({ message, moves: [message.address === null ? failure : written], now }))
+    const deliverable = await this.#advance(tx, changes)
+    const steps = changes.flatMap(({ message, moves }) => stepsOf(message, moves))
+    return { count: queued.length, steps, deliverable: deliverable.size > 0 }
   }
 
   /** Ends messages that were never written, and the commands that delete them. The rows are locked or new. */
@@ -190,6 +211,12 @@ function talksOf({ instance_id: instanceId, recipient, address }: MovingMessage,
 function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   if (typeof news === 'string') return movesTo(state, isCommandId(id) ? 'sent' : news)
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
+}
+
+/** For the metrics, which do not count commands. */
+function stepsOf({ id }: MovingMessage, moves: readonly Move[]): MessageStep[] {
+  if (isCommandId(id)) return []
+  return moves.map(move => (typeof move === 'string' ? { step: move } : { step: 'failed', code: move.code }))
 }
 
 /** The text changes made by commands that are done: the last one for each message. Nothing follows a deletion. */

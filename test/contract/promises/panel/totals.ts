@@ -92,6 +92,7 @@ export function totalsContract(createHarness: CreateHarness): void {
             expect(durationMs).toBeGreaterThan(0)
             reported.push([operation, end])
           },
+          onMessageStep: () => undefined,
         },
       })
       const lease = await createOwned(store)
