@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 
 /** What can be said of the image and of compose.yaml without Docker. */
@@ -26,7 +26,11 @@ function argumentsOf(instruction: string, lines = lastStage): string[] {
   return lines.filter(line => line.startsWith(`${instruction} `)).map(line => line.slice(instruction.length + 1))
 }
 
-const HAS_BASH = (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, 'bash')))
+const has = (tool: string) => (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, tool)))
+const HAS_BASH = has('bash')
+const HAS_SYSTEMD = has('systemd-analyze')
+const SETTINGS = read('src/config.ts')
+const HARDENED = { read_only: true, cap_drop: ['ALL'], stop_grace_period: '15s' }
 
 interface ComposeService {
   image: string
@@ -144,7 +148,7 @@ test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a ba
   expect(Object.keys(nodes)).toEqual(['node-1', 'node-2'])
   expect(nodes['node-1']).toEqual(nodes['node-2'])
   const node = nodes['node-1'] as ComposeService
-  expect(node).toMatchObject({ read_only: true, cap_drop: ['ALL'], stop_grace_period: '15s' })
+  expect(node).toMatchObject(HARDENED)
   expect(node.depends_on).toEqual({ database: { condition: 'service_healthy' } })
   expect(database?.healthcheck?.test).toContain('pg_isready')
   expect(balancer?.healthcheck).toBeDefined()
@@ -158,9 +162,48 @@ test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a ba
 })
 
 test('compose.yaml contains no secret, and only settings that the service reads', () => {
-  const settings = read('src/config.ts')
   for (const [name, value] of Object.entries(compose.services['node-1']?.environment ?? {})) {
-    expect(settings).toContain(`'${name}'`)
+    expect(SETTINGS).toContain(`'${name}'`)
     if (/KEY|URL/.test(name) && name !== 'PUBLIC_URL') expect(value).toMatch(/\$\{\w+:\?\}/)
   }
+})
+
+test('compose.one-node.yaml runs one hardened node whose data persists, reachable from this machine only', () => {
+  const { services, volumes } = parse(read('compose.one-node.yaml')) as {
+    services: Record<string, ComposeService & { volumes: string[] }>
+    volumes: object
+  }
+  expect(Object.keys(services)).toEqual(['pombal'])
+  const [exposed] = argumentsOf('EXPOSE')
+  expect(services['pombal']).toMatchObject({
+    ...HARDENED,
+    ports: [`127.0.0.1:${exposed}:${exposed}`],
+    volumes: ['data:/data'],
+  })
+  expect(volumes).toHaveProperty('data')
+  for (const name of Object.keys(services['pombal']?.environment ?? {})) expect(SETTINGS).toContain(`'${name}'`)
+})
+
+describe('docs/deploy/pombal.service', () => {
+  const unit = read('docs/deploy/pombal.service')
+
+  test('starts files that the package has, and gives a stop its time', () => {
+    const [node, program] = /^ExecStart=(\S+) (\S+) serve$/m.exec(unit)?.slice(1) ?? []
+    expect(node).toBe('/opt/pombal/node_modules/node/bin/node')
+    expect(program).toBe(`/opt/pombal/node_modules/pombal/${JSON.parse(read('package.json')).bin.pombal}`)
+    expect(unit).toContain(`TimeoutStopSec=${Number.parseInt(HARDENED.stop_grace_period, 10)}\n`)
+    for (const name of ['NODE_ENV', 'DATA_DIR']) expect(unit).toContain(`${name}=`)
+  })
+
+  test.skipIf(!HAS_SYSTEMD)('is a unit that systemd can load', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pombal-unit-'))
+    // The program is not installed here.
+    writeFileSync(join(folder, 'pombal.service'), unit.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'))
+    // Its exit code is also about other units of this machine.
+    const output = await new Promise<string>(resolve => {
+      execFile('systemd-analyze', ['verify', join(folder, 'pombal.service')], (_, out, err) => resolve(out + err))
+    })
+    rmSync(folder, { recursive: true })
+    expect(output.split('\n').filter(line => line.includes('pombal.service'))).toEqual([])
+  })
 })
