@@ -1,7 +1,10 @@
 import type { QueuedMessage } from '../src/store/messages/messages.ts'
-import type { SendQueue } from '../src/whatsapp/sending/queue/send-queue.ts'
+import { SendQueue } from '../src/whatsapp/sending/queue/send-queue.ts'
 
 export const PAGE = 16
+
+/** A send queue that reads small pages. */
+export const createSendQueue = () => new SendQueue(PAGE)
 
 /** A queued message to `to`. */
 export const row = (seq: number, to: string): QueuedMessage => ({
@@ -16,15 +19,35 @@ export const row = (seq: number, to: string): QueuedMessage => ({
   prepared: null,
 })
 
-/** Reads pages as the queue reader does, until the send queue wants no more. */
-export function read(sendQueue: SendQueue, queue: readonly QueuedMessage[], now = 0): void {
+/** Reads until the send queue wants no more. */
+export async function read(sendQueue: SendQueue, queue: readonly QueuedMessage[]): Promise<void> {
   while (sendQueue.wantsMore) {
-    sendQueue.rewind()
-    let rows: QueuedMessage[]
-    do {
-      rows = queue.filter(({ seq }) => seq > sendQueue.scannedTo).slice(0, PAGE)
-      sendQueue.beginRead()
-      sendQueue.endRead(rows, rows.length < PAGE, now)
-    } while (rows.length === PAGE && sendQueue.wantsMore)
+    await sendQueue.read(
+      async (afterSeq, limit) => queue.filter(({ seq }) => seq > afterSeq).slice(0, limit),
+      () => true,
+    )
   }
 }
+
+/** Starts to read a page. @returns the number after which it starts, and a function that answers with these rows */
+export function beginPage(sendQueue: SendQueue) {
+  let after = Number.NaN
+  const { promise, resolve } = Promise.withResolvers<readonly QueuedMessage[]>()
+  const done = sendQueue.read(
+    afterSeq => {
+      after = afterSeq
+      return promise
+    },
+    () => false,
+  )
+  return {
+    after,
+    answer: async (rows: readonly QueuedMessage[]) => {
+      resolve(rows)
+      await done
+    },
+  }
+}
+
+/** The chats that have messages in memory. */
+export const loaded = (sendQueue: SendQueue) => [...sendQueue.chats()].filter(({ messages }) => messages.length > 0)

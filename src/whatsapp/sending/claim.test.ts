@@ -30,7 +30,10 @@ function setUp(onRead: () => void = () => undefined) {
       },
     },
     canSend: () => true,
-    onRead,
+    onPage: () => {
+      onRead()
+      return true
+    },
     onFailed: error => {
       throw error
     },
@@ -44,7 +47,7 @@ test('a message behind unread ones of its recipient causes no read; a message to
   for (let index = 0; index < 100; index += 1) add('stuck')
   reader.requestRead('start')
   await allRead()
-  expect([...sendQueue.chats()].map(({ overflowFrom }) => overflowFrom)).toEqual([65])
+  expect([...sendQueue.chats()].map(({ unreadFrom }) => unreadFrom)).toEqual([65])
   const before = reads.length
   add('stuck')
   reader.requestRead('next', 'stuck')
@@ -96,7 +99,7 @@ test('one poll in two minutes reads from the start, however many rows were skipp
   for (let index = 0; index < 65; index += 1) add('one')
   reader.requestRead('start')
   await allRead()
-  for (let index = 0; index < 100_000; index += 1) sendQueue.skipNewRow('one', 'next')
+  for (let index = 0; index < 100_000; index += 1) sendQueue.requestRead('next', 'one')
   for (let polls = 1; polls < 24; polls += 1) reader.poll()
   await allRead()
   expect(reads).toEqual([0])

@@ -8,7 +8,6 @@ const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 300_000
 /** Finds a file whose hint was lost. */
 const LOOK_FOR_FILE_EVERY_MS = 5_000
-const PAGE = 256
 /** Hints within this time share one read. */
 const MIN_READ_INTERVAL_MS = 20
 /** The interval doubles up to this while reads lead to no send. */
@@ -33,8 +32,8 @@ interface ClaimsOptions {
   sendQueue: SendQueue
   /** Nothing is read while this is false. */
   canSend(): boolean
-  /** A page was added to the send queue. */
-  onRead(): void
+  /** A page was added to the send queue. Returns false to stop. */
+  onPage(): boolean
   onFailed(error: unknown): void
 }
 
@@ -84,7 +83,7 @@ export class Claims {
   /** The attempt to send the message is over. */
   release(message: QueuedMessage): void {
     this.#queue.unclaim(message)
-    if (!this.#queue.chatOf(message)) {
+    if (!this.#queue.chatOf(message)?.messages.length) {
       // The chat ran empty in memory and may have more rows.
       this.#readIntervalMs = MIN_READ_INTERVAL_MS
       clearTimeout(this.#timer)
@@ -101,7 +100,7 @@ export class Claims {
     chat.failures += 1
     // Setting the wall clock back must not make the pause longer.
     chat.notBefore = performance.now() + pauseMs
-    if (this.#queue.isFull) this.#queue.defer(chat.key, { until: chat.notBefore })
+    if (this.#queue.isFull) this.#queue.defer(chat, chat.notBefore)
   }
 
   /** The chat waits for the file of its first message (`SendQueue.releaseFiles`). */
@@ -110,18 +109,17 @@ export class Claims {
     if (!chat) return
     chat.notBefore = performance.now() + LOOK_FOR_FILE_EVERY_MS
     chat.awaitsFile = true
-    if (this.#queue.isFull) this.#queue.defer(chat.key, { until: chat.notBefore })
+    if (this.#queue.isFull) this.#queue.defer(chat, chat.notBefore)
   }
 
   // ── Reading ahead ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /**
    * There may be new rows.
-   * @param to recipient of the new message, which is not read while earlier ones to the same recipient are unread
+   * @param to recipient of the new message. It is not read while earlier ones of its chat are unread
    */
   requestRead(from: ReadFrom, to?: string): void {
-    if (to !== undefined && this.#queue.skipNewRow(to, from)) return
-    this.#queue.requestRead(from)
+    this.#queue.requestRead(from, to)
     this.read()
   }
 
@@ -157,24 +155,17 @@ export class Claims {
     await this.#reading
   }
 
-  /** Reads to the end of the queue, or until memory is full. */
   async #readPages(): Promise<void> {
-    const { lease, messages, signal, canSend, onRead } = this.#options
-    const queue = this.#queue
+    const { lease, messages, signal, onPage } = this.#options
     const countBefore = this.#count
     try {
-      let rows: QueuedMessage[]
-      queue.rewind()
-      do {
-        queue.beginRead()
-        rows = await untilStored(() => messages.listQueued(lease.instanceId, PAGE, queue.scannedTo), signal)
-        queue.endRead(rows, rows.length < PAGE, performance.now())
-        onRead()
-      } while (rows.length === PAGE && queue.wantsMore && canSend())
+      await this.#queue.read(
+        (afterSeq, limit) => untilStored(() => messages.listQueued(lease.instanceId, limit, afterSeq), signal),
+        onPage,
+      )
     } finally {
       this.#reading = null
-      onRead()
-      const isIdle = this.#count === countBefore && queue.size > 0
+      const isIdle = this.#count === countBefore && this.#queue.size > 0
       this.#readIntervalMs = isIdle ? Math.min(2 * this.#readIntervalMs, MAX_READ_INTERVAL_MS) : MIN_READ_INTERVAL_MS
       this.read()
     }

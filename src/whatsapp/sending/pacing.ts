@@ -206,7 +206,7 @@ export class Pacing {
     const chat = queue.chatOf(message)
     if (!chat || chat.isBusy) return
     this.#hasDeferred = true
-    queue.defer(chat.key, { numbers })
+    queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
     this.#wakeLater()
     onRoom()
   }

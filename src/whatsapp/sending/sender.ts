@@ -89,7 +89,7 @@ export class Sender {
       signal,
       sendQueue: this.#queue,
       canSend: () => this.#link?.isOpen === true,
-      onRead: () => this.#claim(),
+      onPage: () => this.#claim(),
       onFailed,
     })
     this.#pacing = new Pacing({
@@ -234,7 +234,6 @@ export class Sender {
   }
 
   #releaseContact(name: string): void {
-    if (this.#queue.deferredChats === 0) return
     this.#queue.release(name)
     this.#claims.read()
   }
@@ -251,19 +250,21 @@ export class Sender {
     })
   }
 
-  #claim(): void {
+  /** @returns false if nothing can be sent */
+  #claim(): boolean {
     clearTimeout(this.#retryTimer)
     const link = this.#link
-    if (!link?.isOpen || this.#stopped.signal.aborted) return
+    if (!link?.isOpen || this.#stopped.signal.aborted) return false
     const now = performance.now()
     for (const message of this.#pacing.inOrder(this.#claims.ready(now))) {
       const permit = this.#recorder.isFull ? null : this.#limit.acquire()
-      if (!permit) return
+      if (!permit) return true
       this.#claims.claim(message)
       this.#inFlight.set(message.whatsappId, this.#deliver(message, link, permit))
     }
     const { nextWakeAt } = this.#claims
     if (nextWakeAt < Number.POSITIVE_INFINITY) this.#retryTimer = setTimeout(() => this.#claim(), nextWakeAt - now)
+    return true
   }
 
   /** The next message of the chat is claimed while a final outcome is recorded. */
@@ -317,7 +318,7 @@ export class Sender {
 
   #deferStranger(message: QueuedMessage, numbers: readonly string[]): void {
     const chat = this.#queue.chatOf(message)
-    if (chat) this.#queue.defer(chat.key, { numbers })
+    if (chat) this.#queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
     // The recipient may have written between the first check and `defer`. No other call would release the chat.
     this.#addresses
       .findContactStatus(message.to)

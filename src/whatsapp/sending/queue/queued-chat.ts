@@ -9,24 +9,25 @@ const OPTIONAL_DIGITS = [/^(55\d\d)9(\d{8})$/, /^(52)1(\d{10})$/, /^(54)9(\d{10}
 export class QueuedChat {
   /** Other keys of the same chat. */
   readonly aliases = new Set<string>()
-  key: string
+  readonly key: string
   messages: QueuedMessage[] = []
   /** Failed attempts to send the first message since the link was opened. */
-  failures: number
-  /** No attempt starts before this moment (`performance.now()`). */
+  failures = 0
+  /** No attempt starts before this moment (`performance.now()`). `Infinity`: before it is released. */
   notBefore = 0
+  /** An incoming message from one of these numbers releases it. */
+  numbers: readonly string[] = []
   /** It pauses until the file of its first message is there. */
   awaitsFile = false
-  /** `seq` of the first message that did not fit in memory. No later message may overtake it. */
-  overflowFrom: number | null = null
+  /** Its rows from this `seq` on are not in memory, and none of them may be overtaken. `Infinity`: it has no such rows. */
+  unreadFrom = Number.POSITIVE_INFINITY
   /** Being sent. More than one only if two chats turned out to be the same while both were sending. */
   readonly #claimed = new Set<MessageId>()
   /** Claimed messages that may have reached the socket. */
   readonly #written = new Set<MessageId>()
 
-  constructor(key: string, failures = 0) {
+  constructor(key: string) {
     this.key = key
-    this.failures = failures
   }
 
   get isBusy(): boolean {
@@ -42,15 +43,10 @@ export class QueuedChat {
     this.#written.delete(id)
   }
 
-  isClaimed({ id }: QueuedMessage): boolean {
-    return this.#claimed.has(id)
-  }
-
   /** Call before writing the message. @returns false if another message of this chat goes first */
   beginWrite({ id, seq }: QueuedMessage): boolean {
-    for (const other of this.messages) if (other.id !== id && other.seq <= seq) return false
+    if (this.messages[0]?.id !== id || this.unreadFrom < seq) return false
     for (const other of this.#written) if (other !== id) return false
-    if (this.overflowFrom !== null && this.overflowFrom < seq) return false
     this.#written.add(id)
     return true
   }
@@ -73,27 +69,28 @@ export class QueuedChat {
     return true
   }
 
-  noteOverflow(seq: number): void {
-    this.overflowFrom = Math.min(this.overflowFrom ?? Number.POSITIVE_INFINITY, seq)
+  /** Later messages must not be sent before the row with this number. */
+  skipFrom(seq: number): void {
+    this.unreadFrom = Math.min(this.unreadFrom, seq)
   }
 
-  /** Removes and returns the messages that come after one that did not fit, except claimed ones. */
-  takeOverflowing(): QueuedMessage[] {
-    const from = this.overflowFrom ?? Number.POSITIVE_INFINITY
-    const overflowing = this.messages.filter(message => message.seq >= from && !this.isClaimed(message))
-    this.messages = this.messages.filter(message => !overflowing.includes(message))
-    return overflowing
+  /** Removes and returns the messages that come after an unread one, except claimed ones. */
+  takeUnread(): QueuedMessage[] {
+    const taken = this.messages.filter(({ id, seq }) => seq >= this.unreadFrom && !this.#claimed.has(id))
+    this.messages = this.messages.filter(message => !taken.includes(message))
+    return taken
   }
 
   /** Merges another chat that turned out to be the same. */
   absorb(other: QueuedChat): void {
-    for (const alias of other.aliases) this.aliases.add(alias)
+    for (const alias of [other.key, ...other.aliases]) this.aliases.add(alias)
     for (const id of other.#claimed) this.#claimed.add(id)
     for (const id of other.#written) this.#written.add(id)
     this.messages = [...this.messages, ...other.messages].sort((one, two) => one.seq - two.seq)
     this.failures = Math.max(this.failures, other.failures)
     this.notBefore = Math.min(this.notBefore, other.notBefore)
-    if (other.overflowFrom !== null) this.noteOverflow(other.overflowFrom)
+    this.numbers = [...this.numbers, ...other.numbers]
+    this.skipFrom(other.unreadFrom)
   }
 }
 

@@ -1,37 +1,41 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { PAGE, read, row } from '../../../../test/queued-messages.ts'
+import { beginPage, createSendQueue, loaded, PAGE, read, row } from '../../../../test/queued-messages.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { SendQueue } from './send-queue.ts'
 
-test('every message is sent once and in the order accepted for each recipient, whichever recipient waits', () => {
+test('every message is sent once and in the order accepted for each recipient, whichever recipient waits', async () => {
   const recipients = fc.constantFrom('a', 'b', 'c', 'stuck')
-  fc.assert(
-    fc.property(fc.array(recipients, { maxLength: 300 }), fc.infiniteStream(fc.nat(1_000)), (order, choices) => {
-      let queue = order.map((to, index) => row(index + 1, to))
-      const sendQueue = new SendQueue()
-      const sent: QueuedMessage[] = []
-      sendQueue.requestRead('start')
-      for (;;) {
-        read(sendQueue, queue)
-        const ready = [...sendQueue.chats()].filter(({ key }) => key !== 'stuck')
-        const recipient = ready[choices.next().value % ready.length]
-        const message = recipient?.messages[0]
-        if (!message) break
-        sent.push(message)
-        sendQueue.settle(message)
-        queue = queue.filter(({ id }) => id !== message.id)
-        sendQueue.remove(message)
-      }
-      for (const to of ['a', 'b', 'c']) {
-        const expected = order.flatMap((one, index) => (one === to ? [index + 1] : []))
-        expect(sent.filter(message => message.to === to).map(({ seq }) => seq)).toEqual(expected)
-      }
-    }),
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(recipients, { maxLength: 300 }),
+      fc.infiniteStream(fc.nat(1_000)),
+      async (order, choices) => {
+        let queue = order.map((to, index) => row(index + 1, to))
+        const sendQueue = createSendQueue()
+        const sent: QueuedMessage[] = []
+        sendQueue.requestRead('start')
+        for (;;) {
+          await read(sendQueue, queue)
+          const ready = loaded(sendQueue).filter(({ key }) => key !== 'stuck')
+          const recipient = ready[choices.next().value % ready.length]
+          const message = recipient?.messages[0]
+          if (!message) break
+          sent.push(message)
+          sendQueue.settle(message)
+          queue = queue.filter(({ id }) => id !== message.id)
+          sendQueue.remove(message)
+        }
+        for (const to of ['a', 'b', 'c']) {
+          const expected = order.flatMap((one, index) => (one === to ? [index + 1] : []))
+          expect(sent.filter(message => message.to === to).map(({ seq }) => seq)).toEqual(expected)
+        }
+      },
+    ),
   )
 })
 
-test('messages that arrive during reads and sends are sent in order, even if their rows were skipped at first', () => {
+test('messages that arrive during reads and sends are sent in order, even if their rows were skipped at first', async () => {
   const steps = fc.array(
     fc.oneof(
       { weight: 6, arbitrary: fc.constantFrom('a', 'b').map(to => ({ to })) },
@@ -40,19 +44,19 @@ test('messages that arrive during reads and sends are sent in order, even if the
     ),
     { minLength: 200, maxLength: 700 },
   )
-  fc.assert(
-    fc.property(steps, fc.nat(1_000), (order, choice) => {
-      const sendQueue = new SendQueue()
+  await fc.assert(
+    fc.asyncProperty(steps, fc.nat(1_000), async (order, choice) => {
+      const sendQueue = createSendQueue()
       let queue: QueuedMessage[] = []
       let added = 0
-      let asked: QueuedMessage[] | null = null
+      let asked: { page: ReturnType<typeof beginPage>; rows: QueuedMessage[] } | null = null
       const sent: QueuedMessage[] = []
-      const answer = () => {
-        if (asked) sendQueue.endRead(asked, asked.length < PAGE, 0)
+      const answer = async () => {
+        await asked?.page.answer(asked.rows)
         asked = null
       }
       const send = () => {
-        const ready = [...sendQueue.chats()]
+        const ready = loaded(sendQueue)
         const message = ready[choice % ready.length]?.messages[0]
         if (message === undefined) return false
         sent.push(message)
@@ -63,19 +67,18 @@ test('messages that arrive during reads and sends are sent in order, even if the
       }
       for (const step of order) {
         if (step === 'send') send()
-        else if (step === 'answer') answer()
+        else if (step === 'answer') await answer()
         else if (step !== 'ask') {
           added += 1
           queue.push(row(added, step.to))
-          if (!sendQueue.skipNewRow(step.to, 'next')) sendQueue.requestRead('next')
+          sendQueue.requestRead('next', step.to)
         } else if (!asked && sendQueue.wantsMore) {
-          sendQueue.rewind()
-          sendQueue.beginRead()
-          asked = queue.filter(({ seq }) => seq > sendQueue.scannedTo).slice(0, PAGE)
+          const page = beginPage(sendQueue)
+          asked = { page, rows: queue.filter(({ seq }) => seq > page.after).slice(0, PAGE) }
         }
       }
-      answer()
-      do read(sendQueue, queue)
+      await answer()
+      do await read(sendQueue, queue)
       while (send())
       expect(queue).toEqual([])
       for (const to of ['a', 'b']) {
@@ -87,17 +90,17 @@ test('messages that arrive during reads and sends are sent in order, even if the
   )
 })
 
-test('a recipient with more queued messages than fit in memory delays no other, and loses none', () => {
+test('a recipient with more queued messages than fit in memory delays no other, and loses none', async () => {
   const queue = [...Array.from({ length: 5_000 }, (_, index) => row(index + 1, 'stuck')), row(5_001, 'free')]
-  const sendQueue = new SendQueue()
+  const sendQueue = createSendQueue()
   sendQueue.requestRead('start')
-  read(sendQueue, queue)
-  expect([...sendQueue.chats()].find(({ key }) => key === 'free')?.messages).toHaveLength(1)
+  await read(sendQueue, queue)
+  expect(loaded(sendQueue).find(({ key }) => key === 'free')?.messages).toHaveLength(1)
   let left = queue
   const sent: number[] = []
   for (;;) {
-    read(sendQueue, left)
-    const message = [...sendQueue.chats()].find(({ key }) => key === 'stuck')?.messages[0]
+    await read(sendQueue, left)
+    const message = loaded(sendQueue).find(({ key }) => key === 'stuck')?.messages[0]
     if (!message) break
     sent.push(message.seq)
     left = left.slice(1)
@@ -109,7 +112,7 @@ test('a recipient with more queued messages than fit in memory delays no other, 
 test.each([
   { how: 'equally many messages', recipientOf: (index: number) => index % 16 },
   { how: 'one with half of the messages', recipientOf: (index: number) => (index % 2 === 0 ? 0 : (index >> 1) % 16) },
-])('with a long queue to few recipients ($how), few rows are read again', ({ recipientOf }) => {
+])('with a long queue to few recipients ($how), few rows are read again', async ({ recipientOf }) => {
   const queue = Array.from({ length: 6_000 }, (_, index) => row(index + 1, `r${recipientOf(index)}`))
   const sendQueue = new SendQueue()
   let from = 0
@@ -126,14 +129,13 @@ test.each([
   }
   sendQueue.requestRead('start')
   for (let round = 0; sent.size < queue.length; round += 1) {
-    while (sendQueue.wantsMore) {
-      sendQueue.rewind()
-      sendQueue.beginRead()
-      const rows = find(sendQueue.scannedTo)
-      sendQueue.endRead(rows, rows.length < 256, 0)
-    }
+    while (sendQueue.wantsMore)
+      await sendQueue.read(
+        async after => find(after),
+        () => true,
+      )
     // A chat sends one message at a time, and a quarter of them is still waiting for the answer.
-    for (const { key, messages } of [...sendQueue.chats()]) {
+    for (const { key, messages } of loaded(sendQueue)) {
       if ((7 * round + Number(key.slice(1))) % 4 === round % 3) continue
       sent.add(messages[0]!.seq)
       sendQueue.remove(messages[0]!)
@@ -143,20 +145,20 @@ test.each([
   expect(reads.rows / queue.length).toBeLessThan(6)
 })
 
-test('recipients that are the same chat share one order, whichever row shows that they are the same', () => {
+test('recipients that are the same chat share one order, whichever row shows that they are the same', async () => {
   const recipients = fc.constantFrom('a', 'b', 'c', 'other')
   const found = new Map([
     ['a', 'b@s.whatsapp.net'],
     ['c', 'b@s.whatsapp.net'],
   ])
   const addressed = fc.record({ to: recipients, isFound: fc.boolean() })
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       fc.array(addressed, { maxLength: 300 }),
       fc.infiniteStream(fc.nat(1_000)),
       fc.boolean(),
-      (drawn, choices, all) => {
-        const sendQueue = new SendQueue()
+      async (drawn, choices, all) => {
+        const sendQueue = createSendQueue()
         const sent: QueuedMessage[] = []
         const order = all ? drawn.map(({ to }) => ({ to, isFound: true })) : drawn
         let queue = order.map(({ to, isFound }, index) => ({
@@ -166,8 +168,8 @@ test('recipients that are the same chat share one order, whichever row shows tha
         const claimed: QueuedMessage[] = []
         sendQueue.requestRead('start')
         for (let idle = 0; idle < 3; ) {
-          read(sendQueue, queue)
-          const ready = [...sendQueue.chats()].filter(({ isBusy }) => !isBusy)
+          await read(sendQueue, queue)
+          const ready = loaded(sendQueue).filter(({ isBusy }) => !isBusy)
           const chat = ready[choices.next().value % ready.length]
           const next = chat?.messages[0]
           if (chat && next && claimed.length < 3) {
@@ -195,41 +197,41 @@ test('recipients that are the same chat share one order, whichever row shows tha
           const numbers = sent.filter(message => message.to === to).map(({ seq }) => seq)
           expect(numbers).toEqual([...numbers].sort((one, two) => one - two))
         }
-        expect([...sendQueue.chats()]).toEqual([])
+        expect(loaded(sendQueue)).toEqual([])
       },
     ),
   )
 })
 
-test('a message that was removed during a read is not added again', () => {
-  const sendQueue = new SendQueue()
+test('a message that was removed during a read is not added again', async () => {
+  const sendQueue = createSendQueue()
   const message = row(1, 'a')
   sendQueue.requestRead('start')
-  read(sendQueue, [message])
+  await read(sendQueue, [message])
   sendQueue.requestRead('start')
-  sendQueue.beginRead()
+  const page = beginPage(sendQueue)
   sendQueue.remove(message)
-  sendQueue.endRead([message], true, 0)
-  expect([...sendQueue.chats()]).toEqual([])
+  await page.answer([message])
+  expect(loaded(sendQueue)).toEqual([])
 })
 
-test('rows that arrive during a read are found by another read', () => {
-  const sendQueue = new SendQueue()
+test('rows that arrive during a read are found by another read', async () => {
+  const sendQueue = createSendQueue()
   sendQueue.requestRead('start')
-  sendQueue.beginRead()
+  const page = beginPage(sendQueue)
   sendQueue.requestRead('next')
-  sendQueue.endRead([row(1, 'a')], true, 0)
+  await page.answer([row(1, 'a')])
   expect(sendQueue.wantsMore).toBe(true)
-  read(sendQueue, [row(1, 'a'), row(2, 'b')])
-  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['a', 'b'])
+  await read(sendQueue, [row(1, 'a'), row(2, 'b')])
+  expect(loaded(sendQueue).map(({ key }) => key)).toEqual(['a', 'b'])
 })
 
-test('a row committed late, to a recipient with many queued messages, is read before the later ones', () => {
-  const sendQueue = new SendQueue()
+test('a row committed late, to a recipient with many queued messages, is read before the later ones', async () => {
+  const sendQueue = createSendQueue()
   sendQueue.requestRead('start')
   let queue = Array.from({ length: 100 }, (_, index) => row(index + 100, 'one'))
-  read(sendQueue, queue)
-  expect(sendQueue.skipNewRow('one', 'overlap')).toBe(true)
+  await read(sendQueue, queue)
+  sendQueue.requestRead('overlap', 'one')
   expect(sendQueue.wantsMore).toBe(false)
   queue = [row(50, 'one'), ...queue]
   const [recipient] = sendQueue.chats()
@@ -238,52 +240,56 @@ test('a row committed late, to a recipient with many queued messages, is read be
     queue = queue.filter(({ id }) => id !== message.id)
     sendQueue.remove(message)
   }
-  read(sendQueue, queue)
-  expect([...sendQueue.chats()][0]?.messages.map(({ seq }) => seq).slice(0, 2)).toEqual([50, 164])
+  await read(sendQueue, queue)
+  expect(
+    loaded(sendQueue)[0]
+      ?.messages.map(({ seq }) => seq)
+      .slice(0, 2),
+  ).toEqual([50, 164])
 })
 
-test('a row that another node committed late, with a lower number, is found by an overlapping read', () => {
-  const sendQueue = new SendQueue()
+test('a row that another node committed late, with a lower number, is found by an overlapping read', async () => {
+  const sendQueue = createSendQueue()
   sendQueue.requestRead('start')
-  read(sendQueue, [row(5_000, 'a'), row(5_003, 'b')])
+  await read(sendQueue, [row(5_000, 'a'), row(5_003, 'b')])
   sendQueue.requestRead('next')
-  read(sendQueue, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
-  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['a', 'b'])
-  sendQueue.beginRead()
+  await read(sendQueue, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
+  expect(loaded(sendQueue).map(({ key }) => key)).toEqual(['a', 'b'])
+  sendQueue.requestRead('next')
+  const page = beginPage(sendQueue)
   sendQueue.requestRead('overlap')
   sendQueue.requestRead('next')
-  sendQueue.endRead([], true, 0)
-  read(sendQueue, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
-  expect([...sendQueue.chats()].map(({ key }) => key)).toEqual(['a', 'b', 'c'])
+  await page.answer([])
+  await read(sendQueue, [row(5_000, 'a'), row(5_001, 'c'), row(5_003, 'b')])
+  expect(loaded(sendQueue).map(({ key }) => key)).toEqual(['a', 'b', 'c'])
 })
 
-test('messages that did not fit are read before newer ones when the recipient runs empty during a read', () => {
-  const sendQueue = new SendQueue()
+test('messages that did not fit are read before newer ones when the recipient runs empty during a read', async () => {
+  const sendQueue = createSendQueue()
   const queue = Array.from({ length: 70 }, (_, index) => row(index + 1, 'a'))
   sendQueue.requestRead('start')
-  read(sendQueue, queue)
+  await read(sendQueue, queue)
   sendQueue.requestRead('next')
-  sendQueue.rewind()
-  sendQueue.beginRead()
+  const page = beginPage(sendQueue)
   for (const message of queue.slice(0, 64)) sendQueue.remove(message)
-  sendQueue.endRead([row(71, 'a')], true, 0)
-  read(sendQueue, [...queue.slice(64), row(71, 'a')])
+  await page.answer([row(71, 'a')])
+  await read(sendQueue, [...queue.slice(64), row(71, 'a')])
   const [recipient] = sendQueue.chats()
   expect(recipient?.messages.map(({ seq }) => seq)).toEqual([65, 66, 67, 68, 69, 70, 71])
 })
 
-test('hints that keep arriving do not keep a read from making progress', () => {
-  const sendQueue = new SendQueue()
+test('hints that keep arriving do not keep a read from making progress', async () => {
+  const sendQueue = createSendQueue()
   const queue = Array.from({ length: 4 * PAGE }, (_, index) => row(index + 1, `r${index}`))
-  for (let count = 0; count < 100; count += 1) sendQueue.requestRead('overlap')
-  sendQueue.rewind()
-  for (let pages = 0; pages < 4; pages += 1) {
-    sendQueue.beginRead()
+  const reads: number[] = []
+  const list = async (after: number) => {
+    reads.push(after)
     sendQueue.requestRead('overlap')
-    sendQueue.endRead(queue.filter(({ seq }) => seq > sendQueue.scannedTo).slice(0, PAGE), false, 0)
+    return queue.slice(after, after + PAGE)
   }
-  expect(sendQueue.scannedTo).toBe(4 * PAGE)
   for (let count = 0; count < 100; count += 1) sendQueue.requestRead('overlap')
-  sendQueue.rewind()
-  expect(sendQueue.scannedTo).toBe(Math.max(0, 4 * PAGE - 1_000))
+  await sendQueue.read(list, () => reads.length < 4)
+  expect(reads).toEqual([0, PAGE, 2 * PAGE, 3 * PAGE])
+  await sendQueue.read(list, () => false)
+  expect(reads.at(-1)).toBe(Math.max(0, 4 * PAGE - 1_000))
 })
