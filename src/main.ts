@@ -47,6 +47,7 @@ function greet(app: App, settings: Settings): void {
       `  Data       ${data}`,
       `  Admin key  ${app.adminKeyPlace}`,
       `  API        ${app.url}/docs`,
+      ...(settings.sandbox ? ['  Sandbox    on (in production, set SANDBOX=off)'] : []),
       ...(app.metricsUrl ? [`  Metrics    ${app.metricsUrl}`] : []),
       ...settings.misspelled.map(sentence => `  Warning    ${sentence}`),
       '',

@@ -220,11 +220,13 @@ describe('a start', () => {
     const { id, token } = await on.admin.createInstance('sandbox')
     const state = (service: Service) => service.admin.connection(id).then(connection => connection.state)
     await until('the sandbox', async () => (await state(on)) === 'connected')
+    expect(on.output).toContain('set SANDBOX=off')
     await on.kill('SIGTERM')
 
     const off = await makeService({ dataDir, env: { SANDBOX: 'off' } }).start()
     await until('the word', async () => (await state(off)) === 'stopped')
     expect((await off.admin.connection(id)).reason).toContain('SANDBOX=on')
+    expect(off.output).not.toContain('set SANDBOX=off')
     await expect(off.instance(id, token).send('5511987654321', 'hello')).rejects.toMatchObject({
       code: 'instance_not_connected',
     })
