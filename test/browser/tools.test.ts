@@ -112,3 +112,40 @@ test('the search finds messages, events and numbers in all instances by keyboard
   await page.getByText('Find me').waitFor()
   expect(harness.complaints).toEqual([])
 })
+
+test('the pace of an instance is set in its settings, and read back; what the service refuses is said', async () => {
+  const { id } = await harness.service.admin.createConnected('Paced')
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
+  const card = page.locator('section', { has: page.getByRole('heading', { name: 'Pace' }) })
+  await card.getByLabel('Messages a minute').fill('20')
+  await card.getByLabel('New recipients a day').fill('0')
+  await card.getByLabel('Quiet from').fill('22:00')
+  await card.getByLabel('Quiet until').fill('07:30')
+  await card.getByLabel('Time zone').fill('Nowhere/Here')
+  await card.getByRole('button', { name: 'Save' }).click()
+  await card.getByText('must be the name of a time zone').waitFor()
+  await card.getByLabel('Time zone').fill('America/Sao_Paulo')
+  await card.getByRole('switch').check({ force: true })
+  await card.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('The pace was saved.').waitFor()
+  const response = await fetch(`${harness.url}/admin/v1/instances/${id}/pace`, {
+    headers: { authorization: `Bearer ${harness.service.adminKey}` },
+  })
+  const quietHours = { from: '22:00', until: '07:30' }
+  const pace = { perMinute: 20, newRecipientsPerDay: 0, quietHours, timeZone: 'America/Sao_Paulo', typing: true }
+  expect(await response.json()).toEqual({ data: pace })
+
+  await page.reload()
+  await until('the saved pace', async () => (await card.getByLabel('Quiet until').inputValue()) === '07:30')
+  await card.getByLabel('Messages a minute').fill('')
+  await card.getByLabel('Quiet from').fill('')
+  await card.getByLabel('Quiet until').fill('')
+  await card.getByRole('button', { name: 'Save' }).click()
+  await until('no limit a minute', async () => {
+    const again = await fetch(`${harness.url}/admin/v1/instances/${id}/pace`, {
+      headers: { authorization: `Bearer ${harness.service.adminKey}` },
+    })
+    const { data } = (await again.json()) as { data: { perMinute: number | null; quietHours: object | null } }
+    return data.perMinute === null && data.quietHours === null
+  })
+})

@@ -23,6 +23,7 @@ import type {
   Medium,
   MessageLife,
   OperatorEndpoint,
+  Pace,
   Page,
   SandboxPhone,
   Session,
@@ -238,6 +239,13 @@ export function mediumQuery(id: string, mediaId: string) {
   return queryOptions({
     queryKey: ['medium', id, mediaId],
     queryFn: ({ signal }) => callData<Medium>(`/instances/${id}/media/${mediaId}`, { signal }),
+  })
+}
+
+export function paceQuery(id: string) {
+  return queryOptions({
+    queryKey: ['pace', id],
+    queryFn: ({ signal }) => callData<Pace>(`/instances/${id}/pace`, { signal }),
   })
 }
 

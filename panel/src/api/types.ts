@@ -56,6 +56,7 @@ export type {
 } from '../../../src/api/resources/media.ts'
 export type { MessageView as Message } from '../../../src/api/resources/message.ts'
 export type { MessageLifeView as MessageLife } from '../../../src/api/resources/message-life.ts'
+export type { PaceView as Pace } from '../../../src/api/resources/pace.ts'
 export type {
   AccountView as Account,
   InvitedAccountView as InvitedAccount,

@@ -46,7 +46,9 @@ export const paceSchema = Type.Object(
   { title: 'Pace', description: 'How slowly an instance sends.' },
 )
 
-export function paceView({ quietHours, ...pace }: Pace): Static<typeof paceSchema> {
+export type PaceView = Static<typeof paceSchema>
+
+export function paceView({ quietHours, ...pace }: Pace): PaceView {
   return { ...pace, quietHours: quietHours && { from: toTime(quietHours.from), until: toTime(quietHours.until) } }
 }
 

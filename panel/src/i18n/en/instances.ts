@@ -107,6 +107,19 @@ export const instanceSettings = {
   removed: (name: string) => `${name} was deleted.`,
 }
 
+export const pace = {
+  title: 'Pace',
+  hint: 'How slowly this instance sends. An empty field is no limit. Messages that wait say so.',
+  perMinute: 'Messages a minute',
+  perDay: 'New recipients a day',
+  noLimit: 'No limit',
+  from: 'Quiet from',
+  until: 'Quiet until',
+  timeZone: 'Time zone',
+  typing: 'Show “typing…” before each text',
+  saved: 'The pace was saved.',
+}
+
 export const keys = {
   title: 'API keys',
   hint: 'Give each program a key of its own, limited to what it needs. All of them share the rate limit of the instance.',

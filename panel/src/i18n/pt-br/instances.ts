@@ -110,6 +110,19 @@ export const instanceSettings: Words['instanceSettings'] = {
   removed: name => `${name} foi excluída.`,
 }
 
+export const pace: Words['pace'] = {
+  title: 'Ritmo',
+  hint: 'Com que calma esta instância envia. Um campo vazio é sem limite. Mensagens que esperam dizem isso.',
+  perMinute: 'Mensagens por minuto',
+  perDay: 'Destinatários novos por dia',
+  noLimit: 'Sem limite',
+  from: 'Silêncio a partir das',
+  until: 'Silêncio até as',
+  timeZone: 'Fuso horário',
+  typing: 'Mostrar “digitando…” antes de cada texto',
+  saved: 'O ritmo foi salvo.',
+}
+
 export const keys: Words['keys'] = {
   title: 'Chaves da API',
   hint: 'Dê a cada programa uma chave própria, limitada ao que ele precisa. Todas dividem o limite de chamadas da instância.',

@@ -16,6 +16,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 import { FreshToken, keepToken } from './fresh-token.tsx'
 import { useInstance } from './instance.tsx'
 import { Keys } from './keys/keys.tsx'
+import { PaceCard } from './pace.tsx'
 
 export function InstanceSettings() {
   const instance = useInstance()
@@ -26,6 +27,7 @@ export function InstanceSettings() {
       <FreshToken instanceId={instance.id} />
       {isOperator && <Rename key={instance.name} instance={instance} />}
       <FactsCard instance={instance} />
+      {isOperator && <PaceCard instanceId={instance.id} />}
       {isOwner && <Token instance={instance} />}
       {isOwner && <Keys instanceId={instance.id} />}
       {isOperator && instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}
