@@ -7,6 +7,7 @@ export const pages = {
   settings: () => import('./pages/settings.tsx'),
   people: () => import('./pages/people/people.tsx'),
   invitation: () => import('./pages/people/invitation.tsx'),
+  link: () => import('./pages/link/link-page.tsx'),
   audit: () => import('./pages/people/audit.tsx'),
   alerts: () => import('./pages/alerts/alerts.tsx'),
   guides: () => import('./pages/guides/guides.tsx'),

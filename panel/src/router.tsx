@@ -108,6 +108,12 @@ const invitation = createRoute({
   component: lazyRouteComponent(reloadOnFailure(pages.invitation), 'Invitation'),
 })
 
+const link = createRoute({
+  getParentRoute: () => root,
+  path: '/link',
+  component: lazyRouteComponent(reloadOnFailure(pages.link), 'LinkPage'),
+})
+
 const audit = createRoute({
   getParentRoute: () => inside,
   path: '/audit',
@@ -196,6 +202,7 @@ const tree = root.addChildren([
   signIn,
   signInWithProvider,
   invitation,
+  link,
   inside.addChildren([
     instances,
     allInstances,

@@ -22,6 +22,7 @@ const STORE = [
   'src/store/directory/directory.ts',
   'src/store/engine/page.ts',
   'src/store/events/events.ts',
+  'src/store/handouts/handouts.ts',
   'src/store/instances/instances.ts',
   'src/store/leases/leases.ts',
   'src/store/leases/renewal.ts',

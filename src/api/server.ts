@@ -3,6 +3,7 @@ import Fastify from 'fastify'
 import { registerAdmin } from './admin/routes.ts'
 import { auditOperations } from './audit-log.ts'
 import type { Api, ApiContext, ApiOptions } from './context.ts'
+import { registerLinkPage } from './handout/link-page.ts'
 import { registerHealth } from './health.ts'
 import { AllowedMethods } from './http/allowed-methods.ts'
 import { createErrorHandler, unavailable } from './http/error-handler.ts'
@@ -112,6 +113,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   await api.register(fastifySwagger, openApiOptions(context))
   registerV1(api, context, allowed)
   registerAdmin(api, context, allowed)
+  registerLinkPage(api, context)
   registerHealth(api, context)
   registerDocs(api)
   refuseUnknownPaths(api, allowed, await registerPanel(api, context.panelDir))

@@ -76,6 +76,11 @@ export function newAccountId(): string {
   return `acc_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
+/** `lnk_` and 12 characters, of a link for linking a number. It is not the link's token. */
+export function newHandoutId(): string {
+  return `lnk_${randomCharacters(SHORT_CHARACTERS)}`
+}
+
 export function newMessageId(now: number): MessageId {
   return `msg_${timeOrderedId(now)}`
 }

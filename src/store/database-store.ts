@@ -27,6 +27,7 @@ import { Fence, Writer } from './engine/writer.ts'
 import { StoreUnavailable } from './errors.ts'
 import { EventRecorder } from './events/event-recorder.ts'
 import { StoredEvents } from './events/stored-events.ts'
+import { StoredHandouts } from './handouts/stored-handouts.ts'
 import { LocalHints } from './hints.ts'
 import { StoredInstances } from './instances/stored-instances.ts'
 import { StoredLeases } from './leases/stored-leases.ts'
@@ -53,6 +54,7 @@ export class DatabaseStore implements Store {
   readonly instances
   readonly apiKeys
   readonly connections
+  readonly handouts
   readonly messages
   readonly conversations
   readonly media
@@ -126,6 +128,7 @@ export class DatabaseStore implements Store {
     this.instances = new StoredInstances(core, forget)
     this.apiKeys = new StoredApiKeys(core, forget)
     this.connections = new StoredConnections(core, recorder)
+    this.handouts = new StoredHandouts(core)
     this.messages = new StoredMessages(core, new Progress(statements, recorder))
     this.conversations = new StoredConversations(core)
     this.media = new StoredMedia(core)

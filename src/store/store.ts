@@ -12,6 +12,7 @@ import type { Directory } from './directory/directory.ts'
 import type { Endpoints } from './endpoints/endpoints.ts'
 import type { OperatorEndpoints } from './endpoints/operator-endpoints.ts'
 import type { Events } from './events/events.ts'
+import type { Handouts } from './handouts/handouts.ts'
 import type { Hints } from './hints.ts'
 import type { Instances } from './instances/instances.ts'
 import type { Leases } from './leases/leases.ts'
@@ -46,6 +47,7 @@ export interface Store {
   readonly instances: Instances
   readonly apiKeys: ApiKeys
   readonly connections: Connections
+  readonly handouts: Handouts
   readonly messages: Messages
   readonly conversations: Conversations
   readonly media: MediaRows

@@ -30,6 +30,7 @@ import { ownershipContract } from './promises/ownership.ts'
 import { alertsContract } from './promises/panel/alerts.ts'
 import { panelEndpointsContract } from './promises/panel/endpoints.ts'
 import { panelFindingContract } from './promises/panel/finding.ts'
+import { handoutsContract } from './promises/panel/handouts.ts'
 import { healthContract } from './promises/panel/health.ts'
 import { panelContract } from './promises/panel/panel.ts'
 import { totalsContract } from './promises/panel/totals.ts'
@@ -47,6 +48,7 @@ export function storeContract(createHarness: CreateHarness): void {
   instancesContract(createHarness)
   connectionsContract(createHarness)
   reportsContract(createHarness)
+  handoutsContract(createHarness)
   acceptingContract(createHarness)
   commandsContract(createHarness)
   progressContract(createHarness)

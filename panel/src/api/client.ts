@@ -28,20 +28,25 @@ interface Call {
   query?: Query
   body?: object
   signal?: AbortSignal
+  /** Default: the management API. */
+  base?: string
 }
 
 export const ADMIN = '/admin/v1'
 
 /**
  * Calls the management API with the session's cookie.
- * @param path below `/admin/v1`
+ * @param path below `base`
  * @returns the answer's body; undefined for 204
  * @throws ApiError
  */
-export async function call<T>(path: string, { method = 'GET', query, body, signal }: Call = {}): Promise<T> {
+export async function call<T>(
+  path: string,
+  { method = 'GET', query, body, signal, base = ADMIN }: Call = {},
+): Promise<T> {
   let response: Response
   try {
-    response = await fetch(ADMIN + path + searchOf(query), {
+    response = await fetch(base + path + searchOf(query), {
       method,
       credentials: 'same-origin',
       ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),

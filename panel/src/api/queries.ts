@@ -16,6 +16,7 @@ import type {
   EndpointHealth,
   EventDetail,
   GroupRow,
+  HandedOutLink,
   Health,
   Instance,
   ListedSession,
@@ -79,6 +80,13 @@ export const accountsQuery = queryOptions({
   queryKey: ['accounts'],
   queryFn: async ({ signal }) => (await call<Page<Account>>('/accounts', { signal })).data,
 })
+
+export function linksQuery(instanceId: string) {
+  return queryOptions({
+    queryKey: ['links', instanceId],
+    queryFn: async ({ signal }) => (await call<Page<HandedOutLink>>(`/instances/${instanceId}/links`, { signal })).data,
+  })
+}
 
 export function instanceQuery(id: string) {
   return queryOptions({

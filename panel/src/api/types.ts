@@ -70,6 +70,11 @@ export type {
   AuditRecordView as AuditRecord,
 } from '../../../src/api/resources/people/audit.ts'
 export type {
+  CreatedLinkView as CreatedLink,
+  LinkPageView as LinkPageState,
+  LinkView as HandedOutLink,
+} from '../../../src/api/resources/people/handout.ts'
+export type {
   ListedSessionView as ListedSession,
   SessionView as Session,
 } from '../../../src/api/resources/people/session.ts'

@@ -7,6 +7,7 @@ import * as frame from './en/frame.ts'
 import * as guides from './en/guides.ts'
 import * as inbox from './en/inbox.ts'
 import * as instances from './en/instances.ts'
+import * as links from './en/links.ts'
 import * as messages from './en/messages.ts'
 import * as people from './en/people.ts'
 import * as problems from './en/problems.ts'
@@ -24,6 +25,7 @@ export const en = {
   ...guides,
   ...inbox,
   ...instances,
+  ...links,
   ...messages,
   ...people,
   ...problems,

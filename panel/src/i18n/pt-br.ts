@@ -8,6 +8,7 @@ import * as frame from './pt-br/frame.ts'
 import * as guides from './pt-br/guides.ts'
 import * as inbox from './pt-br/inbox.ts'
 import * as instances from './pt-br/instances.ts'
+import * as links from './pt-br/links.ts'
 import * as messages from './pt-br/messages.ts'
 import * as people from './pt-br/people.ts'
 import * as problems from './pt-br/problems.ts'
@@ -24,6 +25,7 @@ export const ptBr: Words = {
   ...guides,
   ...inbox,
   ...instances,
+  ...links,
   ...messages,
   ...people,
   ...problems,

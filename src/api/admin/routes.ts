@@ -39,6 +39,7 @@ import { getPace, setPace } from './instances/pace.ts'
 import { renameInstance } from './instances/rename-instance.ts'
 import { replaceToken } from './instances/replace-token.ts'
 import { search } from './instances/search.ts'
+import { createLink, listLinks, revokeLink } from './links/links.ts'
 import { downloadInstanceMedia } from './media/download-instance-media.ts'
 import { eraseInstanceMedia } from './media/erase-instance-media.ts'
 import { getInstanceMedia } from './media/get-instance-media.ts'
@@ -101,6 +102,9 @@ const OPERATIONS = [
   createKey,
   revokeKey,
   connectInstance,
+  createLink,
+  listLinks,
+  revokeLink,
   logoutInstance,
   getConnection,
   streamConnection,

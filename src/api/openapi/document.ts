@@ -34,6 +34,7 @@ const TAGS = [
   { name: 'Instances', description: 'Management. By admin key.' },
   { name: 'API keys', description: 'Further keys of an instance, with scopes and expiry. By admin key.' },
   { name: 'Connection', description: 'Linking a number, and its state. By admin key.' },
+  { name: 'Link page', description: 'What the page of a link for linking a number calls. By the secret of the link.' },
   { name: 'Webhooks', description: 'The webhook of any instance. By admin key.' },
   { name: 'Message log', description: 'Messages that were sent. By admin key.' },
   { name: 'Conversations', description: 'Chats in both directions, and what people do in them. By admin key.' },
@@ -71,6 +72,7 @@ const AREAS: readonly Area[] = [
       'service_unavailable',
     ],
   },
+  { prefix: '/link/', security: [], refusals: ['internal_error', 'service_unavailable'] },
 ]
 const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const REFUSALS_WITHOUT_AREA: readonly RefusalCode[] = ['service_unavailable']

@@ -19,6 +19,7 @@ const PAGES = [
     '/people',
     '/audit',
     '/invitation',
+    '/link',
     '/guides',
     '/guides/:name',
     '/instances',

@@ -154,6 +154,16 @@ function operations(core: Core, reports: ConnectionReports) {
             })
             .where('instance_id', '=', lease.instanceId),
         )
+        // A linked number ends every link that was handed out for linking it.
+        if (before.phone === null && (change.phone ?? null) !== null) {
+          await tx.query(
+            db
+              .updateTable('handouts')
+              .set({ used_at: before.now })
+              .where('instance_id', '=', lease.instanceId)
+              .where('used_at', 'is', null),
+          )
+        }
         return reports.record(tx, lease.instanceId, now, before.phone)
       },
     ),

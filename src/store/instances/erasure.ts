@@ -33,6 +33,7 @@ const TABLES = {
   sandbox_records: ['instance_id', 'key'],
   phone_orders: ['instance_id', 'id'],
   api_keys: ['instance_id', 'id'],
+  handouts: ['instance_id', 'id'],
   media: ['instance_id', 'id'],
   media_downloads: ['instance_id', 'media_id'],
   media_fetches: ['instance_id', 'media_id'],

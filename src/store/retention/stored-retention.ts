@@ -22,6 +22,8 @@ const STEP = 50
 const EXPIRED_STEP = 500
 /** Instances found at a time. */
 const INSTANCES_STEP = 50
+/** How long a link for linking is listed after it ended. */
+const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 /** A call ends after about this many rows. */
 const ROWS_PER_CALL = 500
 
@@ -84,6 +86,10 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
     .deleteFrom('number_orders')
     .where('ordered_at', '<', sql<number>`${now} - ${sql.lit(ORDER_LIVES_MS)}`)
     .returning('instance_id')
+  const ended = db
+    .deleteFrom('handouts')
+    .where('expires_at', '<', sql<number>`${now} - ${sql.lit(ENDED_HANDOUT_MS)}`)
+    .returning('instance_id')
   return oneByOne(
     'retention.expired',
     () => '',
@@ -92,6 +98,7 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
       (await erase(tx, 'numbers', 'number', input.now)) +
       (await tx.query(idle)).length +
       (await tx.query(idleOperators)).length +
+      (await tx.query(ended)).length +
       (await tx.query(forgotten)).length,
   )
 }

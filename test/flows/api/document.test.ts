@@ -28,6 +28,8 @@ const OPEN: ReadonlySet<string> = new Set([
   'getSignInOptions',
   'startOidcSignIn',
   'finishOidcSignIn',
+  'readLink',
+  'startLink',
 ])
 
 function operations(): [string, string, Record<string, unknown> & OpenApi['paths'][string][string]][] {
@@ -110,6 +112,11 @@ describe('/openapi.json', () => {
         'POST /admin/v1/instances/{id}/keys',
         'DELETE /admin/v1/instances/{id}/keys/{keyId}',
         'POST /admin/v1/instances/{id}/connect',
+        'POST /admin/v1/instances/{id}/links',
+        'GET /admin/v1/instances/{id}/links',
+        'DELETE /admin/v1/instances/{id}/links/{linkId}',
+        'POST /link/read',
+        'POST /link/start',
         'GET /admin/v1/instances/{id}/connection',
         'GET /admin/v1/instances/{id}/health',
         'GET /admin/v1/instances/{id}/connection/stream',

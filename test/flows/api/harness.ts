@@ -251,6 +251,7 @@ function parts(store: Store): Store {
     instances: store.instances,
     apiKeys: store.apiKeys,
     connections: store.connections,
+    handouts: store.handouts,
     messages: store.messages,
     conversations: store.conversations,
     media: store.media,

@@ -1,13 +1,15 @@
 import { Button } from '@mantine/core'
 import { useAwaySince } from '../../api/live.ts'
 import type { Connection, ConnectionCause } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { CONNECTION_TONES, ConnectionBadge, type Tone } from '../../components/badges.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { Ago } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { useConnect } from './connect.ts'
+import { HandOut } from '../link/hand-out.tsx'
+import { useConnect, useIsRequested } from './connect.ts'
 import classes from './connection-card.module.css'
 import { LINKING_FAILURES, Linking } from './linking.tsx'
 
@@ -34,6 +36,8 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const remedy = cause && remedies[cause]
   const reason = (cause && words.connection.reasons[cause]) ?? connection.reason
   const connect = useConnect(instanceId)
+  const isRequested = useIsRequested(connection)
+  const isOperator = useMay('operator')
   const isAway = useAwaySince() !== null
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
@@ -89,7 +93,15 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
         </p>
       )}
       {kind === 'whatsapp' && !isHindered && (isLinking || state === 'unlinked' || state === 'logged_out') && (
-        <Linking connection={connection} connect={connect} />
+        <Linking
+          connection={connection}
+          connect={connect}
+          isRequested={isRequested}
+          failure={cause !== null && LINKING_FAILURES.has(cause) ? (remedy ?? null) : null}
+        />
+      )}
+      {isOperator && kind === 'whatsapp' && (isLinking || state === 'unlinked' || state === 'logged_out') && (
+        <HandOut instanceId={instanceId} />
       )}
       {(state === 'stopped' || (kind === 'sandbox' && state === 'logged_out')) && (
         <Button mt="md" onClick={() => connect.mutate(undefined)} loading={connect.isPending}>

@@ -6,9 +6,7 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { QrCode } from '../../components/qr-code.tsx'
 import { useNow } from '../../components/time.tsx'
-import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
-import { useIsRequested } from './connect.ts'
 import classes from './linking.module.css'
 
 /** Why the last attempt to link a number failed. A person has to act, so no code is requested until they ask for one. */
@@ -24,20 +22,23 @@ export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
 
 const NUMBER = /^[1-9][0-9]{6,14}$/
 
+type Codes = Pick<Connection, 'state' | 'cause' | 'qr' | 'qrExpiresAt' | 'pairingCode'>
+
 interface LinkingProps {
-  connection: Connection
+  connection: Codes
   connect: UseMutationResult<unknown, Error, string | undefined>
+  /** A code was requested that the connection does not show yet. */
+  isRequested: boolean
+  /** Why the last attempt failed, in words. */
+  failure: string | null
 }
 
-export function Linking({ connection, connect }: LinkingProps) {
+export function Linking({ connection, connect, isRequested, failure }: LinkingProps) {
   const words = useWords()
   const { state, pairingCode, qr } = connection
   const [way, setWay] = useState<'qr' | 'code'>(pairingCode ? 'code' : 'qr')
   const isLinking = state === 'linking'
-  const isRequested = useIsRequested(connection)
   const isExpired = !isLinking && !isRequested && connection.cause === 'code_expired'
-
-  const failure = !isLinking && !isRequested && connection.cause !== null ? failureText(words, connection.cause) : null
 
   return (
     <div className={classes.linking}>
@@ -55,7 +56,7 @@ export function Linking({ connection, connect }: LinkingProps) {
           <span>{words.linking.expiredText}</span>
         </div>
       )}
-      {failure && (
+      {failure && !isLinking && !isRequested && (
         <div className={classes.expired} role="alert">
           <strong>{words.linking.failed}</strong>
           <span>{failure}</span>
@@ -90,12 +91,7 @@ export function Linking({ connection, connect }: LinkingProps) {
   )
 }
 
-function failureText(words: Words, cause: ConnectionCause): string | null {
-  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
-  return LINKING_FAILURES.has(cause) ? (remedies[cause] ?? null) : null
-}
-
-function Qr({ connection, qr }: { connection: Connection; qr: string }) {
+function Qr({ connection, qr }: { connection: Codes; qr: string }) {
   const words = useWords()
   const now = useNow(1_000)
   const secondsLeft = connection.qrExpiresAt

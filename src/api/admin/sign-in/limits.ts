@@ -25,6 +25,11 @@ export function limitsOfAnswers(address: string): Limit[] {
   return limitsOfCaller(address).map(limit => ({ ...limit, key: `provider ${limit.key}` }))
 }
 
+/** Wrong tokens of links for linking. Counted apart, so that an ended link blocks no sign-in. */
+export function limitsOfLinks(address: string): Limit[] {
+  return limitsOfCaller(address).map(limit => ({ ...limit, key: `link ${limit.key}` }))
+}
+
 /** Shared by all callers. Names that no account has are limited too, so the answer does not reveal which names exist. */
 export function limitOfName(name: string | undefined, adminKey: string): Limit {
   const key = name === undefined ? 'the password of the panel' : `name ${digestOf(name, adminKey)}`

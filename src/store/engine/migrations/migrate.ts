@@ -34,6 +34,7 @@ import { pace } from './steps/conversations/0086-pace.ts'
 import { directory } from './steps/directory/0084-directory.ts'
 import { numberChecks } from './steps/directory/0091-number-checks.ts'
 import { dueGroups } from './steps/directory/0092-due-groups.ts'
+import { handouts } from './steps/linking/0110-handouts.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -79,6 +80,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0092-due-groups': dueGroups,
   '0092-files-from-urls': filesFromUrls,
   '0094-operator-endpoints': operatorEndpoints,
+  '0110-handouts': handouts,
 }
 
 /**

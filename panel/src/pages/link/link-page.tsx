@@ -1,0 +1,139 @@
+import { Button } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { ApiError, callData } from '../../api/client.ts'
+import type { ConnectionCause, LinkPageState } from '../../api/types.ts'
+import { Problem } from '../../components/feedback/problem.tsx'
+import { Waiting } from '../../components/feedback/waiting.tsx'
+import { useTitle } from '../../components/title.ts'
+import type { Words } from '../../i18n/en.ts'
+import { useWords } from '../../i18n/i18n.tsx'
+import { LanguageMenu, SchemeButton } from '../../shell.tsx'
+import { LINKING_FAILURES, Linking } from '../instance/linking.tsx'
+import frame from '../sign-in.module.css'
+import classes from './link-page.module.css'
+
+const POLL_MS = 1_500
+/** Causes that the reader of the page can do nothing about. */
+const FOR_THE_SENDER: ReadonlySet<ConnectionCause> = new Set([
+  'identity_rejected',
+  'version_refused',
+  'unreachable',
+  'sandbox_off',
+  'thread_crashed',
+] as const satisfies readonly ConnectionCause[])
+
+/** The page of a link with which somebody who cannot sign in links a number. Opening it changes nothing. */
+export function LinkPage() {
+  const words = useWords()
+  const client = useQueryClient()
+  const [token] = useState(() => window.location.hash.slice(1))
+  const key = ['link-page', token]
+  const { data, error, refetch } = useQuery({
+    queryKey: key,
+    queryFn: ({ signal }) => post('/read', { token }, signal),
+    staleTime: 0,
+    retry: false,
+    refetchInterval: ({ state }) => (state.data?.linked || isEnd(state.error) ? false : POLL_MS),
+  })
+  const start = useMutation({
+    mutationFn: (phone?: string) => post('/start', { token, ...(phone && { phone }) }),
+    onSuccess: shown => client.setQueryData(key, shown),
+  })
+  useTitle(words.linkPage.title)
+  return (
+    <main className={frame.page}>
+      <div className={frame.tools}>
+        <LanguageMenu />
+        <SchemeButton />
+      </div>
+      <section className={classes.card}>
+        {isEnd(error) ? (
+          <Ended code={error.code} words={words} />
+        ) : data?.linked ? (
+          <Done shown={data} words={words} />
+        ) : (
+          <>
+            <h1 className={frame.title}>{data?.title ?? words.linkPage.title}</h1>
+            {data?.title && <p className={frame.lead}>{words.linkPage.title}</p>}
+            {data && (data.opened ? <Progress shown={data} start={start} /> : <Begin start={start} />)}
+            {!data && (error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />)}
+          </>
+        )}
+      </section>
+    </main>
+  )
+}
+
+type Start = ReturnType<typeof useMutation<LinkPageState, Error, string | undefined>>
+
+function post(path: '/read' | '/start', body: object, signal?: AbortSignal): Promise<LinkPageState> {
+  return callData<LinkPageState>(path, { base: '/link', method: 'POST', body, ...(signal && { signal }) })
+}
+
+/** The link will not work in this browser again. */
+function isEnd(error: Error | null): error is ApiError {
+  return error instanceof ApiError && ['link_not_found', 'link_in_use', 'invalid_request'].includes(error.code)
+}
+
+function Begin({ start }: { start: Start }) {
+  const words = useWords()
+  return (
+    <>
+      <p>{words.linkPage.lead}</p>
+      <p className={classes.quiet}>{words.linkPage.meaning}</p>
+      <Button size="md" fullWidth onClick={() => start.mutate(undefined)} loading={start.isPending}>
+        {words.linkPage.begin}
+      </Button>
+      <Problem error={start.error} />
+    </>
+  )
+}
+
+function Progress({ shown, start }: { shown: LinkPageState; start: Start }) {
+  const words = useWords()
+  const { state, cause, since } = shown
+  // Between the request and the first look of the service at it.
+  const isRequested =
+    start.isPending || (start.submittedAt > 0 && !start.isError && Date.parse(since ?? '') < start.submittedAt)
+  if (state === 'connecting' || cause === 'first_login') return <Waiting text={words.linkPage.connecting} />
+  const failure = cause !== null && LINKING_FAILURES.has(cause) && state !== 'linking' ? textOf(words, cause) : null
+  return (
+    <Linking
+      connection={{ ...shown, state: state ?? 'unlinked' }}
+      connect={start}
+      isRequested={isRequested}
+      failure={failure}
+    />
+  )
+}
+
+function textOf(words: Words, cause: ConnectionCause): string {
+  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
+  return (FOR_THE_SENDER.has(cause) ? undefined : remedies[cause]) ?? words.linkPage.askSender
+}
+
+function Done({ shown: { title, returnUrl }, words }: { shown: LinkPageState; words: Words }) {
+  return (
+    <>
+      <h1 className={frame.title}>{words.linkPage.done}</h1>
+      {title && <p className={frame.lead}>{title}</p>}
+      <p role="status">{words.linkPage.doneText}</p>
+      {returnUrl && (
+        <Button component="a" href={returnUrl} rel="noreferrer" variant="default" fullWidth>
+          {words.linkPage.back}
+        </Button>
+      )}
+    </>
+  )
+}
+
+function Ended({ code, words }: { code: string; words: Words }) {
+  const isElsewhere = code === 'link_in_use'
+  return (
+    <div role="alert">
+      <h1 className={frame.title}>{isElsewhere ? words.linkPage.elsewhere : words.linkPage.gone}</h1>
+      <p>{isElsewhere ? words.linkPage.elsewhereText : words.linkPage.goneText}</p>
+    </div>
+  )
+}

@@ -1,0 +1,22 @@
+export interface HandoutsTable {
+  instance_id: string
+  id: string
+  /** SHA-256 of the link's token. */
+  token_digest: Uint8Array
+  title: string | null
+  return_url: string | null
+  created_at: number
+  /** On the database's clock, like the other times below. */
+  expires_at: number
+  /** SHA-256 of the cookie of the browser that opened the link. */
+  browser_digest: Uint8Array | null
+  opened_at: number | null
+  /** The last request for a code. */
+  requested_at: number | null
+  /** Of the connection, set by the last request. */
+  goal_version: number | null
+  /** How many pairing codes were requested. */
+  pairing_codes: number
+  /** When a number was linked. */
+  used_at: number | null
+}

@@ -1,0 +1,59 @@
+import type { InstanceId } from '../../domain/ids.ts'
+import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
+
+export const MAX_HANDOUTS = 10
+export const PAIRING_CODES_PER_HANDOUT = 3
+/** Between two requests of a link for a code. */
+export const HANDOUT_PAUSE_MS = 10_000
+
+/** A link with which somebody who cannot sign in links a number to one instance. */
+export interface Handout {
+  id: string
+  instanceId: InstanceId
+  /** For the person who opens it. */
+  title: string | null
+  returnUrl: string | null
+  createdAt: number
+  expiresAt: number
+  /** When it was bound to a browser. */
+  openedAt: number | null
+  pairingCodesLeft: number
+  /** When a number was linked, which ends the link. */
+  usedAt: number | null
+}
+
+export interface NewHandout extends Pick<Handout, 'id' | 'instanceId' | 'title' | 'returnUrl'> {
+  /** SHA-256 of the link's token. */
+  digest: Uint8Array
+  lastsMs: number
+}
+
+/** The token of a link, and the cookie of the browser that presents it, as digests. */
+export interface HandoutKey {
+  digest: Uint8Array
+  browser: Uint8Array
+}
+
+/** `none`: it was used, revoked or has expired, or never existed. `in_use`: another browser has opened it. */
+export type FoundHandout = { kind: 'found'; handout: Handout } | { kind: 'in_use' } | { kind: 'none' }
+
+export type HandoutRequest =
+  | { kind: 'requested' }
+  | { kind: 'none' | 'in_use' | 'linked' | 'codes_spent' }
+  | { kind: 'too_soon'; waitMs: number }
+
+export interface Handouts {
+  /** `full`: the instance has `MAX_HANDOUTS` open ones; `linked`: it has a number. Null if there is no such instance. */
+  create(handout: NewHandout, now: number): Promise<Handout | 'full' | 'linked' | null>
+  /** Newest first, including those that ended less than a day ago. Null if there is no such instance. */
+  list(instanceId: InstanceId): Promise<Handout[] | null>
+  /** Takes effect at once. If the link's last request is still under way, it ends in the same commit. */
+  revoke(instanceId: InstanceId, id: string): Promise<boolean>
+  /** Changes nothing. A link that was used is found by its own browser only, until it expires. */
+  find(key: HandoutKey): Promise<FoundHandout>
+  /**
+   * Binds the link to the browser, and requests a QR code or, for `phone`, a pairing code, in one commit. Never for an instance with a
+   * linked number. A QR code that is under way is not requested again.
+   */
+  request(key: HandoutKey, phone: PhoneNumber | null): Promise<HandoutRequest>
+}

@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { newHandoutId } from '../../../../src/domain/ids.ts'
+import { type HandoutKey, MAX_HANDOUTS, type NewHandout } from '../../../../src/store/handouts/handouts.ts'
+import type { Store } from '../../../../src/store/store.ts'
+import { createConnected, createOwned, newInstance, watchHints, withStore } from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
+
+const HOUR_MS = 60 * 60_000
+const PHONE = '5511987654321'
+
+function newHandout(instanceId: string, changes: Partial<NewHandout> = {}): NewHandout {
+  return {
+    id: newHandoutId(),
+    instanceId,
+    title: null,
+    returnUrl: null,
+    digest: randomBytes(32),
+    lastsMs: HOUR_MS,
+    ...changes,
+  }
+}
+
+async function handOut(store: Store, instanceId: string, changes: Partial<NewHandout> = {}) {
+  const handout = newHandout(instanceId, changes)
+  expect(await store.handouts.create(handout, 5)).toMatchObject({ id: handout.id, openedAt: null, usedAt: null })
+  const key: HandoutKey = { digest: handout.digest, browser: randomBytes(32) }
+  return { id: handout.id, key, elsewhere: { ...key, browser: randomBytes(32) } }
+}
+
+export function handoutsContract(createHarness: CreateHarness): void {
+  describe('hand-out links', () => {
+    const context = withStore(createHarness)
+
+    test('reading changes nothing; a request binds the link to one browser', async () => {
+      const { store } = context
+      const { id } = await store.instances.create(newInstance(), 0)
+      const { key, elsewhere } = await handOut(store, id)
+      expect(await store.handouts.find(key)).toMatchObject({ kind: 'found', handout: { openedAt: null } })
+      expect(await store.handouts.find(elsewhere)).toMatchObject({ kind: 'found' })
+      expect(await store.handouts.find({ ...key, digest: randomBytes(32) })).toEqual({ kind: 'none' })
+      const hints = watchHints(store, id)
+      expect(await store.handouts.request(key, null)).toEqual({ kind: 'requested' })
+      expect(hints).toEqual(expect.arrayContaining(['goal', 'connection']))
+      expect(await store.connections.find(id)).toMatchObject({ goal: 'online', goalVersion: 1, pairingPhone: null })
+      expect(await store.handouts.find(key)).toMatchObject({ handout: { openedAt: expect.any(Number) } })
+      expect(await store.handouts.find(elsewhere)).toEqual({ kind: 'in_use' })
+      expect(await store.handouts.request(elsewhere, null)).toEqual({ kind: 'in_use' })
+      expect((await store.connections.find(id))?.goalVersion).toBe(1)
+    })
+
+    test('of many browsers that open a link at the same time, one succeeds', async () => {
+      const { store } = context
+      const { id } = await store.instances.create(newInstance(), 0)
+      const { key } = await handOut(store, id)
+      const browsers = Array.from({ length: 8 }, () => ({ ...key, browser: randomBytes(32) }))
+      const outcomes = await Promise.all(browsers.map(browser => store.handouts.request(browser, null)))
+      expect(outcomes.filter(({ kind }) => kind === 'requested')).toHaveLength(1)
+      expect(outcomes.filter(({ kind }) => kind === 'in_use')).toHaveLength(7)
+    })
+
+    test('a QR code that is shown is not requested again; another request has to wait', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { key } = await handOut(store, lease.instanceId)
+      await store.handouts.request(key, null)
+      expect(await store.handouts.request(key, PHONE)).toMatchObject({ kind: 'too_soon', waitMs: expect.any(Number) })
+      await store.connections.record(lease, { state: 'linking', qr: '2@abc' }, 10)
+      expect(await store.handouts.request(key, null)).toEqual({ kind: 'requested' })
+      expect((await store.connections.find(lease.instanceId))?.goalVersion).toBe(1)
+    })
+
+    test('a linked number ends every open link in the commit that records it', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const used = await handOut(store, lease.instanceId)
+      const unopened = await handOut(store, lease.instanceId)
+      await store.handouts.request(used.key, PHONE)
+      await store.connections.record(lease, { state: 'connected', phone: PHONE }, 10)
+      expect(await store.handouts.find(used.key)).toMatchObject({ handout: { usedAt: expect.any(Number) } })
+      expect(await store.handouts.request(used.key, null)).toEqual({ kind: 'linked' })
+      expect(await store.handouts.find(used.elsewhere)).toEqual({ kind: 'none' })
+      expect(await store.handouts.find(unopened.key)).toEqual({ kind: 'none' })
+      await store.connections.record(lease, { state: 'logged_out', phone: null }, 20)
+      expect(await store.handouts.request(used.key, null)).toEqual({ kind: 'linked' })
+      expect(await store.handouts.request(unopened.key, null)).toEqual({ kind: 'none' })
+    })
+
+    test('no link is created for a linked number, none for a deleted instance, and at most ten', async () => {
+      const { store } = context
+      const { instanceId } = await createConnected(store)
+      expect(await store.handouts.create(newHandout(instanceId), 5)).toBe('linked')
+      expect(await store.handouts.create(newHandout('inst_absent'), 5)).toBeNull()
+      expect(await store.handouts.list('inst_absent')).toBeNull()
+      const { id } = await store.instances.create(newInstance(), 0)
+      for (let count = 0; count < MAX_HANDOUTS; count += 1) await handOut(store, id)
+      expect(await store.handouts.create(newHandout(id), 5)).toBe('full')
+      expect(await store.handouts.list(id)).toHaveLength(MAX_HANDOUTS)
+    })
+
+    test('a revoked link ends, and with it the request that it made last', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { id, key } = await handOut(store, lease.instanceId)
+      await store.handouts.request(key, null)
+      await store.connections.record(lease, { state: 'linking', qr: '2@abc' }, 10)
+      expect(await store.handouts.revoke(lease.instanceId, id)).toBe(true)
+      expect(await store.connections.find(lease.instanceId)).toMatchObject({ goal: 'logged_out', goalVersion: 2 })
+      expect(await store.handouts.find(key)).toEqual({ kind: 'none' })
+      expect(await store.handouts.revoke(lease.instanceId, id)).toBe(false)
+    })
+
+    test('revoking a link neither ends the request of somebody else nor unlinks a number', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { instanceId } = lease
+      const [first, second] = [await handOut(store, instanceId), await handOut(store, instanceId)]
+      await store.handouts.request(first.key, null)
+      await store.connections.requestConnect(instanceId, null)
+      await store.handouts.revoke(instanceId, first.id)
+      expect(await store.connections.find(instanceId)).toMatchObject({ goal: 'online', goalVersion: 2 })
+      await store.handouts.request(second.key, PHONE)
+      await store.connections.record(lease, { state: 'connected', phone: PHONE }, 10)
+      await store.handouts.revoke(instanceId, second.id)
+      expect(await store.connections.find(instanceId)).toMatchObject({ goal: 'online', phone: PHONE })
+    })
+
+    test('an expired link is not found and can request nothing', async () => {
+      const { store } = context
+      const { id } = await store.instances.create(newInstance(), 0)
+      const { key } = await handOut(store, id, { lastsMs: 0 })
+      expect(await store.handouts.find(key)).toEqual({ kind: 'none' })
+      expect(await store.handouts.request(key, null)).toEqual({ kind: 'none' })
+      expect(await store.handouts.list(id)).toHaveLength(1)
+    })
+  })
+}
