@@ -83,6 +83,11 @@ async function life(): Promise<Scene[]> {
       : { kind: 'status', status: 200, body: 'ok' },
   )
   await instance.setWebhook(receiver.url)
+  await fetch(`${harness.url}/admin/v1/endpoints`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${service.adminKey}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ url: receiver.url, description: 'Night shift' }),
+  })
   for (const [index, text] of ORDERS.entries()) await instance.send(`551198765432${index}`, text)
   for (const number of ['15005550001', '15005550002', '15005550003', '15005550005', '120363000000000042@g.us']) {
     await instance.send(number, 'Good morning! We have fresh bread.')
@@ -98,7 +103,7 @@ async function life(): Promise<Scene[]> {
   })
   const at = `/instances/${id}`
   return [
-    { name: '03-instances', path: '/', prepare: page => page.getByText('Bookshop').waitFor() },
+    { name: '03-instances', path: '/?sort=name', prepare: page => page.getByText('Bookshop').waitFor() },
     {
       name: '04-overview',
       path: at,
@@ -177,7 +182,7 @@ async function life(): Promise<Scene[]> {
       },
       whole: true,
     },
-    { name: '20-alerts', path: '/alerts', prepare: page => page.locator('h2').first().waitFor(), whole: true },
+    { name: '20-alerts', path: '/alerts', prepare: page => page.getByText('Night shift').waitFor(), whole: true },
     { name: '21-people', path: '/people', prepare: page => page.locator('h2').first().waitFor(), whole: true },
     { name: '22-audit', path: '/audit', prepare: page => page.locator('time').first().waitFor() },
     { name: '23-files', path: `${at}/files`, prepare: page => page.locator('h2').first().waitFor() },

@@ -68,7 +68,7 @@ export const alerts: Words['alerts'] = {
 
 export const operatorEndpoints: Words['operatorEndpoints'] = {
   title: 'Endpoints para todas as instâncias',
-  hint: 'Seu programa recebe os eventos da conexão de cada instância, também das que você criar depois.',
+  hint: 'Recebem os eventos da conexão de cada instância, também das futuras.',
   none: 'Não há nenhum. Adicione um se um programa seu observa todos os números.',
   addText: 'Ele tem segredo, tentativas e pausa próprios. Os tokens das instâncias não o veem.',
   everything: 'Todos os eventos da conexão',
