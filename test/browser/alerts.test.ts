@@ -16,7 +16,7 @@ afterAll(async () => {
   await phone.close()
 })
 
-test('a target is added and tested, and a broken webhook reaches it and the page until it works again', async () => {
+test('an alert about a broken webhook is sent to the target and shown on the page until the webhook works again', async () => {
   const page = await harness.openSignedIn('/alerts')
   await page.getByText('Nobody gets alerts.').waitFor()
   await page.getByText('There are no problems.').waitFor()

@@ -190,7 +190,7 @@ describe('operator endpoints', () => {
     expect((await ofEndpoints('POST', `/${id}/retry`)).body.data).toEqual({ count: 0 })
   })
 
-  test('are recorded in the audit, with who did it and to which, without their secret', async () => {
+  test('are recorded in the audit with the actor and the endpoint, without the secret', async () => {
     const { id, secret } = await create()
     await ofEndpoints('PATCH', `/${id}`, { active: false })
     await ofEndpoints('POST', `/${id}/secret`)

@@ -41,28 +41,7 @@ interface Parts {
 }
 
 export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, failures, calls }: Parts): void {
-  const { settings, logger, now } = context
-
-  /** @throws Refusal */
-  async function identify(
-    request: FastifyRequest,
-    provider: OidcApi,
-    answer: string,
-    { invitation, ...secrets }: OpenAttempt,
-  ): Promise<SignedIn> {
-    const completed = await provider.complete(answer, secrets)
-    if (completed.kind === 'denied') throw new Refusal('oidc_denied')
-    if (completed.kind !== 'identified') {
-      logger.warn({ requestId: request.id, reason: completed.reason }, `oidc.${completed.kind}`)
-      throw new Refusal(completed.kind === 'failed' ? 'oidc_failed' : 'oidc_unreachable')
-    }
-    const address = callerAddress(request)
-    const account =
-      invitation === null
-        ? await findAccount(context, completed, { address, requestId: request.id })
-        : await acceptWithLogin(context, invitation, completed, address)
-    return { account, passwordHash: null, identity: identityOf(completed) }
-  }
+  const { settings, now } = context
 
   api.post(
     '/session/oidc/finish',
@@ -112,7 +91,7 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
       if (waitMs > 0) throw refuseWrongKey(waitMs)
       endAttempt()
       const who = await calls
-        .run(() => identify(request, provider, answer, attempt))
+        .run(() => identify(context, request, provider, answer, attempt))
         .catch(async error => {
           const code = error instanceof Refusal && !NOT_FAILED.has(error.code) ? error.code : null
           if (code !== null) await failures.record(callerAddress(request), { method: 'oidc', code })
@@ -124,6 +103,28 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
       return { data: await findSessionView(context, id, who.account) }
     },
   )
+}
+
+/** @throws Refusal */
+async function identify(
+  context: ApiContext,
+  request: FastifyRequest,
+  provider: OidcApi,
+  answer: string,
+  { invitation, ...secrets }: OpenAttempt,
+): Promise<SignedIn> {
+  const completed = await provider.complete(answer, secrets)
+  if (completed.kind === 'denied') throw new Refusal('oidc_denied')
+  if (completed.kind !== 'identified') {
+    context.logger.warn({ requestId: request.id, reason: completed.reason }, `oidc.${completed.kind}`)
+    throw new Refusal(completed.kind === 'failed' ? 'oidc_failed' : 'oidc_unreachable')
+  }
+  const address = callerAddress(request)
+  const account =
+    invitation === null
+      ? await findAccount(context, completed, { address, requestId: request.id })
+      : await acceptWithLogin(context, invitation, completed, address)
+  return { account, passwordHash: null, identity: identityOf(completed) }
 }
 
 /** Whether the answer belongs to this attempt. An answer that another site made up does not reach the provider. */
