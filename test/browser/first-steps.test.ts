@@ -82,7 +82,7 @@ test('renaming, a new token, unlinking and deletion each say what will happen', 
   const { id } = await harness.service.admin.createConnected('Short-lived')
   const page = await harness.openSignedIn(`/instances/${id}/settings`)
   await page.getByRole('textbox', { name: 'Name' }).fill('Renamed')
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('textbox', { name: 'Name' }).press('Enter')
   await page.getByRole('heading', { level: 1, name: 'Renamed' }).waitFor()
 
   await page.getByRole('button', { name: 'New token' }).click()

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
+import type { MessageFilter } from '../../src/store/messages/messages.ts'
 import type { Store } from '../../src/store/store.ts'
 import { until } from '../until.ts'
 import {
@@ -18,6 +19,7 @@ import { newKey } from './promises/api-keys.ts'
 const MESSAGES = 300
 /** Index entries read per row: the row, its versions that are not vacuumed yet, and other rows of its message. */
 const ENTRIES_PER_LOOK = 20
+const QUEUED = 30_000
 /** With fewer rows, reading a whole table would not be noticed. */
 const OTHER_INSTANCES = 40
 
@@ -95,6 +97,27 @@ test('PostgreSQL finds one caller among many by index, and the rows that a messa
     'rate_windows_pkey',
   ]
   expect(await readTooMuch(names)).toEqual([])
+})
+
+test('PostgreSQL lists the messages of a queue that has just grown, before it has analyzed the table again', async () => {
+  const lease = await createConnected(store)
+  const { instanceId } = lease
+  const { id } = await accept(store, instanceId)
+  await harness.execute('analyze messages')
+  const added = `left(id, -6) || lpad(number::text, 6, '0')`
+  await harness.execute(`insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at)
+    select instance_id, ${added}, recipient, text, ${added}, state, created_at
+    from messages, generate_series(1, ${QUEUED}) as number`)
+  expect((await store.messages.find(instanceId, id))?.state).toBe('queued')
+
+  const search = 'nowhere to be found'
+  // Each would end at the statement's time limit if every row were compared with every other.
+  const list = async (filter: MessageFilter) => (await store.messages.list(instanceId, { limit: 1 }, filter)).data.length
+  expect(await list({ state: 'queued' })).toBe(1)
+  expect(await list({ state: 'queued', to: '5511999999999' })).toBe(0)
+  expect(await list({ search })).toBe(0)
+  const lines = await store.conversations.listLines(instanceId, { limit: 1 }, { status: 'queued', search })
+  expect(lines.data).toEqual([])
 })
 
 /** @param names indexes that must have been used */

@@ -128,7 +128,7 @@ export class StoredConversations implements Conversations {
         .selectFrom('messages')
         .select(SHOWN)
         .where('instance_id', '=', instanceId)
-        .where('id', 'in', ids(part).limit(among))
+        .where(statements.dialect.isAmong('id', ids(part).limit(among)))
         .orderBy('id', 'desc')
         .limit(count)
       if (status !== undefined) query = query.where('state', '=', sql.lit(status))
@@ -167,7 +167,7 @@ export class StoredConversations implements Conversations {
     const find = (part: Slice, count: number, among: number) => {
       let query = selectIncoming(statements)
         .where('incoming_messages.instance_id', '=', instanceId)
-        .where('incoming_messages.id', 'in', ids(part).limit(among))
+        .where(statements.dialect.isAmong('incoming_messages.id', ids(part).limit(among)))
         .orderBy('incoming_messages.id', 'desc')
         .limit(count)
       if (names !== null) query = query.where('incoming_messages.chat', 'in', names.chats)

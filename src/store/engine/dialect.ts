@@ -1,5 +1,6 @@
 import {
   DummyDriver,
+  type Expression,
   Kysely,
   PostgresAdapter,
   PostgresIntrospector,
@@ -43,6 +44,11 @@ export interface Dialect {
   input(columns: Columns): RawBuilder<object>
   /** `clause`, or nothing on a database with one transaction at a time, which needs no row locks. */
   lock(clause: RawBuilder<unknown>): RawBuilder<unknown>
+  /**
+   * Whether `column` is among the results of a query, which is read once. PostgreSQL plans a plain `in` from what it knows
+   * about the tables. For a table that has just grown, it compared each row with each result.
+   */
+  isAmong(column: string, results: Expression<unknown>): RawBuilder<boolean>
   /** Text as searches compare it (`fold`). */
   fold(text: RawBuilder<string>): RawBuilder<string>
   /** The size of the data. */
@@ -65,6 +71,7 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     input: columns =>
       sql`(select ${sql.join(Object.keys(columns).map(name => sql`${new Parameter(name)} as ${sql.id(name)}`))})`,
     lock: () => sql``,
+    isAmong: (column, results) => sql`${sql.ref(column)} in ${results}`,
     // The backend defines this function.
     fold: text => sql`fold(${text})`,
     // `pombal.db` without its log, which is written back at 64 MiB.
@@ -83,6 +90,7 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     now: sql`floor(extract(epoch from clock_timestamp()) * 1000)::bigint`,
     input: postgresInput,
     lock: clause => clause,
+    isAmong: (column, results) => sql`${sql.ref(column)} = any(array${results})`,
     fold: text => sql`translate(lower(${text}), ${sql.lit(FOLDED_LETTERS.from)}, ${sql.lit(FOLDED_LETTERS.to)})`,
     bytes: sql`select pg_database_size(current_database()) as bytes`,
     isShared: true,

@@ -106,20 +106,22 @@ export class StoredMessages implements Messages {
     const top = until === undefined ? TOP : firstMessageId(until)
     const before = idBefore(page, 'msg')
     const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
-    const isWhole = state === undefined && to === undefined && wanted === undefined
+    // Of these states, `messageIds` finds no other messages.
+    const isFound = state === undefined || state === 'queued' || state === 'failed'
+    const isWhole = isFound && to === undefined && wanted === undefined
     const ids = ({ below, from }: Slice) =>
       statements.db
         .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
         .select('ids.id')
         .orderBy('ids.id', 'desc')
-    const find = (part: Slice, limit: number) => {
+    const find = (part: Slice, count: number, among: number) => {
       let query = statements.db
         .selectFrom('messages')
         .select(SHOWN)
         .where('instance_id', '=', instanceId)
-        .where('id', 'in', isWhole ? ids(part).limit(limit) : ids(part))
+        .where(statements.dialect.isAmong('id', ids(part).limit(among)))
         .orderBy('id', 'desc')
-        .limit(limit)
+        .limit(count)
       if (state !== undefined) query = query.where('state', '=', sql.lit(state))
       if (to !== undefined) query = query.where('recipient', '=', to)
       if (wanted !== undefined) query = query.where(matches(wanted, statements.dialect.fold(sql.ref('text'))))
@@ -130,7 +132,7 @@ export class StoredMessages implements Messages {
       return row?.id ?? null
     }
     const limit = page.limit + 1
-    const rows = isWhole ? await find(slice, limit) : await search(slice, limit, edge, find)
+    const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find)
     return toPage(rows, page.limit, row => row.id, toMessage)
   }
 
