@@ -47,8 +47,8 @@ export interface RunnerOptions extends RunEnds {
 }
 
 /**
- * Runs the connection and the lane of one instance while this node holds its lease. For a deleted instance, the connection
- * fails the queued messages, the lane posts these events, and then the rows are erased.
+ * Runs the connection and the lanes of one instance while this node holds its lease. For a deleted instance, the connection
+ * fails the queued messages, the lanes post these events, and then the rows are erased.
  */
 export class InstanceRunner implements Running {
   readonly #options: RunnerOptions

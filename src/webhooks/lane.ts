@@ -11,7 +11,7 @@ import { LeaseNotRenewed, logAttempt, makeAttempt } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
-import { PostingCache } from './posting/signature.ts'
+import { PostingCache } from './posting/posting-cache.ts'
 import { AttemptRecorder } from './record.ts'
 
 export interface LaneStore {

@@ -1,7 +1,6 @@
-import type { Endpoint } from '../../domain/events/endpoint.ts'
+import type { Endpoint, SigningSecrets } from '../../domain/events/endpoint.ts'
 import { TEST_EVENT, testBody } from '../../domain/events/event.ts'
 import { type InstanceId, newEventId } from '../../domain/ids.ts'
-import type { SigningSecrets } from '../../domain/instance.ts'
 import type { ApiContext } from '../context.ts'
 import type { WebhookTestView } from '../resources/events/webhook-test.ts'
 

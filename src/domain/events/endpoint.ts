@@ -65,7 +65,24 @@ export interface Endpoint {
   createdAt: number
 }
 
-/** A URL that receives the events about the connections of all instances. */
+/** An instance's default endpoint as the contract has it, with a secret even while it has no URL. */
+export interface Webhook {
+  instanceId: InstanceId
+  url: string | null
+  /** `whsec_` and the base64 of 32 bytes; the whole string is the key of X-Service-Signature. */
+  secret: string
+}
+
+/** How long a replaced secret signs in addition to the new one (contract §5). */
+export const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
+
+/** The secrets of an endpoint in force: the current one and, for 24 h after a rotation, the previous one. */
+export interface SigningSecrets {
+  current: string
+  previous: string | null
+}
+
+/** A URL that receives the events about the connections of all instances. A field of `Endpoint` becomes one here too. */
 export type OperatorEndpoint = Omit<Endpoint, 'instanceId'>
 
 /** Whether an endpoint with this filter receives events of this kind. */
@@ -77,9 +94,7 @@ export function isSubscribed(events: readonly string[], kind: string): boolean {
 }
 
 /** The groups that a filter may name. */
-export const EVENT_GROUPS: readonly string[] = [
-  ...new Set([...EVENT_KINDS, 'instance.connected'].map(kind => `${kind.split('.')[0]}.*`)),
-]
+export const EVENT_GROUPS: readonly string[] = [...new Set(EVENT_KINDS.map(kind => `${kind.split('.')[0]}.*`))]
 
 export function isPattern(text: string): boolean {
   return text === ALL_EVENTS || EVENT_GROUPS.includes(text) || (EVENT_KINDS as readonly string[]).includes(text)

@@ -106,7 +106,7 @@ export class LocalAdmission implements Admission {
   }
 }
 
-/** Counts in the database, by its clock, for all nodes together. */
+/** Counts in the database, by its clock, for all nodes together. Its statement is PostgreSQL's SQL. */
 export class SharedAdmission implements Admission {
   readonly #core: Core
   readonly #uses: KeyUses

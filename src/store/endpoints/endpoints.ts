@@ -1,6 +1,5 @@
-import type { Endpoint } from '../../domain/events/endpoint.ts'
+import type { Endpoint, SigningSecrets } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
-import type { SigningSecrets } from '../../domain/instance.ts'
 
 export interface EndpointSettings {
   url: string

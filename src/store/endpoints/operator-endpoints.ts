@@ -1,6 +1,5 @@
-import type { OperatorEndpoint } from '../../domain/events/endpoint.ts'
+import type { OperatorEndpoint, SigningSecrets } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
-import type { SigningSecrets } from '../../domain/instance.ts'
 import type { EndpointSettings } from './endpoints.ts'
 
 export interface NewOperatorEndpoint extends EndpointSettings {

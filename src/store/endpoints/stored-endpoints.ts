@@ -1,7 +1,12 @@
 import { sql } from 'kysely'
-import { DEFAULT_ENDPOINT, type Endpoint, isOperatorEndpoint, MAX_ENDPOINTS } from '../../domain/events/endpoint.ts'
+import {
+  DEFAULT_ENDPOINT,
+  type Endpoint,
+  isOperatorEndpoint,
+  MAX_ENDPOINTS,
+  PREVIOUS_SECRET_MS,
+} from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
-import { PREVIOUS_SECRET_MS } from '../../domain/instance.ts'
 import { endpointSecretPlace, OPERATOR_SCOPE, operatorSecretPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'

@@ -1,7 +1,11 @@
 import { type RawBuilder, sql } from 'kysely'
-import { MAX_OPERATOR_ENDPOINTS, type OperatorEndpoint } from '../../domain/events/endpoint.ts'
+import {
+  MAX_OPERATOR_ENDPOINTS,
+  type OperatorEndpoint,
+  PREVIOUS_SECRET_MS,
+  type SigningSecrets,
+} from '../../domain/events/endpoint.ts'
 import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids.ts'
-import { PREVIOUS_SECRET_MS, type SigningSecrets } from '../../domain/instance.ts'
 import { OPERATOR_SCOPE, operatorSecretPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'

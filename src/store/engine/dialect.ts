@@ -36,6 +36,8 @@ export type Columns = Record<string, keyof ColumnTypes>
 
 /** The SQL of queries that differs between the databases. The SQL of table definitions is in `Flavour`. */
 export interface Dialect {
+  /** For queries that one database needs in another form. Prefer a `Record<DatabaseKind, …>`: the compiler then demands an entry. */
+  kind: DatabaseKind
   /** Builds queries and runs none. */
   builder: Kysely<Database>
   /** The database's clock, in milliseconds since 1970. */
@@ -53,12 +55,16 @@ export interface Dialect {
   fold(text: RawBuilder<string>): RawBuilder<string>
   /** The size of the data. */
   bytes: RawBuilder<{ bytes: number }>
-  /** Whether several nodes may use the database. The counts of calls are then rows. */
+  /**
+   * Whether several nodes may use the database. Then the counts of calls are rows, writes use several connections, and nodes of
+   * another version may run. It does not mean PostgreSQL: compare `kind` for that.
+   */
   isShared: boolean
 }
 
 export const DIALECTS: Record<DatabaseKind, Dialect> = {
   sqlite: {
+    kind: 'sqlite',
     builder: new Kysely({
       dialect: {
         createAdapter: () => new SqliteAdapter(),
@@ -79,6 +85,7 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     isShared: false,
   },
   postgres: {
+    kind: 'postgres',
     builder: new Kysely({
       dialect: {
         createAdapter: () => new PostgresAdapter(),

@@ -125,11 +125,11 @@ export class StoredEvents implements Events {
       return row?.id ?? null
     }
     // SQLite compares whole rows to find one by its ID, and blocks the process meanwhile.
-    const { isShared } = statements.dialect
-    const isFast = isIndexed && (isShared || !isByState)
+    const isSqlite = statements.dialect.kind === 'sqlite'
+    const isFast = isIndexed && !(isSqlite && isByState)
     const rows = isFast
       ? await find(slice, limit, limit)
-      : await search(slice, limit, edge, find, isShared ? WINDOW : FEW)
+      : await search(slice, limit, edge, find, isSqlite ? FEW : WINDOW)
     return toPage(
       rows,
       page.limit,
@@ -220,7 +220,7 @@ function eventsBelow({ db, dialect }: Statements, instanceId: InstanceId, below:
     .orderBy('instance_id', 'desc')
     .orderBy('id', 'desc')
     .limit(count)
-  return dialect.isShared ? query.where('instance_id', '=', instanceId) : query
+  return dialect.kind === 'sqlite' ? query : query.where('instance_id', '=', instanceId)
 }
 
 /** Selects from a subquery as if it were the table of the events. */

@@ -1,6 +1,7 @@
 import type { ConnectionGoal, ConnectionState } from '../../domain/connection/connection.ts'
+import type { Webhook } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Instance, InstanceKind, Webhook } from '../../domain/instance.ts'
+import type { Instance, InstanceKind } from '../../domain/instance.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 

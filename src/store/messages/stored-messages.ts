@@ -11,7 +11,6 @@ import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/mes
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { acceptOperation } from './accepting.ts'
-import { Extras } from './commands.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
 import { messageIds } from './message-ids.ts'
 import type {
@@ -29,6 +28,8 @@ import type {
 } from './messages.ts'
 import { prepareOperation } from './preparing.ts'
 import type { Progress, ProgressInput } from './progress.ts'
+import { QuotesAndCommands } from './quotes-and-commands.ts'
+import { ScheduledMessages } from './scheduled-messages.ts'
 import { type Slice, search } from './searching.ts'
 
 /** All columns but the encoded content, which may be as long as the text. */
@@ -57,8 +58,9 @@ export class StoredMessages implements Messages {
   readonly #progress: Progress
   readonly #accept
   readonly #delete
-  readonly #extras: Extras
+  readonly #quotesAndCommands: QuotesAndCommands
   readonly #prepare
+  readonly #scheduled: ScheduledMessages
   readonly #statements
 
   constructor(core: Core, progress: Progress) {
@@ -67,7 +69,8 @@ export class StoredMessages implements Messages {
     this.#accept = acceptOperation(core, (tx, cancellations) => progress.cancel(tx, cancellations))
     // Changes a message that the owner may change too.
     this.#delete = { ...this.#accept, name: 'messages.delete', isIndependent: false }
-    this.#extras = new Extras(core)
+    this.#quotesAndCommands = new QuotesAndCommands(core)
+    this.#scheduled = new ScheduledMessages(core)
     this.#prepare = prepareOperation(core)
     this.#statements = prepareReads(core)
   }
@@ -156,19 +159,19 @@ export class StoredMessages implements Messages {
   }
 
   recordUnquoted(lease: Lease, id: MessageId): Promise<void> {
-    return this.#extras.recordUnquoted(lease, id)
+    return this.#quotesAndCommands.recordUnquoted(lease, id)
   }
 
   findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null> {
-    return this.#extras.findQuoted(instanceId, id)
+    return this.#quotesAndCommands.findQuoted(instanceId, id)
   }
 
   findCommand(instanceId: InstanceId, id: MessageId) {
-    return this.#extras.findCommand(instanceId, id)
+    return this.#quotesAndCommands.findCommand(instanceId, id)
   }
 
   releaseDue(lease: Lease, now: number): Promise<number | null> {
-    return this.#extras.releaseDue(lease, now)
+    return this.#scheduled.releaseDue(lease, now)
   }
 
   recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage | null> {

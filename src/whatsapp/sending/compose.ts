@@ -20,7 +20,7 @@ export interface ComposerOptions {
   signal: AbortSignal
 }
 
-/** Composes what is more than a plain text: quotes, mentions, previews and commands. */
+/** Composes every message that has extras: a quote, mentions, a preview, metadata, or the command that it is. */
 export class Composer {
   readonly #options: ComposerOptions
 

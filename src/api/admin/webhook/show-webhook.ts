@@ -1,6 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import { DEFAULT_ENDPOINT } from '../../../domain/events/endpoint.ts'
-import type { Webhook } from '../../../domain/instance.ts'
+import { DEFAULT_ENDPOINT, type Webhook } from '../../../domain/events/endpoint.ts'
 import type { ApiContext } from '../../context.ts'
 import { type AdminWebhookView, adminWebhookView } from '../../resources/events/admin-webhook.ts'
 import { hideUrl } from '../../resources/events/hide-endpoint.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { PREVIOUS_SECRET_MS, type Webhook } from '../../../domain/instance.ts'
+import { PREVIOUS_SECRET_MS, type Webhook } from '../../../domain/events/endpoint.ts'
 import { moment, nullable, toIsoOrNull } from '../schema-kit.ts'
 import { webhookSchema, webhookView } from './webhook.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { Webhook } from '../../../domain/instance.ts'
+import type { Webhook } from '../../../domain/events/endpoint.ts'
 import { instanceIdSchema } from '../instance.ts'
 import { nullable } from '../schema-kit.ts'
 

@@ -1,11 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { proto } from 'baileys'
 import type { MediaForm } from '../../../domain/media.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
+import { messageSecret } from '../parsing/content.ts'
 import type { FileHashes } from './cipher.ts'
 import type { UploadedFile } from './upload.ts'
-
-const MESSAGE_SECRET_BYTES = 32
 
 /** A file that WhatsApp holds, as a message refers to it. */
 export interface SentFile extends FileHashes, UploadedFile {
@@ -21,11 +19,7 @@ export interface SentFile extends FileHashes, UploadedFile {
 
 /** The content of a message with a file. It is encoded once and stored, so that every attempt sends the same bytes. */
 export function encodeFile(file: SentFile, contextInfo: proto.IContextInfo | null = null): Uint8Array {
-  const message = {
-    ...partOf(file, contextInfo),
-    messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) },
-  }
-  return ownBytes(proto.Message.encode(message).finish())
+  return ownBytes(proto.Message.encode({ ...partOf(file, contextInfo), ...messageSecret() }).finish())
 }
 
 function partOf(file: SentFile, contextInfo: proto.IContextInfo | null): proto.IMessage {

@@ -10,9 +10,12 @@ import { lidOf, type Self } from '../addresses.ts'
 const MESSAGE_SECRET_BYTES = 32
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 
-/** The content that is encrypted for each device. It is encoded once and stored, so every attempt sends the same bytes. */
+/**
+ * The content that is encrypted for each device, of a message without extras (`encodeExtended`) and file (`encodeFile`). It is
+ * encoded once and stored, so every attempt sends the same bytes.
+ */
 export function encodeContent({ text }: MessageContent): Uint8Array {
-  return ownBytes(proto.Message.encode({ extendedTextMessage: { text }, ...secret() }).finish())
+  return ownBytes(proto.Message.encode({ extendedTextMessage: { text }, ...messageSecret() }).finish())
 }
 
 /** The content as an object for Baileys, which encodes to the same bytes again. It does not reference `content`. */
@@ -31,11 +34,13 @@ export interface ChatContext {
   now: number
 }
 
-/** The content of a text with a quote, mentions or a preview, or of a command. It is encoded once and stored. */
+/** The content of every message with extras and without a file: a text with a quote, metadata and so on, or a command. */
 export function encodeExtended(text: string, extras: MessageExtras, context: ChatContext): Uint8Array {
   const { command } = extras
   const message =
-    command === undefined ? extendedText(text, extras, context) : { ...commandContent(command, context), ...secret() }
+    command === undefined
+      ? extendedText(text, extras, context)
+      : { ...commandContent(command, context), ...messageSecret() }
   return ownBytes(proto.Message.encode(message).finish())
 }
 
@@ -57,7 +62,7 @@ function extendedText(text: string, extras: MessageExtras, context: ChatContext)
   const { preview } = extras
   const contextInfo = contextInfoOf(extras, context)
   const shown = preview && { matchedText: preview.url, title: preview.title, description: preview.description ?? '' }
-  return { extendedTextMessage: { text, ...shown, contextInfo }, ...secret() }
+  return { extendedTextMessage: { text, ...shown, contextInfo }, ...messageSecret() }
 }
 
 /** What WhatsApp shows above an answer. Files are shown by their type and caption. */
@@ -118,7 +123,7 @@ function ownAddress({ address, self }: ChatContext): string {
   return jidNormalizedUser((lidOf(address) && self.lid) || self.id)
 }
 
-function secret() {
+export function messageSecret() {
   return { messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) } }
 }
 

@@ -1,89 +1,24 @@
 import { sql } from 'kysely'
-import type { CommandState, MessageExtras } from '../../domain/conversation.ts'
-import type { InstanceId, MessageId } from '../../domain/ids.ts'
-import type { MessageFailure } from '../../domain/message.ts'
+import type { InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
+import type { DatabaseKind } from '../engine/schema/database.ts'
 import { IS_SCHEDULED } from '../engine/schema/messages.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
-import { findIncomingStatement, toIncoming } from './incoming.ts'
-import type { QuotedMessage } from './messages.ts'
 
 /** Scheduled messages released by one commit. */
 const RELEASED_AT_ONCE = 100
 
-/** Reads and writes for quotes, commands and scheduled messages. */
-export class Extras {
+/** Releases scheduled messages: from then on they are queued like all others. */
+export class ScheduledMessages {
   readonly #core: Core
-  readonly #findOwn
-  readonly #findReceived
-  readonly #unquote
   readonly #release
 
   constructor(core: Core) {
-    const { statements } = core
     this.#core = core
-    this.#findOwn = statements.find('messages', { instance_id: 'text', id: 'text' }, [
-      'id',
-      'state',
-      'created_at',
-      'sent_at',
-      'failed_at',
-      'failure_code',
-      'failure_message',
-      'text',
-      'content',
-      'extras',
-      'deleted_at',
-    ])
-    this.#findReceived = findIncomingStatement(statements)
-    this.#unquote = fencedOneByOne('messages.unquote', async (tx, { lease, id }: { lease: Lease; id: MessageId }) => {
-      const [row] = await tx.each(this.#findOwn, [{ instance_id: lease.instanceId, id }])
-      const extras: MessageExtras = JSON.parse(row?.extras ?? '{}')
-      if (!extras.quote) return
-      const dropped = JSON.stringify({ ...extras, quote: { ...extras.quote, dropped: true } })
-      const query = statements.db.updateTable('messages').set({ extras: dropped })
-      await tx.query(query.where('instance_id', '=', lease.instanceId).where('id', '=', id))
-    })
-    this.#release = releaseOperation(statements)
-  }
-
-  async findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null> {
-    const { reader } = this.#core
-    const [own] = await reader.each(this.#findOwn, [{ instance_id: instanceId, id }])
-    if (own) {
-      const { state, sent_at, text, content, deleted_at } = own
-      return deleted_at === null ? { state, sentAt: sent_at, type: 'text', text, content } : null
-    }
-    const [row] = await reader.run(this.#findReceived, { instanceId, id })
-    if (row === undefined) return null
-    const { type, text = '', sentAt, deletedAt } = toIncoming(row)
-    return deletedAt !== null ? null : { state: null, sentAt, type, text, content: null }
-  }
-
-  async recordUnquoted(lease: Lease, id: MessageId): Promise<void> {
-    await this.#core.write(this.#unquote, { lease, id })
-  }
-
-  async findCommand(
-    instanceId: InstanceId,
-    id: MessageId,
-  ): Promise<(CommandState & { failure: MessageFailure | null }) | null> {
-    const [row] = await this.#core.reader.each(this.#findOwn, [{ instance_id: instanceId, id }])
-    const { command }: MessageExtras = JSON.parse(row?.extras ?? '{}')
-    if (!row || !command) return null
-    const { failure_code: code, failure_message: message } = row
-    return {
-      id,
-      kind: command.kind,
-      messageId: command.target.messageId,
-      createdAt: row.created_at,
-      doneAt: row.sent_at,
-      failedAt: row.failed_at,
-      failure: code === null ? null : { code, message: message! },
-    }
+    this.#release = releaseOperation(core.statements)
   }
 
   /** @returns when the next one is due; null if none is scheduled */
@@ -98,6 +33,7 @@ export class Extras {
   }
 }
 
+/** The columns of a message that was never prepared. A new column of the content belongs here too, or it is lost on SQLite. */
 const MOVED = {
   instance_id: 'text',
   id: 'text',
@@ -115,7 +51,7 @@ const MOVED = {
 /** Gives scheduled messages whose moment has come their place in the order: the next numbers. */
 function releaseOperation(statements: Statements) {
   const columns = Object.keys(MOVED) as (keyof typeof MOVED)[]
-  const renumber = statements.dialect.isShared ? updater(statements) : reinserter(statements)
+  const renumber = RENUMBER[statements.dialect.kind](statements)
   return fencedOneByOne(
     'messages.release',
     async (tx, { lease: { instanceId }, now }: { lease: Lease; now: number }) => {
@@ -166,6 +102,8 @@ function reinserter(statements: Statements): Renumber {
     await tx.each(insert, rows)
   }
 }
+
+const RENUMBER: Record<DatabaseKind, (statements: Statements) => Renumber> = { sqlite: reinserter, postgres: updater }
 
 function scheduled({ db }: Statements, instanceId: InstanceId) {
   return db.selectFrom('messages').where('instance_id', '=', instanceId).where(IS_SCHEDULED)
