@@ -112,7 +112,8 @@ test('PostgreSQL lists the messages of a queue that has just grown, before it ha
 
   const search = 'nowhere to be found'
   // Each would end at the statement's time limit if every row were compared with every other.
-  const list = async (filter: MessageFilter) => (await store.messages.list(instanceId, { limit: 1 }, filter)).data.length
+  const list = async (filter: MessageFilter) =>
+    (await store.messages.list(instanceId, { limit: 1 }, filter)).data.length
   expect(await list({ state: 'queued' })).toBe(1)
   expect(await list({ state: 'queued', to: '5511999999999' })).toBe(0)
   expect(await list({ search })).toBe(0)

@@ -105,7 +105,10 @@ export class StoredEvents implements Events {
     const ids = (part: Slice, count: number) => idsOfState(statements, instanceId, state, part, count)
     const find = (part: Slice, atMost: number, among: number) => {
       const events = isByState
-        ? db.selectFrom('events').select(LISTED).where(statements.dialect.isAmong('id', ids(part, among)))
+        ? db
+            .selectFrom('events')
+            .select(LISTED)
+            .where(statements.dialect.isAmong('id', ids(part, among)))
         : eventsBelow(statements, instanceId, part.below, among)
       let query = withOtherSide(withLatestDelivery(selectFrom(db, events), state, endpointId))
         .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id'])
