@@ -15,13 +15,21 @@ export const COMMANDS = {
     summary: 'exit with 0 if the service here is ready, else with 1',
   },
   listen: { source: 'src/commands/listen.ts', summary: 'post the events of an instance to a program on this machine' },
+  'import-sessions': {
+    source: 'src/commands/import-sessions.ts',
+    summary: 'take over numbers that another program has linked',
+  },
+  'export-session': {
+    source: 'src/commands/export-session.ts',
+    summary: 'hand a number over to another program',
+  },
   simulator: { source: 'simulator/src/cli.ts', summary: 'run the simulated WhatsApp network alone' },
 }
 
 export const USAGE = `usage: pombal [COMMAND]
 
 ${Object.keys(COMMANDS)
-  .map(name => `  ${name.padEnd(12)} ${COMMANDS[name].summary}`)
+  .map(name => `  ${name.padEnd(15)} ${COMMANDS[name].summary}`)
   .join('\n')}
 
 The settings are read from the environment, as README.md describes. pombal --version prints the version.

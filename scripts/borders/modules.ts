@@ -36,6 +36,7 @@ const STORE = [
   'src/store/sandbox/sandbox-storage.ts',
   'src/store/sessions/sessions.ts',
   'src/store/statistics/statistics.ts',
+  'src/store/transfers/transfers.ts',
 ]
 
 /** Every module of the shipped code, and everything that it may import. `npm run check` fails on any other import. */
@@ -50,15 +51,18 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/commands',
     modules: [
+      'src/api/admin/secrets.ts',
       'src/config.ts',
-      'src/domain/disk.ts',
+      'src/domain',
       'src/keys.ts',
       'src/ops/disk.ts',
       'src/program-files.ts',
       'src/store/encryption',
       'src/store/engine',
       'src/store/examine-store.ts',
+      'src/store/open-store.ts',
       'src/webhooks/posting/signature.ts',
+      'src/whatsapp/baileys/transfer/session.ts',
       ...STORE,
     ],
     packages: [

@@ -23,6 +23,10 @@ export const REFUSALS = {
   link_in_use: [409, 'The link was opened in another browser, or this one accepts no cookies: ask for a new one.'],
   already_linked: [409, 'A number is linked to this instance: unlink it first.'],
   pairing_codes_spent: [409, 'The link has shown 3 pairing codes: scan the QR code, or ask for a new link.'],
+  session_exported: [
+    409,
+    'The session was exported: if no other program uses it any more, repeat this with "confirmExported": true.',
+  ],
   too_many_links: [409, 'The instance has 10 open links: revoke one first.'],
   key_not_found: [404, 'The instance has no such key.'],
   endpoint_not_found: [404, 'There is no such endpoint.'],

@@ -45,6 +45,7 @@ import { StoredSandbox } from './sandbox/stored-sandbox.ts'
 import { StoredSessions } from './sessions/stored-sessions.ts'
 import { StoredStatistics } from './statistics/stored-statistics.ts'
 import type { Store } from './store.ts'
+import { StoredTransfers } from './transfers/stored-transfers.ts'
 
 /** The store on either database. */
 export class DatabaseStore implements Store {
@@ -66,6 +67,7 @@ export class DatabaseStore implements Store {
   readonly deliveries
   readonly leases
   readonly credentials
+  readonly transfers
   readonly numbers
   readonly directory
   readonly paces
@@ -140,6 +142,7 @@ export class DatabaseStore implements Store {
     this.deliveries = new StoredDeliveries(core)
     this.leases = new StoredLeases(core)
     this.credentials = new StoredCredentials(core)
+    this.transfers = new StoredTransfers(core, recorder)
     this.numbers = new StoredNumbers(core)
     this.directory = new StoredDirectory(core, recorder)
     this.paces = new StoredPaces(core)

@@ -27,6 +27,7 @@ import type { PhoneOrders } from './sandbox/phone-orders.ts'
 import type { SandboxStorage } from './sandbox/sandbox-storage.ts'
 import type { Sessions } from './sessions/sessions.ts'
 import type { Statistics } from './statistics/statistics.ts'
+import type { Transfers } from './transfers/transfers.ts'
 
 /**
  * All persistent data of Pombal. `test/contract` tests these guarantees on both SQLite and PostgreSQL.
@@ -59,6 +60,7 @@ export interface Store {
   readonly deliveries: Deliveries
   readonly leases: Leases
   readonly credentials: Credentials
+  readonly transfers: Transfers
   readonly numbers: Numbers
   readonly directory: Directory
   readonly paces: Paces

@@ -63,6 +63,8 @@ export const CONNECTION_CAUSES = [
   'unreachable',
   'sandbox_off',
   'thread_crashed',
+  'imported',
+  'exported',
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 

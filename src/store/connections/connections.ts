@@ -34,9 +34,9 @@ export interface Connections {
   find(id: InstanceId): Promise<ConnectionRecord | null>
   /**
    * Sets the goal `online`: the owner links (by QR code, or by pairing code for `pairingPhone`) or reconnects.
-   * False if there is no such instance.
+   * False if there is no such instance, or its session was exported (cause `exported`) and the request is not confirmed.
    */
-  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean>
+  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null, isConfirmed?: boolean): Promise<boolean>
   /** Sets the goal `logged_out`: the owner unlinks the number. False if there is no such instance. */
   requestLogout(id: InstanceId): Promise<boolean>
   /**

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import type { Restriction } from '../../domain/connection/restriction.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
@@ -11,6 +12,13 @@ import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
 
 type Change = Parameters<Connections['record']>[1]
+
+interface GoalRequest {
+  id: InstanceId
+  goal: 'online' | 'logged_out'
+  pairingPhone: string | null
+  isConfirmed: boolean
+}
 
 export class StoredConnections implements Connections {
   readonly #core: Core
@@ -55,12 +63,12 @@ export class StoredConnections implements Connections {
     }
   }
 
-  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null): Promise<boolean> {
-    return this.#request({ id, goal: 'online', pairingPhone })
+  requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null, isConfirmed = false): Promise<boolean> {
+    return this.#request({ id, goal: 'online', pairingPhone, isConfirmed })
   }
 
   requestLogout(id: InstanceId): Promise<boolean> {
-    return this.#request({ id, goal: 'logged_out', pairingPhone: null })
+    return this.#request({ id, goal: 'logged_out', pairingPhone: null, isConfirmed: true })
   }
 
   async record(lease: Lease, change: Change, now: number): Promise<void> {
@@ -91,7 +99,7 @@ export class StoredConnections implements Connections {
     return this.#health.find(id, now)
   }
 
-  async #request(request: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) {
+  async #request(request: GoalRequest) {
     const requested = await this.#core.write(this.#operations.request, request)
     if (requested) {
       this.#core.hints.publish('goal', request.id)
@@ -108,13 +116,14 @@ function operations(core: Core, reports: ConnectionReports) {
   return {
     request: oneByOne(
       'connections.request',
-      (input: { id: InstanceId; goal: 'online' | 'logged_out'; pairingPhone: string | null }) => input.id,
-      async (tx, { id, goal, pairingPhone }): Promise<boolean> => {
+      (input: GoalRequest) => input.id,
+      async (tx, { id, goal, pairingPhone, isConfirmed }): Promise<boolean> => {
         const requested = await tx.query(
           db
             .updateTable('connections')
             .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
             .where('instance_id', '=', id)
+            .where(isConfirmed ? sql<boolean>`true` : sql<boolean>`coalesce(cause, '') <> 'exported'`)
             .where(eb =>
               eb.exists(
                 eb

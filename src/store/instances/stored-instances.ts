@@ -15,6 +15,7 @@ import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Erasure } from './erasure.ts'
 import { findHolding } from './holding.ts'
+import { insertInstance } from './insert-instance.ts'
 import type { Held, InstanceFilter, Instances, NewInstance } from './instances.ts'
 import { Traffic } from './traffic.ts'
 
@@ -194,28 +195,13 @@ function operations(core: Core) {
     create: oneByOne(
       'instances.create',
       (input: NewInstance & { now: number }) => input.id,
-      async (tx, { id, name, kind, tokenDigest, webhookSecret, goal, now: createdAt }) => {
-        const instance = {
-          id,
-          name,
-          kind,
-          token_digest: tokenDigest,
-          webhook_secret: sealSecret(core, id, webhookSecret),
-          created_at: createdAt,
-        }
-        const connection = {
-          instance_id: id,
-          state: 'unlinked' as const,
-          reason: NEVER_LINKED,
-          cause: 'never_linked' as const,
-          since: createdAt,
-          goal,
-          goal_version: 0,
-        }
-        await tx.query(db.insertInto('leases').values({ instance_id: id, epoch: 0, lease_until: now }))
-        await tx.query(db.insertInto('instances').values(instance))
-        await tx.query(db.insertInto('connections').values(connection))
-      },
+      (tx, { now: createdAt, ...instance }) =>
+        insertInstance(
+          tx,
+          core,
+          { ...instance, state: 'unlinked', cause: 'never_linked', reason: NEVER_LINKED },
+          createdAt,
+        ),
     ),
 
     change: oneByOne(
@@ -264,10 +250,6 @@ function operations(core: Core) {
       },
     ),
   }
-}
-
-function sealSecret(core: Core, id: InstanceId, secret: string): Uint8Array {
-  return core.sealing.seal(id, endpointSecretPlace(id, DEFAULT_ENDPOINT), Buffer.from(secret))
 }
 
 function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {

@@ -245,7 +245,7 @@ export class Connection {
     const { goal, state } = record
     this.#links.isFirstLogin ||= NEVER_CONNECTED.has(state)
     if (goal === 'online') await this.#goOnline(record)
-    else if (goal === 'logged_out') await this.#logOut(state)
+    else if (goal === 'logged_out') await this.#logOut(record)
     else if (!this.#links.hasLink && (state === 'linking' || state === 'connecting')) {
       const reason = 'Linking was interrupted. Connect again.'
       await this.#status.record({ ...NO_CODES, state: 'unlinked', cause: 'linking_interrupted', reason })
@@ -266,13 +266,14 @@ export class Connection {
     } else await this.#links.open()
   }
 
-  async #logOut(state: StoredConnection['state']): Promise<void> {
+  async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
     this.#links.cancelRetry()
     if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
       this.#links.close()
       return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
     }
-    if (!this.#links.openLink) await this.#links.openForLogout()
+    // An exported session belongs to another program, which must stay linked.
+    if (!this.#links.openLink && cause !== 'exported') await this.#links.openForLogout()
     // Written messages may still be acknowledged; no other message is started.
     this.#links.sender.detach()
     await waitAtMost(LOGOUT_DRAIN_MS, this.#links.sender.drained())

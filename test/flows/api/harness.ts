@@ -263,6 +263,7 @@ function parts(store: Store): Store {
     deliveries: store.deliveries,
     leases: store.leases,
     credentials: store.credentials,
+    transfers: store.transfers,
     numbers: store.numbers,
     directory: store.directory,
     paces: store.paces,

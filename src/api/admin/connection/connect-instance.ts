@@ -15,6 +15,12 @@ const bodySchema = Type.Object(
         examples: ['5511987654321'],
       }),
     ),
+    confirmExported: Type.Optional(
+      Type.Boolean({
+        description:
+          'Required to connect an instance whose session was exported. Two programs with one session destroy it, so stop the other one for good.',
+      }),
+    ),
   },
   { title: 'ConnectOptions' },
 )
@@ -33,15 +39,21 @@ export function connectInstance(api: Api, context: ApiContext): void {
         body: bodySchema,
         response: { 202: dataOf(connectionSchema, 'Accepted. The connection shows the progress.') },
       },
-      config: { refusals: ['instance_not_found', 'invalid_request', 'sandbox_disabled'], optionalBody: true },
+      config: {
+        refusals: ['instance_not_found', 'invalid_request', 'sandbox_disabled', 'session_exported'],
+        optionalBody: true,
+      },
     },
     async (request, reply) => {
       const { id } = request.params
-      const { phone } = request.body
+      const { phone, confirmExported = false } = request.body
       if (phone !== undefined) checkNumber('phone', phone)
       const instance = await getInstanceOrRefuse(store, id)
       if (instance.kind === 'sandbox' && !sandbox.enabled) throw new Refusal('sandbox_disabled')
-      if (!(await store.connections.requestConnect(id, phone ?? null))) throw new Refusal('instance_not_found')
+      if (!(await store.connections.requestConnect(id, phone ?? null, confirmExported))) {
+        const isExported = (await store.connections.find(id))?.cause === 'exported'
+        throw new Refusal(isExported ? 'session_exported' : 'instance_not_found')
+      }
       return reply.code(202).send({ data: orNotFound(await findConnection(context, request, id)) })
     },
   )

@@ -1,0 +1,38 @@
+import { closeSync, fstatSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { BadSettings } from '../../config.ts'
+
+const PRIVATE_FILE = 0o600
+const OTHERS = 0o077
+
+export interface TokenLine {
+  instanceId: string
+  name: string
+  phone: string
+  token: string
+}
+
+/** A file with the tokens of imported instances: one JSON object in each line. Only its owner can read it. */
+export class TokenFile {
+  readonly path: string
+  readonly #file: number
+
+  /** Lines are added to an existing file. @throws BadSettings if others may read it */
+  constructor(path: string) {
+    this.path = path
+    this.#file = openSync(path, 'a', PRIVATE_FILE)
+    if ((fstatSync(this.#file).mode & OTHERS) !== 0) {
+      closeSync(this.#file)
+      throw new BadSettings([`${path} can be read by others: run "chmod 600 ${path}", or name another file.`])
+    }
+  }
+
+  /** Resolves when the line survives a power failure. Before the commit of the instance: a token exists nowhere else. */
+  add(line: TokenLine): void {
+    writeSync(this.#file, `${JSON.stringify(line)}\n`)
+    fsyncSync(this.#file)
+  }
+
+  close(): void {
+    closeSync(this.#file)
+  }
+}
