@@ -54,6 +54,9 @@ async function importOne(store: Store, tokens: TokenFile, session: UsableSession
   const token = newToken()
   const name = instanceName(session.name)
   const { phone, rows } = session.content
+  const known = await store.transfers.findLinked(phone)
+  if (known !== null) return { kind: 'known', ...known }
+  // First, because the token exists nowhere else. If this process dies before the commit, the line belongs to no instance.
   tokens.add({ instanceId: id, name, phone, token })
   const instance = {
     id,

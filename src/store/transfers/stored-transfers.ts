@@ -7,7 +7,7 @@ import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import { insertInstance } from '../instances/insert-instance.ts'
-import type { ExportOutcome, ImportedInstance, ImportOutcome, Transfers } from './transfers.ts'
+import type { ExportOutcome, ImportedInstance, ImportOutcome, LinkedInstance, Transfers } from './transfers.ts'
 
 const IMPORTED = 'Imported from another program. Stop that program for good, then connect.'
 const EXPORTED = 'The session was exported to another program. Only one of the two may use it.'
@@ -37,6 +37,11 @@ export class StoredTransfers implements Transfers {
     this.#operations = operations(core, new ConnectionReports(core.statements, recorder))
   }
 
+  async findLinked(phone: string): Promise<LinkedInstance | null> {
+    const [linked] = await this.#core.reader.query(linkedTo(this.#core, phone))
+    return linked ?? null
+  }
+
   async import({ rows, ...instance }: ImportedInstance, now: number): Promise<ImportOutcome> {
     const { sealing, hints } = this.#core
     const sealed = rows.map(({ type, id, value }) => {
@@ -64,6 +69,16 @@ export class StoredTransfers implements Transfers {
   }
 }
 
+function linkedTo({ statements }: Core, phone: string) {
+  return statements.db
+    .selectFrom('instances')
+    .innerJoin('connections', 'connections.instance_id', 'instances.id')
+    .select(['instances.id', 'instances.name'])
+    .where('connections.phone', '=', phone)
+    .where('instances.kind', '=', 'whatsapp')
+    .where('instances.deleted_at', 'is', null)
+}
+
 function operations(core: Core, reports: ConnectionReports) {
   const { statements } = core
   const { db, now: databaseNow } = statements
@@ -75,15 +90,7 @@ function operations(core: Core, reports: ConnectionReports) {
       'transfers.import',
       ({ instance }: ImportInput) => instance.id,
       async (tx, { instance, rows, now }): Promise<ImportOutcome> => {
-        const [known] = await tx.query(
-          db
-            .selectFrom('instances')
-            .innerJoin('connections', 'connections.instance_id', 'instances.id')
-            .select(['instances.id', 'instances.name'])
-            .where('connections.phone', '=', instance.phone)
-            .where('instances.kind', '=', 'whatsapp')
-            .where('instances.deleted_at', 'is', null),
-        )
+        const [known] = await tx.query(linkedTo(core, instance.phone))
         if (known !== undefined) return { kind: 'known', ...known }
         const connection = { goal: 'idle', state: 'stopped', cause: 'imported', reason: IMPORTED } as const
         await insertInstance(tx, core, { ...instance, ...connection, kind: 'whatsapp' }, now)

@@ -15,10 +15,15 @@ export interface ImportedInstance extends Omit<NewInstance, 'goal' | 'kind'> {
   rows: readonly TransferredRow[]
 }
 
+export interface LinkedInstance {
+  id: InstanceId
+  name: string
+}
+
 export type ImportOutcome =
   | { kind: 'imported'; id: InstanceId }
   /** The number is linked to this instance. Nothing was changed. */
-  | { kind: 'known'; id: InstanceId; name: string }
+  | ({ kind: 'known' } & LinkedInstance)
 
 export type ExportOutcome =
   | { kind: 'exported'; phone: string; rows: TransferredRow[] }
@@ -29,6 +34,8 @@ export type ExportOutcome =
 
 /** Linked numbers that come from another program or go to one. Two programs with one session destroy it. */
 export interface Transfers {
+  /** The instance to which the number is linked, also if it is stopped. */
+  findLinked(phone: string): Promise<LinkedInstance | null>
   /** Creates the instance as `stopped`, with its credentials, in one commit. Nothing connects it until somebody asks for it. */
   import(instance: ImportedInstance, now: number): Promise<ImportOutcome>
   /**

@@ -1,0 +1,229 @@
+import { spawn } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Curve } from 'baileys'
+import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { openKeys } from '../../../src/keys.ts'
+import { openStore } from '../../../src/store/open-store.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { readSession } from '../../../src/whatsapp/baileys/transfer/session.ts'
+import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
+import { linkedSession, sessionFiles, writeFiles } from '../../sessions/linked-session.ts'
+
+const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
+const PHONE = '5511987654321'
+/** So many keys that an import takes long enough to be killed in the middle. */
+const MANY_KEYS = 1_000
+const SESSIONS = 6
+const AN_HOUR_AGO = Date.now() / 1_000 - 3_600
+
+interface Run {
+  code: number | null
+  output: string
+}
+
+describe.each(STORES)('on %s', kind => {
+  let database: TestDatabase
+  let dataDir: string
+  let sessions: string
+
+  beforeEach(async () => {
+    database = await createDatabase(kind, inject('postgresUrl'))
+    dataDir = mkdtempSync(join(tmpdir(), 'pombal-import-'))
+    sessions = mkdtempSync(join(tmpdir(), 'pombal-sessions-'))
+  })
+  afterEach(async () => {
+    for (const folder of [dataDir, sessions]) rmSync(folder, { recursive: true, force: true })
+    await database.dispose()
+  })
+
+  function run(args: readonly string[], killWhen?: (output: string) => boolean): Promise<Run> {
+    const env = { PATH: process.env['PATH'], DATA_DIR: dataDir, ...database.env }
+    const child = spawn(process.execPath, [PROGRAM, ...args], { env })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', text => {
+        output += text
+        if (killWhen?.(output)) child.kill('SIGKILL')
+      })
+    return new Promise(resolve => child.on('close', code => resolve({ code, output })))
+  }
+
+  async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {
+    const key = database.env['MASTER_KEY']
+    const masterKey = key === undefined ? null : Buffer.from(key, 'base64')
+    const keys = openKeys({ dataDir, databaseUrl: database.url, adminKey: 'unused', masterKey })
+    const store = await openStore({
+      dataDir,
+      databaseUrl: database.url ?? undefined,
+      masterKey: keys.masterKey,
+      ratePerMinute: 100,
+    })
+    try {
+      return await use(store)
+    } finally {
+      await store.close()
+    }
+  }
+
+  function instances() {
+    return withStore(async store => (await store.instances.list({ limit: 100 })).data)
+  }
+
+  /** A session that was last written an hour ago. */
+  function write(name: string, phone = PHONE, keys = 0): string {
+    const session = linkedSession(phone)
+    // One pair under many numbers, because making pairs takes long.
+    const pair = Curve.generateKeyPair()
+    for (let id = 3; id < keys; id += 1) session.keys['pre-key']![id] = pair
+    if (keys > 0) session.creds.nextPreKeyId = keys
+    const folder = join(sessions, name)
+    writeFiles(folder, sessionFiles(session))
+    for (const file of readdirSync(folder)) utimesSync(join(folder, file), AN_HOUR_AGO, AN_HOUR_AGO)
+    return folder
+  }
+
+  function tokens(): { instanceId: string; phone: string; token: string }[] {
+    const lines = readFileSync(join(dataDir, 'imported-tokens.jsonl'), 'utf8').trim().split('\n')
+    return lines.map(line => JSON.parse(line))
+  }
+
+  test('an imported number is stopped, has its token in a private file, and is imported once', async () => {
+    write('shop')
+    const first = await run(['import-sessions', sessions])
+    expect(first).toMatchObject({ code: 0, output: expect.stringMatching(/shop +5511987654321 +13 +0 +1 h ago/) })
+    const [instance] = await instances()
+    expect(instance).toMatchObject({ name: 'shop', kind: 'whatsapp', state: 'stopped', phone: PHONE })
+    const [line] = tokens()
+    expect(line).toMatchObject({ instanceId: instance!.id, phone: PHONE })
+    expect(first.output).not.toContain(line!.token)
+    expect(statSync(join(dataDir, 'imported-tokens.jsonl')).mode & 0o777).toBe(0o600)
+    await withStore(async store => {
+      expect(await store.connections.find(instance!.id)).toMatchObject({ cause: 'imported', goal: 'idle' })
+      const { data } = await store.audit.list({ limit: 5 }, {})
+      expect(data).toMatchObject([{ actor: 'command_line', action: 'importSession', instanceId: instance!.id }])
+      expect((await store.audit.verify()).brokenAt).toBeNull()
+    })
+    const again = await run(['import-sessions', join(sessions, 'shop')])
+    expect(again).toMatchObject({
+      code: 1,
+      output: expect.stringContaining(`linked already, as shop (${instance!.id})`),
+    })
+    expect(await instances()).toHaveLength(1)
+    expect(tokens()).toHaveLength(1)
+  })
+
+  test('a torn, foreign, missing or running session is refused and changes nothing; the others are imported', async () => {
+    const torn = write('torn')
+    writeFiles(torn, new Map([['creds.json', '{"noiseKey":{"priv']]))
+    const foreign = join(sessions, 'foreign')
+    mkdirSync(foreign)
+    writeFiles(write('running', '5511911111111'), new Map([['session-1.0.json', '{"_sessions":{}}']]))
+    const absent = join(sessions, 'absent')
+    for (const [folder, sentence] of [
+      [torn, 'cut off'],
+      [foreign, 'not a session of Baileys'],
+      [absent, 'no such folder'],
+      [join(sessions, 'running'), 'stop the other program'],
+    ]) {
+      const refused = await run(['import-sessions', folder!])
+      expect(refused).toMatchObject({ code: 1, output: expect.stringContaining(sentence!) })
+    }
+    expect(readdirSync(dataDir)).toEqual([])
+    write('good')
+    const mixed = await run(['import-sessions', torn, join(sessions, 'good'), foreign])
+    expect(mixed.code).toBe(1)
+    expect(await instances()).toMatchObject([{ name: 'good' }])
+    expect(await run(['import-sessions', '--stopped', join(sessions, 'running')])).toMatchObject({ code: 0 })
+    expect(await instances()).toHaveLength(2)
+  })
+
+  test('a dry run shows what would be imported, and touches neither data nor folder', async () => {
+    const folder = write('shop')
+    const before = readdirSync(folder).map(file => statSync(join(folder, file)).mtimeMs)
+    const { code, output } = await run(['import-sessions', '--dry-run', sessions])
+    expect(code).toBe(0)
+    expect(output).toContain(PHONE)
+    expect(readdirSync(dataDir)).toEqual([])
+    expect(readdirSync(folder).map(file => statSync(join(folder, file)).mtimeMs)).toEqual(before)
+  })
+
+  test('an existing file of tokens that others can read is refused before anything is imported', async () => {
+    write('shop')
+    const file = join(sessions, 'tokens')
+    writeFiles(sessions, new Map([['tokens', '']]))
+    chmodSync(file, 0o644)
+    const { code, output } = await run(['import-sessions', join(sessions, 'shop'), '--tokens', file])
+    expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining('chmod 600') })
+    expect(await instances()).toEqual([])
+  })
+
+  test('after kills in the middle, every number is there whole and once, with its token', async () => {
+    for (let n = 0; n < SESSIONS; n += 1) write(`shop ${n}`, `551190000000${n}`, MANY_KEYS)
+    // Each run imports at least one number.
+    for (let n = 1; n < SESSIONS; n += 1)
+      await run(['import-sessions', sessions], output => output.includes('Imported'))
+    const some = await instances()
+    expect(some.length).toBeGreaterThanOrEqual(SESSIONS - 1)
+    await run(['import-sessions', sessions])
+    const all = await instances()
+    expect(all.map(({ phone }) => phone).sort()).toEqual(Array.from({ length: SESSIONS }, (_, n) => `551190000000${n}`))
+    expect(all.map(({ id }) => id)).toEqual(expect.arrayContaining(some.map(({ id }) => id)))
+    expect(tokens().map(({ instanceId }) => instanceId)).toEqual(expect.arrayContaining(all.map(({ id }) => id)))
+    await withStore(async store => {
+      for (const { id, name } of all) {
+        const exported = await store.transfers.export(id, Date.now())
+        const rows = exported.kind === 'exported' ? exported.rows : []
+        expect(rows.length, name).toBe(readdirSync(join(sessions, name)).length)
+      }
+    })
+  })
+
+  test('an exported number is stopped and needs a confirmation; the folder equals the imported one', async () => {
+    const folder = write('shop')
+    await run(['import-sessions', folder])
+    const [instance] = await instances()
+    const target = join(sessions, 'new', 'shop')
+    const exported = await run(['export-session', instance!.id, target])
+    expect(exported).toMatchObject({ code: 0, output: expect.stringContaining(PHONE) })
+    expect(readdirSync(target).sort()).toEqual(readdirSync(folder).sort())
+    for (const file of readdirSync(folder))
+      expect(readFileSync(join(target, file), 'utf8'), file).toBe(readFileSync(join(folder, file), 'utf8'))
+    expect(statSync(target).mode & 0o777).toBe(0o700)
+    expect(statSync(join(target, 'creds.json')).mode & 0o777).toBe(0o600)
+    await withStore(async store => {
+      expect(await store.connections.find(instance!.id)).toMatchObject({ state: 'stopped', cause: 'exported' })
+      expect(await store.connections.requestConnect(instance!.id, null)).toBe(false)
+      expect(await store.connections.requestConnect(instance!.id, null, true)).toBe(true)
+      await store.instances.delete(instance!.id, Date.now())
+    })
+    expect(await run(['import-sessions', '--stopped', target])).toMatchObject({ code: 0 })
+    const [again] = await instances()
+    await withStore(async store => {
+      const { rows } = (await store.transfers.export(again!.id, Date.now())) as { rows: unknown[] }
+      const files = readdirSync(folder).map(file => ({
+        name: file.slice(0, -'.json'.length),
+        json: readFileSync(join(folder, file), 'utf8'),
+      }))
+      const given = readSession(files).rows
+      const inOrder = (some: readonly unknown[]) => some.map(row => JSON.stringify(row)).sort()
+      expect(inOrder(rows)).toEqual(inOrder(given))
+    })
+  })
+
+  test('a number that a node runs is not exported, nor into a folder that has files', async () => {
+    await run(['import-sessions', write('shop')])
+    const [instance] = await instances()
+    const used = await run(['export-session', instance!.id, join(sessions, 'shop')])
+    expect(used).toMatchObject({ code: 1, output: expect.stringContaining('not empty') })
+    const unknown = await run(['export-session', 'inst_000000000000', join(sessions, 'x')])
+    expect(unknown).toMatchObject({ code: 1, output: expect.stringContaining('No WhatsApp number') })
+    await withStore(async store => {
+      await store.leases.attend('node')
+      await store.leases.acquire('node', 10)
+      expect(await store.transfers.export(instance!.id, Date.now())).toEqual({ kind: 'running' })
+      expect(await store.connections.find(instance!.id)).toMatchObject({ cause: 'imported' })
+    })
+  })
+})
