@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,18 +9,13 @@ import type { Store } from '../../../src/store/store.ts'
 import { readSession } from '../../../src/whatsapp/baileys/transfer/session.ts'
 import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
 import { linkedSession, sessionFiles, writeFiles } from '../../sessions/linked-session.ts'
+import { type CommandRun, runCommand } from '../../sessions/run-command.ts'
 
-const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 const PHONE = '5511987654321'
 /** So many keys that an import takes long enough to be killed in the middle. */
-const MANY_KEYS = 1_000
-const SESSIONS = 6
+const MANY_KEYS = 400
+const SESSIONS = 4
 const AN_HOUR_AGO = Date.now() / 1_000 - 3_600
-
-interface Run {
-  code: number | null
-  output: string
-}
 
 describe.each(STORES)('on %s', kind => {
   let database: TestDatabase
@@ -38,16 +32,8 @@ describe.each(STORES)('on %s', kind => {
     await database.dispose()
   })
 
-  function run(args: readonly string[], killWhen?: (output: string) => boolean): Promise<Run> {
-    const env = { PATH: process.env['PATH'], DATA_DIR: dataDir, ...database.env }
-    const child = spawn(process.execPath, [PROGRAM, ...args], { env })
-    let output = ''
-    for (const stream of [child.stdout, child.stderr])
-      stream.setEncoding('utf8').on('data', text => {
-        output += text
-        if (killWhen?.(output)) child.kill('SIGKILL')
-      })
-    return new Promise(resolve => child.on('close', code => resolve({ code, output })))
+  function run(args: readonly string[], killWhen?: (output: string) => boolean): Promise<CommandRun> {
+    return runCommand(args, { DATA_DIR: dataDir, ...database.env }, killWhen)
   }
 
   async function withStore<T>(use: (store: Store) => Promise<T>): Promise<T> {

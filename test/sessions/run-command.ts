@@ -1,0 +1,25 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+
+const PROGRAM = join(import.meta.dirname, '../../bin/pombal.js')
+
+export interface CommandRun {
+  code: number | null
+  output: string
+}
+
+/** Runs a command of Pombal until it ends. @param killWhen kills it once its output fits */
+export function runCommand(
+  args: readonly string[],
+  env: Record<string, string | undefined>,
+  killWhen?: (output: string) => boolean,
+): Promise<CommandRun> {
+  const child = spawn(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env['PATH'], ...env } })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', text => {
+      output += text
+      if (killWhen?.(output)) child.kill('SIGKILL')
+    })
+  return new Promise(resolve => child.on('close', code => resolve({ code, output })))
+}
