@@ -9,11 +9,12 @@ import type { Store } from '../store/store.ts'
 import type { ImportOutcome } from '../store/transfers/transfers.ts'
 import type { Session } from '../whatsapp/baileys/transfer/session.ts'
 import { auditEntry, isForOperator, openStoreOf } from './sessions/open-store.ts'
-import { type FoundSession, findSessions } from './sessions/read-folder.ts'
+import { type FoundSession, findInFolder } from './sessions/read-folder.ts'
+import { findInFile, isFile } from './sessions/read-rows.ts'
 import { ago, table } from './sessions/table.ts'
 import { TokenFile } from './sessions/token-file.ts'
 
-const USAGE = 'usage: pombal import-sessions FOLDER… [--dry-run] [--stopped] [--tokens FILE]'
+const USAGE = 'usage: pombal import-sessions FOLDER|FILE… [--keys FOLDER] [--dry-run] [--stopped] [--tokens FILE]'
 /** A program that wrote within this time may still be running. One that receives nothing writes nothing for hours. */
 const RECENT_MS = 60_000
 
@@ -27,7 +28,12 @@ function readArguments() {
   try {
     return parseArgs({
       allowPositionals: true,
-      options: { 'dry-run': { type: 'boolean' }, stopped: { type: 'boolean' }, tokens: { type: 'string' } },
+      options: {
+        'dry-run': { type: 'boolean' },
+        stopped: { type: 'boolean' },
+        tokens: { type: 'string' },
+        keys: { type: 'string' },
+      },
     })
   } catch {
     throw new BadSettings([USAGE])
@@ -38,15 +44,23 @@ function isUsable(found: FoundSession): found is UsableSession {
   return typeof found.content !== 'string'
 }
 
+/** Rows of a database do not tell when they were written. */
+function isRecent(writtenAt: number | null, now: number): boolean {
+  return writtenAt !== null && now - writtenAt < RECENT_MS
+}
+
+function agoOf(writtenAt: number | null, now: number): string {
+  return writtenAt === null ? 'unknown' : ago(now - writtenAt)
+}
+
 function show(found: readonly FoundSession[], now: number): void {
   const header = ['Name', 'Number', 'Keys', 'Unreadable', 'Last write', 'Still running there?']
   const rows = found.filter(isUsable).map(({ name, content: { phone, keys, unreadable }, writtenAt }) => {
-    const age = now - (writtenAt ?? 0)
-    const running = age < RECENT_MS ? 'maybe: written just now' : 'cannot be seen'
-    return [name, phone, String(keys), String(unreadable), ago(age), running]
+    const running = isRecent(writtenAt, now) ? 'maybe: written just now' : 'cannot be seen'
+    return [name, phone, String(keys), String(unreadable), agoOf(writtenAt, now), running]
   })
   if (rows.length > 0) say(table([header, ...rows]))
-  for (const { folder, content } of found) if (typeof content === 'string') say(`${folder}: ${content}\n`)
+  for (const { place, content } of found) if (typeof content === 'string') say(`${place}: ${content}\n`)
 }
 
 async function importOne(store: Store, tokens: TokenFile, session: UsableSession): Promise<ImportOutcome> {
@@ -65,7 +79,7 @@ async function importOne(store: Store, tokens: TokenFile, session: UsableSession
     rows,
     tokenDigest: createHash('sha256').update(token).digest(),
     webhookSecret: newWebhookSecret(),
-    webhookUrl: null,
+    webhookUrl: session.webhookUrl,
   }
   return store.audit.during(auditEntry('importSession', id, { name }), () =>
     store.transfers.import(instance, store.clock.now()),
@@ -84,7 +98,7 @@ async function importAll(store: Store, tokens: TokenFile, sessions: readonly Usa
       continue
     }
     isComplete = false
-    say(`${session.folder}: ${phone} is linked already, as ${outcome.name} (${outcome.id}). Delete that instance first.
+    say(`${session.place}: ${phone} is linked already, as ${outcome.name} (${outcome.id}). Delete that instance first.
 `)
   }
   return isComplete
@@ -102,9 +116,8 @@ function instanceName(name: string): string {
 /** Sessions that may be in use are refused, unless the operator says that the other program is stopped. */
 function refuseRunning(found: FoundSession[], now: number): FoundSession[] {
   return found.map(session => {
-    const age = now - (session.writtenAt ?? 0)
-    if (!isUsable(session) || age >= RECENT_MS) return session
-    const content = `It was written ${ago(age)}: stop the other program for good, then repeat this with --stopped.`
+    if (!isUsable(session) || !isRecent(session.writtenAt, now)) return session
+    const content = `It was written ${agoOf(session.writtenAt, now)}: stop the other program for good, then repeat this with --stopped.`
     return { ...session, content }
   })
 }
@@ -118,12 +131,12 @@ async function run(): Promise<boolean> {
   const { values, positionals } = readArguments()
   if (positionals.length === 0) throw new BadSettings([USAGE])
   const settings = readSettings(process.env)
-  const all = positionals.flatMap(findSessions)
+  const all = positionals.flatMap(path => (isFile(path) ? findInFile(path, values.keys ?? null) : findInFolder(path)))
   show(all, Date.now())
   if (values['dry-run']) return all.every(isUsable)
   const found = values.stopped ? all : refuseRunning(all, Date.now())
-  for (const [at, { folder, content }] of found.entries())
-    if (typeof content === 'string' && isUsable(all[at]!)) say(`${folder}: ${content}\n`)
+  for (const [at, { place, content }] of found.entries())
+    if (typeof content === 'string' && isUsable(all[at]!)) say(`${place}: ${content}\n`)
   const usable = found.filter(isUsable)
   if (usable.length === 0) return false
   const store = await openStoreOf(settings)

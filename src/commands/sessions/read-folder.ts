@@ -12,18 +12,26 @@ const EXTENSION = '.json'
 /** Larger than any value that Baileys writes. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
-/** A folder that may contain a session. */
+/** What may be a session. */
 export interface FoundSession {
-  folder: string
+  /** The folder, or the file and its session. */
+  place: string
   name: string
+  /** Where the other program posted the events of the session. */
+  webhookUrl: string | null
   /** The time of the last write to any of its files, in milliseconds since 1970. */
   writtenAt: number | null
   /** What it contains, or the sentence that says why it cannot be used. */
   content: Session | string
 }
 
+/** The keys in a folder that has no credentials, as Evolution keeps them. */
+export function readKeys(folder: string): { values: StoredValue[]; writtenAt: number | null } {
+  return readFiles(folder)
+}
+
 /** The session in a folder, or those in its subfolders. */
-export function findSessions(folder: string): FoundSession[] {
+export function findInFolder(folder: string): FoundSession[] {
   const names = listNames(folder)
   if (names === null) return [refuse(folder, 'There is no such folder.')]
   if (names.includes(CREDS_FILE)) return [readFolder(folder)]
@@ -34,13 +42,18 @@ export function findSessions(folder: string): FoundSession[] {
 
 function readFolder(folder: string): FoundSession {
   const before = readFiles(folder)
-  const found = { folder, name: nameOf(folder), writtenAt: before.writtenAt }
+  const found = { place: folder, name: nameOf(folder), webhookUrl: null, writtenAt: before.writtenAt }
+  const content = contentOf(before.values)
+  const isUnchanged = before.state === stateOf(folder)
+  return { ...found, content: isUnchanged ? content : 'It was written to just now: stop the other program first.' }
+}
+
+/** @returns the sentence that says why it cannot be used, or the session */
+export function contentOf(values: Iterable<StoredValue>): Session | string {
   try {
-    const content = readSession(before.values)
-    const isUnchanged = before.state === stateOf(folder)
-    return { ...found, content: isUnchanged ? content : 'It was written to just now: stop the other program first.' }
+    return readSession(values)
   } catch (error) {
-    if (error instanceof UnusableSession) return { ...found, content: error.message }
+    if (error instanceof UnusableSession) return error.message
     throw error
   }
 }
@@ -89,8 +102,8 @@ function readText(path: string): string | null {
   }
 }
 
-function refuse(folder: string, content: string): FoundSession {
-  return { folder, name: nameOf(folder), writtenAt: null, content }
+function refuse(place: string, content: string): FoundSession {
+  return { place, name: nameOf(place), webhookUrl: null, writtenAt: null, content }
 }
 
 function nameOf(folder: string): string {

@@ -5,7 +5,7 @@ import type { Page, PageRequest } from '../engine/page.ts'
 export interface AuditEntry {
   /**
    * The ID of an account or an API key; or `token`, an instance's; `admin_key`; `panel`, a session that was opened with the admin
-   * key or the panel's password; `nobody`.
+   * key or the panel's password; `nobody`; `command_line`.
    */
   actor: string
   /** The name of the account or the key. */

@@ -8,7 +8,7 @@ import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { readSession } from '../../../src/whatsapp/baileys/transfer/session.ts'
 import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
-import { linkedSession, sessionFiles, writeFiles } from '../../sessions/linked-session.ts'
+import { linkedSession, sessionFiles, withNumberLists, writeFiles } from '../../sessions/linked-session.ts'
 import { type CommandRun, runCommand } from '../../sessions/run-command.ts'
 
 const PHONE = '5511987654321'
@@ -123,6 +123,48 @@ describe.each(STORES)('on %s', kind => {
     expect(await instances()).toMatchObject([{ name: 'good' }])
     expect(await run(['import-sessions', '--stopped', join(sessions, 'running')])).toMatchObject({ code: 0 })
     expect(await instances()).toHaveLength(2)
+  })
+
+  test('rows of other gateways are imported: of Evolution, with its keys in files or in Redis, and of WAHA', async () => {
+    const ids = ['a1b2', 'c3d4', 'e5f6']
+    const files = ids.map((_, n) => sessionFiles(linkedSession(`551190000000${n}`)))
+    const nameOf = (file: string) => file.slice(0, -'.json'.length)
+    // Evolution's column contains a JSON string of JSON. Its keys are files.
+    const [ofEvolution, ofRedis, ofWaha] = files as [Map<string, string>, Map<string, string>, Map<string, string>]
+    const creds = JSON.stringify(ofEvolution.get('creds.json')!)
+    const row = { session: ids[0], key: 'creds', value: creds, name: 'Shop', webhook: 'https://shop.example/hook' }
+    writeFiles(join(sessions, 'instances', ids[0]!), ofEvolution)
+    rmSync(join(sessions, 'instances', ids[0]!, 'creds.json'))
+    for (const file of readdirSync(join(sessions, 'instances', ids[0]!)))
+      utimesSync(join(sessions, 'instances', ids[0]!, file), AN_HOUR_AGO, AN_HOUR_AGO)
+    const hash = Object.fromEntries(Array.from(ofRedis, ([file, json]) => [nameOf(file), JSON.stringify(json)]))
+    const waha = Array.from(ofWaha, ([file, json]) =>
+      JSON.stringify({ session: ids[2], key: nameOf(file), value: JSON.parse(withNumberLists(json)) }),
+    )
+    writeFiles(
+      sessions,
+      new Map([
+        ['evolution.jsonl', `${JSON.stringify(row)}\n`],
+        ['cafe.json', JSON.stringify(hash)],
+        ['waha.jsonl', `${waha.join('\n')}\n`],
+        ['notes.txt', 'not rows'],
+      ]),
+    )
+    const paths = ['evolution.jsonl', 'cafe.json', 'waha.jsonl'].map(name => join(sessions, name))
+    const done = await run(['import-sessions', '--keys', join(sessions, 'instances'), ...paths])
+    expect(done).toMatchObject({ code: 0, output: expect.stringMatching(/Shop +5511900000000 +13 +0 +1 h ago/) })
+    const all = await instances()
+    expect(all.map(({ name }) => name).sort()).toEqual(['Shop', 'cafe', 'e5f6'])
+    await withStore(async store => {
+      const shop = all.find(({ name }) => name === 'Shop')!
+      expect((await store.instances.findWebhook(shop.id))?.url).toBe('https://shop.example/hook')
+      for (const { id } of all) {
+        const exported = await store.transfers.export(id, Date.now())
+        expect(exported.kind === 'exported' && exported.rows.length).toBe(files[0]!.size)
+      }
+    })
+    const foreign = await run(['import-sessions', join(sessions, 'notes.txt')])
+    expect(foreign).toMatchObject({ code: 1, output: expect.stringContaining('neither a folder nor a file with rows') })
   })
 
   test('a dry run shows what would be imported, and touches neither data nor folder', async () => {

@@ -35,6 +35,10 @@ export const connection = {
   noCode: 'WhatsApp has not supplied a code to scan yet. Pombal keeps asking.',
   nextTry: 'Next attempt',
   resume: 'Try again now',
+  exportedTitle: 'Does no other program use this number’s session?',
+  exportedText:
+    'The session was exported. If two programs use it, WhatsApp ends both, and the number has to be linked again. Stop the other program for good first.',
+  exportedAction: 'Connect here',
   sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
   remedies: {
     banned:
@@ -60,6 +64,9 @@ export const connection = {
     sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
     thread_crashed:
       'Pombal crashed several times while it worked for this number, and stopped the number to protect the others. Search the log for whatsapp.thread_died, update Pombal, then try again.',
+    imported:
+      'The session comes from another program. Stop that program for good: two programs with one session destroy it. Then try it here.',
+    exported: 'The session was exported to another program. Connect here only if no other program uses it any more.',
   },
 }
 

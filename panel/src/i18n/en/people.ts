@@ -81,6 +81,7 @@ export const audit = {
     panel: 'Panel, with the admin key or password',
     token: 'Token of the instance',
     nobody: 'Failed sign-in',
+    command_line: 'Command on the server',
   },
   check: 'Check the records',
   intact: (count: number) => `All ${count} records are there and unchanged.`,

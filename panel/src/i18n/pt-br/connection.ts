@@ -66,6 +66,8 @@ export const connection: Words['connection'] = {
     unreachable: 'Não foi possível alcançar o WhatsApp.',
     sandbox_off: 'O sandbox está desligado.',
     thread_crashed: 'O Pombal falhou várias vezes ao trabalhar para este número e o parou.',
+    imported: 'A sessão veio de outro programa.',
+    exported: 'A sessão foi exportada para outro programa.',
   },
   simulated: 'Este WhatsApp é simulado: o Pombal foi iniciado com WHATSAPP_URL. Nada chega a telefones reais.',
   number: 'Número',
@@ -74,6 +76,10 @@ export const connection: Words['connection'] = {
   noCode: 'O WhatsApp ainda não forneceu um código. O Pombal continua pedindo.',
   nextTry: 'Próxima tentativa',
   resume: 'Tentar de novo agora',
+  exportedTitle: 'Nenhum outro programa usa a sessão deste número?',
+  exportedText:
+    'A sessão foi exportada. Se dois programas a usarem, o WhatsApp encerra os dois, e será preciso vincular o número de novo. Antes, pare o outro programa de vez.',
+  exportedAction: 'Conectar aqui',
   sandboxLinking: 'O telefone simulado lê o código sozinho: leva alguns segundos.',
   remedies: {
     banned:
@@ -98,6 +104,9 @@ export const connection: Words['connection'] = {
     sandbox_off: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on e tente de novo.',
     thread_crashed:
       'O Pombal falhou várias vezes ao trabalhar para este número e o parou para proteger os outros. Procure whatsapp.thread_died no log, atualize o Pombal e tente de novo.',
+    imported:
+      'A sessão veio de outro programa. Pare esse programa de vez: dois programas com uma sessão a destroem. Depois tente aqui.',
+    exported: 'A sessão foi exportada para outro programa. Conecte aqui só se nenhum outro programa a usar mais.',
   },
 }
 

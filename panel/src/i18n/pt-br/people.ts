@@ -82,6 +82,7 @@ export const audit: Words['audit'] = {
     token: 'Token da instância',
     panel: 'Painel, com a chave de administrador ou a senha',
     nobody: 'Entrada recusada',
+    command_line: 'Comando no servidor',
   },
   check: 'Conferir os registros',
   intact: count => `Todos os ${count} registros estão aqui, sem alteração.`,

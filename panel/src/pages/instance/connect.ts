@@ -14,9 +14,13 @@ function requestedAtQuery(instanceId: string) {
 }
 
 /** Requests linking a number (by pairing code if `phone` is given), or another connection attempt. */
-export async function requestConnect(client: QueryClient, instanceId: string, phone?: string): Promise<void> {
+export async function requestConnect(
+  client: QueryClient,
+  instanceId: string,
+  options: { phone?: string; confirmExported?: true } = {},
+): Promise<void> {
   const requestedAt = Date.now()
-  await call(`/instances/${instanceId}/connect`, { method: 'POST', body: phone ? { phone } : {} })
+  await call(`/instances/${instanceId}/connect`, { method: 'POST', body: options })
   client.setQueryData(requestedAtQuery(instanceId).queryKey, requestedAt)
   void client.invalidateQueries(connectionQuery(instanceId))
   void client.invalidateQueries(instanceQuery(instanceId))
@@ -24,7 +28,7 @@ export async function requestConnect(client: QueryClient, instanceId: string, ph
 
 export function useConnect(instanceId: string) {
   const client = useQueryClient()
-  return useMutation({ mutationFn: (phone?: string) => requestConnect(client, instanceId, phone) })
+  return useMutation({ mutationFn: (phone?: string) => requestConnect(client, instanceId, phone ? { phone } : {}) })
 }
 
 /** True if a link was requested that the connection does not show yet. */

@@ -1,4 +1,3 @@
-import { Button } from '@mantine/core'
 import { useAwaySince } from '../../api/live.ts'
 import type { Connection, ConnectionCause } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
@@ -12,6 +11,7 @@ import { HandOut } from '../link/hand-out.tsx'
 import { useConnect, useIsRequested } from './connect.ts'
 import classes from './connection-card.module.css'
 import { LINKING_FAILURES, Linking } from './linking.tsx'
+import { Resume } from './resume.tsx'
 
 /** While linking, any other cause means that WhatsApp gave no code. */
 const ASKING = new Set<ConnectionCause>([
@@ -104,9 +104,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
         <HandOut instanceId={instanceId} />
       )}
       {(state === 'stopped' || (kind === 'sandbox' && state === 'logged_out')) && (
-        <Button mt="md" onClick={() => connect.mutate(undefined)} loading={connect.isPending}>
-          {state === 'stopped' ? words.connection.resume : words.connection.linkAgain}
-        </Button>
+        <Resume connection={connection} connect={connect} />
       )}
       {kind !== 'whatsapp' && <Problem error={connect.error} />}
     </section>

@@ -11,7 +11,7 @@ export const auditRecordSchema = Type.Object(
     by: Type.String({
       description:
         'Who: the ID of an account or an API key; `token`, the token of the instance; `admin_key`; `panel`, a session opened with the admin key or the password of the panel; ' +
-        '`nobody`, a failed sign-in.',
+        '`nobody`, a failed sign-in; `command_line`, a command on the server.',
     }),
     byName: nullable(Type.String({ description: 'The name of the account or the key at that time.' })),
     action: Type.String({ description: 'The `operationId` of the call.', examples: ['replaceToken'] }),

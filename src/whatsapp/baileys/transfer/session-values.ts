@@ -20,15 +20,11 @@ const MIN_INDEXED_BYTES = 16
 /** `<group>--<user>--<device>`. A group's ID may contain single hyphens. */
 const SENDER_KEY_FILE = /^(.+)--(.+)--(.+)$/
 
-/** @returns null if Baileys does not write keys under this name */
-export function parseKeyName(
-  name: string,
-  { isFileName }: { isFileName: boolean },
-): { type: KeyType; id: string } | null {
+/** @param name of a row or, without its extension, of a file. @returns null if Baileys does not write keys under this name */
+export function parseKeyName(name: string): { type: KeyType; id: string } | null {
   const type = KEY_TYPES.find(one => name.startsWith(`${one}-`))
   const id = type && name.slice(type.length + 1)
-  if (!type || !id) return null
-  return { type, id: isFileName ? idOf(type, id) : id }
+  return type && id ? { type, id: idOf(type, id) } : null
 }
 
 /** The name of a key's file, as Baileys writes it. */
@@ -36,7 +32,7 @@ export function keyFileName(type: string, id: string): string {
   return `${`${type}-${id}`.replaceAll('/', '__').replaceAll(':', '-')}.json`
 }
 
-/** In the names of files Baileys replaces `/` by `__` and `:` by `-`. */
+/** In the names of files Baileys replaces `/` by `__` and `:` by `-`. An ID that is as it was stays so. */
 function idOf(type: KeyType, id: string): string {
   if (type === 'app-state-sync-key') return id.replaceAll('__', '/')
   if (type === 'sender-key') return id.replace(SENDER_KEY_FILE, '$1::$2::$3')

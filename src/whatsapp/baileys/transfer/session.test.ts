@@ -54,6 +54,7 @@ describe('a folder of Baileys', () => {
     expect(exported).toEqual(files)
     const lists = new Map(Array.from(files, ([name, json]) => [name, withNumberLists(json)]))
     expect(read(lists)).toEqual(read(files))
+    // As in Evolution's table and hash, with names as Baileys gives them.
     const quoted = new Map(Array.from(files, ([name, json]) => [name, JSON.stringify(json)]))
     expect(read(quoted)).toEqual(read(files))
   })

@@ -41,10 +41,9 @@ const OWN_TYPES: ReadonlySet<string> = new Set(['devices', 'journal', 'journal-l
 
 /**
  * Reads a session that Baileys 6.7 or 7 has stored, and checks what can be checked without logging in.
- * @param isFileName whether the names were made into names of files
  * @throws UnusableSession
  */
-export function readSession(values: Iterable<StoredValue>, { isFileName = true } = {}): Session {
+export function readSession(values: Iterable<StoredValue>): Session {
   let creds: AuthenticationCreds | undefined
   const keys = new Map<string, { type: KeyType; id: string; value: unknown }>()
   let unreadable = 0
@@ -53,7 +52,7 @@ export function readSession(values: Iterable<StoredValue>, { isFileName = true }
       creds = parseCreds(json)
       continue
     }
-    const place = parseKeyName(name, { isFileName })
+    const place = parseKeyName(name)
     if (place === null) continue
     const value = storedValue(place.type, json)
     if (value === undefined) unreadable += 1

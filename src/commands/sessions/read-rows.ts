@@ -1,0 +1,85 @@
+import { readFileSync, statSync } from 'node:fs'
+import { basename, extname, join } from 'node:path'
+import type { StoredValue } from '../../whatsapp/baileys/transfer/session.ts'
+import { contentOf, type FoundSession, readKeys } from './read-folder.ts'
+
+/** One line of a file that a query of another program's database has written. docs/migrating.md has the queries. */
+interface Row {
+  /** The ID of the session. */
+  session: string
+  /** `creds`, or `<type>-<id>`. */
+  key: string
+  value: unknown
+  name?: unknown
+  webhook?: unknown
+}
+
+interface Found {
+  values: StoredValue[]
+  name: string
+  webhookUrl: string | null
+}
+
+/**
+ * The sessions in a file with rows of a database: a JSON object in each line, or one object with a field for each row (the answer of
+ * `redis-cli --json HGETALL`).
+ * @param keysFolder the keys of a session are in the folder of this name and its ID, where Evolution writes them
+ */
+export function findInFile(file: string, keysFolder: string | null): FoundSession[] {
+  const rows = readRows(file)
+  if (rows === null) return [refuse(file, 'It is neither a folder nor a file with rows of a database.')]
+  const sessions = new Map<string, Found>()
+  for (const { session, key, value, name, webhook } of rows) {
+    const found = sessions.get(session) ?? { values: [], name: session, webhookUrl: null }
+    found.values.push({ name: key, json: typeof value === 'string' ? value : JSON.stringify(value ?? null) })
+    if (typeof name === 'string' && name !== '') found.name = name
+    found.webhookUrl ??= webhookUrlOf(webhook)
+    sessions.set(session, found)
+  }
+  return Array.from(sessions, ([session, { values, ...found }]) => {
+    const keys = keysFolder === null ? null : readKeys(join(keysFolder, session))
+    const all = [...(keys?.values ?? []), ...values]
+    return { place: `${file} (${session})`, ...found, writtenAt: keys?.writtenAt ?? null, content: contentOf(all) }
+  })
+}
+
+export function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+}
+
+function readRows(file: string): Row[] | null {
+  const text = readFileSync(file, 'utf8')
+  const whole = parse(text)
+  if (isRecord(whole) && 'creds' in whole) {
+    const session = basename(file, extname(file))
+    return Object.entries(whole).map(([key, value]) => ({ session, key, value }))
+  }
+  const lines = text.split('\n').filter(line => line.trim() !== '')
+  const rows = lines.map(parse)
+  return rows.length > 0 && rows.every(isRow) ? rows : null
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isRow(value: unknown): value is Row {
+  return isRecord(value) && typeof value['session'] === 'string' && typeof value['key'] === 'string'
+}
+
+function webhookUrlOf(value: unknown): string | null {
+  const url = typeof value === 'string' ? URL.parse(value) : null
+  return url?.protocol === 'https:' || url?.protocol === 'http:' ? url.href : null
+}
+
+function refuse(place: string, content: string): FoundSession {
+  return { place, name: basename(place), webhookUrl: null, writtenAt: null, content }
+}
