@@ -38,6 +38,7 @@ import { progressContract } from './promises/progress.ts'
 import { reportsContract } from './promises/reports.ts'
 import { retentionContract } from './promises/retention.ts'
 import { rotationContract } from './promises/rotation.ts'
+import { transfersContract } from './promises/transfers.ts'
 import { troublesContract } from './promises/troubles.ts'
 
 /** The guarantees of `src/store/store.ts`, the same for every database. */
@@ -77,6 +78,7 @@ export function storeContract(createHarness: CreateHarness): void {
   panelFindingContract(createHarness)
   totalsContract(createHarness)
   troublesContract(createHarness)
+  transfersContract(createHarness)
   rotationContract(createHarness)
   healthContract(createHarness)
   alertsContract(createHarness)

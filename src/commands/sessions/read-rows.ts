@@ -31,7 +31,7 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
   const sessions = new Map<string, Found>()
   for (const { session, key, value, name, webhook } of rows) {
     const found = sessions.get(session) ?? { values: [], name: session, webhookUrl: null }
-    found.values.push({ name: key, json: typeof value === 'string' ? value : JSON.stringify(value ?? null) })
+    found.values.push({ name: key, json: jsonOf(value) })
     if (typeof name === 'string' && name !== '') found.name = name
     found.webhookUrl ??= webhookUrlOf(webhook)
     sessions.set(session, found)
@@ -65,6 +65,12 @@ function parse(text: string): unknown {
   } catch {
     return null
   }
+}
+
+/** A text column has the JSON of the value, a JSON column the value itself, which may be a text such as a number's LID. */
+function jsonOf(value: unknown): string {
+  const isJson = typeof value === 'string' && /^\s*["{[]/.test(value)
+  return isJson ? value : JSON.stringify(value ?? null)
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -18,6 +18,7 @@ export const guides = {
     'whatsapp-situations': 'What WhatsApp does',
     alerts: 'Alerts',
     operations: 'Running Pombal',
+    migrating: 'Moving numbers in and out',
     backup: 'Backups',
     security: 'Security',
     metrics: 'Metrics',

@@ -18,6 +18,7 @@ export const guides: Words['guides'] = {
     'whatsapp-situations': 'O que o WhatsApp faz',
     alerts: 'Alertas',
     operations: 'Operar o Pombal',
+    migrating: 'Trazer e levar números',
     backup: 'Cópias de segurança',
     security: 'Segurança',
     metrics: 'Métricas',

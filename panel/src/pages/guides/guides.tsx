@@ -20,6 +20,7 @@ const CONTENT: Record<Guide, () => Promise<{ html: string }>> = {
   'whatsapp-situations': () => import('../../../../docs/whatsapp-situations.md?guide'),
   alerts: () => import('../../../../docs/alerts.md?guide'),
   operations: () => import('../../../../docs/operations.md?guide'),
+  migrating: () => import('../../../../docs/migrating.md?guide'),
   backup: () => import('../../../../docs/backup.md?guide'),
   security: () => import('../../../../docs/security.md?guide'),
   metrics: () => import('../../../../docs/metrics.md?guide'),

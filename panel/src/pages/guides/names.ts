@@ -8,6 +8,7 @@ export const GUIDES = [
   'whatsapp-situations',
   'alerts',
   'operations',
+  'migrating',
   'backup',
   'security',
   'metrics',
