@@ -326,6 +326,8 @@ function createApi(
       post: request => webhooks.poster.send(request),
     },
     oidc: openProvider(settings),
+    // Baileys is loaded only if a session is imported.
+    readSession: async values => (await import('./whatsapp/baileys/transfer/session.ts')).tryToReadSession(values),
     alerts: {
       canMail: alerts.canMail,
       sendTest: target => alerts.send(target, testMessage(settings.publicUrl?.href ?? null, store.clock.now())),

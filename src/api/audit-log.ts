@@ -14,6 +14,7 @@ const ENDPOINT_CHANGES = [
 
 /** Operations that delete, unlink, redeliver, or change access. */
 const AUDITED: ReadonlySet<string> = new Set([
+  'importSession',
   'deleteInstance',
   'logoutInstance',
   'replaceToken',

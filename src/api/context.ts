@@ -19,6 +19,7 @@ import type { AlertTarget } from '../store/alerts/alerts.ts'
 import type { PendingAudit } from '../store/audit/audit.ts'
 import type { SessionAccount } from '../store/sessions/sessions.ts'
 import type { Store } from '../store/store.ts'
+import type { TransferredRow } from '../store/transfers/transfers.ts'
 
 /** The limits of open requests: one for callers with a key, one for all others (`http/limits/open-request-limits.ts`). */
 export type Budget = 'known' | 'strangers'
@@ -120,6 +121,15 @@ export interface OidcApi {
   complete(answer: string, attempt: OidcAttempt): Promise<OidcCompleted>
 }
 
+/** A linked session of another program. */
+export interface ReadSession {
+  /** Digits only. */
+  phone: string
+  rows: TransferredRow[]
+  keys: number
+  unreadable: number
+}
+
 export interface ApiOptions {
   store: Store
   settings: ApiSettings
@@ -149,6 +159,11 @@ export interface ApiOptions {
   }
   /** Null, the default: people do not sign in with a provider. */
   oidc?: OidcApi | null
+  /**
+   * Reads a session that another program has stored, by the names of its values (`creds`, or `<type>-<id>`). A string says why it cannot
+   * be used.
+   */
+  readSession(values: readonly { name: string; json: string }[]): Promise<ReadSession | string>
   /** Null: no storage is configured. Expected failures are thrown as `Refusal`. */
   media: MediaApi | null
   panelDir: string

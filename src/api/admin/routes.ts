@@ -33,6 +33,7 @@ import { deleteInstance } from './instances/delete-instance.ts'
 import { getAttention } from './instances/get-attention.ts'
 import { getInstanceById } from './instances/get-instance-by-id.ts'
 import { getStatistics } from './instances/get-statistics.ts'
+import { importSession } from './instances/import-session.ts'
 import { listActivity } from './instances/list-activity.ts'
 import { listInstances } from './instances/list-instances.ts'
 import { getPace, setPace } from './instances/pace.ts'
@@ -91,6 +92,7 @@ import { testWebhook } from './webhook/test-webhook.ts'
 
 const OPERATIONS = [
   createInstance,
+  importSession,
   listInstances,
   getInstanceById,
   renameInstance,

@@ -1,11 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import {
-  readSession,
-  type Session,
-  type StoredValue,
-  UnusableSession,
-} from '../../whatsapp/baileys/transfer/session.ts'
+import { type Session, type StoredValue, tryToReadSession } from '../../whatsapp/baileys/transfer/session.ts'
 
 const CREDS_FILE = 'creds.json'
 const EXTENSION = '.json'
@@ -43,19 +38,9 @@ export function findInFolder(folder: string): FoundSession[] {
 function readFolder(folder: string): FoundSession {
   const before = readFiles(folder)
   const found = { place: folder, name: nameOf(folder), webhookUrl: null, writtenAt: before.writtenAt }
-  const content = contentOf(before.values)
+  const content = tryToReadSession(before.values)
   const isUnchanged = before.state === stateOf(folder)
   return { ...found, content: isUnchanged ? content : 'It was written to just now: stop the other program first.' }
-}
-
-/** @returns the sentence that says why it cannot be used, or the session */
-export function contentOf(values: Iterable<StoredValue>): Session | string {
-  try {
-    return readSession(values)
-  } catch (error) {
-    if (error instanceof UnusableSession) return error.message
-    throw error
-  }
 }
 
 function readFiles(folder: string): { values: StoredValue[]; writtenAt: number | null; state: string } {

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { basename, extname, join } from 'node:path'
-import type { StoredValue } from '../../whatsapp/baileys/transfer/session.ts'
-import { contentOf, type FoundSession, readKeys } from './read-folder.ts'
+import { type StoredValue, tryToReadSession } from '../../whatsapp/baileys/transfer/session.ts'
+import { type FoundSession, readKeys } from './read-folder.ts'
 
 /** One line of a file that a query of another program's database has written. docs/migrating.md has the queries. */
 interface Row {
@@ -39,7 +39,12 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
   return Array.from(sessions, ([session, { values, ...found }]) => {
     const keys = keysFolder === null ? null : readKeys(join(keysFolder, session))
     const all = [...(keys?.values ?? []), ...values]
-    return { place: `${file} (${session})`, ...found, writtenAt: keys?.writtenAt ?? null, content: contentOf(all) }
+    return {
+      place: `${file} (${session})`,
+      ...found,
+      writtenAt: keys?.writtenAt ?? null,
+      content: tryToReadSession(all),
+    }
   })
 }
 

@@ -95,6 +95,7 @@ describe('/openapi.json', () => {
         'GET /v1/events/{eventId}',
         'POST /v1/events/{eventId}/redeliver',
         'POST /admin/v1/instances',
+        'POST /admin/v1/instances/import',
         'GET /admin/v1/instances',
         'GET /admin/v1/instances/{id}',
         'PATCH /admin/v1/instances/{id}',

@@ -14,6 +14,7 @@ import { createAddressGuard } from '../../../src/outbound/address-guard.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { tryToReadSession } from '../../../src/whatsapp/baileys/transfer/session.ts'
 import { signatureHeaders, signingKeys } from '../../../src/webhooks/posting/signature.ts'
 import { PREPARED } from '../../contract/fixture.ts'
 import { createDatabase, type StoreKind } from '../../databases/database.ts'
@@ -129,6 +130,7 @@ export class ApiHarness {
       logger,
       checkWebhookUrl: guard.checkLiteral,
       alerts: { canMail: true, sendTest: async () => null },
+      readSession: async values => tryToReadSession(values),
       sandbox: {
         enabled: true,
         async writeAs(instanceId, message) {

@@ -66,6 +66,8 @@ export const problems: Words['problems'] = {
     already_linked: 'Já há um número vinculado a esta instância. Desvincule-o antes.',
     pairing_codes_spent: 'O link já mostrou 3 códigos de pareamento. Leia o QR code, ou peça um novo link.',
     too_many_links: 'A instância já tem 10 links abertos. Revogue um antes.',
+    invalid_session: 'Os arquivos não são uma sessão que possa ser usada.',
+    number_linked_here: 'O número da sessão já está vinculado a outra instância. Exclua-a antes.',
     session_exported: 'A sessão foi exportada para outro programa. Confirme que nenhum outro programa a usa mais.',
     key_not_found: 'Esta chave não existe mais.',
     too_many_keys: 'A instância já tem o máximo de chaves. Revogue uma antes.',

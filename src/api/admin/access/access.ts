@@ -7,6 +7,7 @@ import type { Role } from '../../../domain/access.ts'
  */
 export const ACCESS: Readonly<Record<string, Role>> = {
   createInstance: 'owner',
+  importSession: 'owner',
   deleteInstance: 'owner',
   replaceToken: 'owner',
   createKey: 'owner',

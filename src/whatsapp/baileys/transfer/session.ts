@@ -72,6 +72,16 @@ export function readSession(values: Iterable<StoredValue>): Session {
   }
 }
 
+/** @returns the session, or the sentence that says why it cannot be used */
+export function tryToReadSession(values: Iterable<StoredValue>): Session | string {
+  try {
+    return readSession(values)
+  } catch (error) {
+    if (error instanceof UnusableSession) return error.message
+    throw error
+  }
+}
+
 /** The files of the folder that Baileys' `useMultiFileAuthState` reads. */
 export function* writeSession(rows: Iterable<SessionRow>): Generator<{ name: string; json: string }> {
   for (const { type, id, value } of rows) {
