@@ -7,6 +7,7 @@ const GUIDE_OF = {
   errors: 'errors',
   situations: 'whatsapp-situations',
   alerts: 'alerts',
+  migrating: 'migrating',
 } as const
 
 /** Leads from a page to the guide about its subject. */

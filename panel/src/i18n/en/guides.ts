@@ -8,6 +8,7 @@ export const guides = {
   webhooks: 'Guide: receive events and verify signatures',
   errors: 'Guide: what the codes mean',
   situations: 'Guide: what WhatsApp does, and what helps',
+  migrating: 'Guide: moving numbers in and out',
   alerts: 'Guide: targets and rules',
   names: {
     panel: 'The panel',

@@ -31,6 +31,10 @@ export const instances = {
   nameHint: 'Shown in this panel, and to programs that use the token of the instance. It is never sent to WhatsApp.',
   namePlaceholder: 'Shop',
   sandboxName: 'Sandbox',
+  importSession: 'Take over a number from another program',
+  importSessionHint:
+    'From the folder in which a program of Baileys, such as WAHA, keeps its session. No phone is needed. Stop that program for good first.',
+  sessionFolder: 'Folder of the session',
   createAction: 'Create',
   creating: 'Creating…',
 }

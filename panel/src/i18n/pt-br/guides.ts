@@ -8,6 +8,7 @@ export const guides: Words['guides'] = {
   webhooks: 'Guia (em inglês): receber eventos e verificar assinaturas',
   errors: 'Guia (em inglês): o que os códigos significam',
   situations: 'Guia (em inglês): o que o WhatsApp faz e o que ajuda',
+  migrating: 'Guia (em inglês): trazer e levar números',
   alerts: 'Guia (em inglês): destinos e regras',
   names: {
     panel: 'O painel',

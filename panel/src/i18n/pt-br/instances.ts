@@ -33,6 +33,10 @@ export const instances: Words['instances'] = {
   nameHint: 'Aparece neste painel e para programas que usam o token da instância. Nunca é enviado ao WhatsApp.',
   namePlaceholder: 'Loja',
   sandboxName: 'Sandbox',
+  importSession: 'Trazer um número de outro programa',
+  importSessionHint:
+    'Da pasta em que um programa com Baileys, como o WAHA, guarda a sessão. Não precisa do telefone. Antes, pare esse programa de vez.',
+  sessionFolder: 'Pasta da sessão',
   createAction: 'Criar',
   creating: 'Criando…',
 }

@@ -1,14 +1,16 @@
-import { Button, Group, Modal, Radio, Stack, TextInput } from '@mantine/core'
+import { Button, Group, Input, Modal, Radio, Stack, TextInput } from '@mantine/core'
 import { type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useState } from 'react'
+import { useId, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { instanceQuery, sessionQuery } from '../../api/queries.ts'
 import type { CreatedInstance, InstanceKind } from '../../api/types.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
+import { GuideLink } from '../../components/guide-link.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { requestConnect } from '../instance/connect.ts'
 import { keepToken } from '../instance/fresh-token.tsx'
+import { readSessionFiles } from './session-files.ts'
 
 /** Creates an instance and keeps its token while the page is open. The service returns the token only once. */
 export async function createInstance(
@@ -23,15 +25,29 @@ export async function createInstance(
   return { ...instance, token }
 }
 
+/** Takes over a number that another program has linked. Nothing connects the instance yet. */
+async function importSession(client: QueryClient, name: string, chosen: FileList | null): Promise<CreatedInstance> {
+  const { folder, files } = await readSessionFiles(chosen ?? [])
+  const body = { name: name || folder || 'WhatsApp', files }
+  const { token, ...instance } = await callData<CreatedInstance>('/instances/import', { method: 'POST', body })
+  keepToken(client, instance.id, token)
+  return { ...instance, token }
+}
+
 export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const words = useWords()
   const client = useQueryClient()
   const navigate = useNavigate()
   const { data: session } = useQuery(sessionQuery)
-  const [kind, setKind] = useState<InstanceKind>('whatsapp')
+  const [kind, setKind] = useState<InstanceKind | 'import'>('whatsapp')
   const [name, setName] = useState('')
+  const [chosen, setChosen] = useState<FileList | null>(null)
+  const folderId = useId()
   const create = useMutation({
-    mutationFn: () => createInstance(client, { kind, ...(name.trim() && { name: name.trim() }) }),
+    mutationFn: () =>
+      kind === 'import'
+        ? importSession(client, name.trim(), chosen)
+        : createInstance(client, { kind, ...(name.trim() && { name: name.trim() }) }),
     onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
   })
   return (
@@ -60,7 +76,7 @@ export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: 
           <Radio.Group
             label={words.instances.kind}
             value={kind}
-            onChange={value => setKind(value === 'sandbox' ? 'sandbox' : 'whatsapp')}
+            onChange={value => setKind(value as InstanceKind | 'import')}
           >
             <Stack mt={6} gap="sm">
               <Radio value="whatsapp" label={words.instances.linkNumber} description={words.instances.linkNumberHint} />
@@ -70,14 +86,34 @@ export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: 
                 description={session?.sandbox ? words.instances.trySandboxHint : words.problems.sandbox_disabled}
                 disabled={!session?.sandbox}
               />
+              <Radio
+                value="import"
+                label={words.instances.importSession}
+                description={
+                  <>
+                    {words.instances.importSessionHint} <GuideLink to="migrating" />
+                  </>
+                }
+              />
             </Stack>
           </Radio.Group>
+          {kind === 'import' && (
+            <Input.Wrapper label={words.instances.sessionFolder} id={folderId}>
+              <input
+                id={folderId}
+                type="file"
+                multiple
+                {...{ webkitdirectory: '' }}
+                onChange={event => setChosen(event.currentTarget.files)}
+              />
+            </Input.Wrapper>
+          )}
           <Problem error={create.error} />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>
               {words.common.cancel}
             </Button>
-            <Button type="submit" loading={create.isPending}>
+            <Button type="submit" loading={create.isPending} disabled={kind === 'import' && !chosen?.length}>
               {words.instances.createAction}
             </Button>
           </Group>
