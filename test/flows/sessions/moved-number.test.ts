@@ -119,8 +119,12 @@ test.each(STORES)(
     try {
       await until('the next program to receive', () => next.texts.includes('after the export'))
       expect(next.qr).toBeNull()
+      await harness.service.admin.logout(id)
+      await harness.service.admin.untilState(id, 'logged_out')
       await next.send(CONTACT, 'from the next program')
       await until('the contact to receive', async () => (await move.shown()).includes('from the next program'))
+      // Unlinking the exported number here has not reached WhatsApp.
+      expect(next.closes).toEqual([])
     } finally {
       await next.stop()
     }
