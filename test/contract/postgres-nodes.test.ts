@@ -23,6 +23,7 @@ import { createPostgresHarness, type StoreHarness } from './harness.ts'
 import { newEntry } from './people/audit.ts'
 import { newKey } from './promises/api-keys.ts'
 import { storeFile } from './promises/media/media.ts'
+import { imported } from './promises/transfers.ts'
 
 /** Behaviour with several nodes on one database. */
 describe('several nodes on one PostgreSQL', () => {
@@ -47,6 +48,20 @@ describe('several nodes on one PostgreSQL', () => {
     const refused = outcomes.filter(outcome => outcome.status === 'rejected')
     expect(refused).toHaveLength(2)
     for (const { reason } of refused) expect(reason).toBeInstanceOf(WrongMasterKey)
+  })
+
+  test('of concurrent imports of one number on both nodes, exactly one creates an instance', async () => {
+    const nodes = await openNodes()
+    for (let round = 0; round < 5; round += 1) {
+      const { phone } = imported()
+      const outcomes = await Promise.all(
+        Array.from({ length: 6 }, (_, index) => nodes[index % 2]!.transfers.import(imported({ phone }), 0)),
+      )
+      const created = outcomes.filter(({ kind }) => kind === 'imported')
+      expect(created).toHaveLength(1)
+      for (const { kind, id } of outcomes) expect([kind, id]).toEqual([kind, created[0]!.id])
+    }
+    expect((await nodes[0].instances.list({ limit: 100 })).data).toHaveLength(5)
   })
 
   test('of concurrent calls with one key on both nodes, exactly one is accepted', async () => {

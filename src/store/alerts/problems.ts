@@ -28,7 +28,10 @@ interface ConnectionRow {
   since: number
 }
 
-/** Linked numbers that are not connected, and numbers that were unlinked by WhatsApp or on the phone. */
+/**
+ * Linked numbers that are not connected, and numbers that were unlinked by WhatsApp or on the phone. Numbers that moved are stopped on
+ * purpose: until somebody connects them, another program may use them.
+ */
 function connectionsQuery(clock: RawBuilder<number>): RawBuilder<ConnectionRow> {
   return sql<ConnectionRow>`
     select c.instance_id, c.state, c.reason,
@@ -38,7 +41,7 @@ function connectionsQuery(clock: RawBuilder<number>): RawBuilder<ConnectionRow> 
     join instances as i on i.id = c.instance_id
     where i.deleted_at is null and (
       (c.state = 'logged_out' and c.cause <> 'logged_out_as_asked')
-      or (c.state not in ('unlinked', 'linking', 'logged_out')
+      or (c.state not in ('unlinked', 'linking', 'logged_out') and coalesce(c.cause, '') not in ('imported', 'exported')
         and not (c.state = 'connected' and l.lease_until > ${clock})))`
 }
 

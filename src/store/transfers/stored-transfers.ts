@@ -10,6 +10,8 @@ import { insertInstance } from '../instances/insert-instance.ts'
 import type { ExportOutcome, ImportedInstance, ImportOutcome, LinkedInstance, Transfers } from './transfers.ts'
 
 const IMPORTED = 'Imported from another program. Stop that program for good, then connect.'
+/** The row of `meta` that every import writes. A second import waits for the commit of the first one, and then sees its instance. */
+const LOCK = { key: 'import', value: Buffer.alloc(0) }
 const EXPORTED = 'The session was exported to another program. Only one of the two may use it.'
 
 interface SealedRow {
@@ -90,6 +92,8 @@ function operations(core: Core, reports: ConnectionReports) {
       'transfers.import',
       ({ instance }: ImportInput) => instance.id,
       async (tx, { instance, rows, now }): Promise<ImportOutcome> => {
+        const lock = db.insertInto('meta').values(LOCK)
+        await tx.query(lock.onConflict(conflict => conflict.column('key').doUpdateSet({ value: LOCK.value })))
         const [known] = await tx.query(linkedTo(core, instance.phone))
         if (known !== undefined) return { kind: 'known', ...known }
         const connection = { goal: 'idle', state: 'stopped', cause: 'imported', reason: IMPORTED } as const

@@ -8,7 +8,7 @@ import type { CreateHarness } from '../harness.ts'
 
 let numbers = 0
 
-function imported(changes: Partial<ImportedInstance> = {}): ImportedInstance {
+export function imported(changes: Partial<ImportedInstance> = {}): ImportedInstance {
   const { id, name, tokenDigest, webhookSecret } = newInstance()
   const phone = `55119${String(++numbers).padStart(8, '0')}`
   const rows = [

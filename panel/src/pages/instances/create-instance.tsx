@@ -34,12 +34,21 @@ async function importSession(client: QueryClient, name: string, chosen: FileList
   return { ...instance, token }
 }
 
-export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+type Choice = InstanceKind | 'import'
+
+interface CreateInstanceProps {
+  opened: boolean
+  onClose: () => void
+  /** What is chosen at first. */
+  choice?: Choice
+}
+
+export function CreateInstance({ opened, onClose, choice = 'whatsapp' }: CreateInstanceProps) {
   const words = useWords()
   const client = useQueryClient()
   const navigate = useNavigate()
   const { data: session } = useQuery(sessionQuery)
-  const [kind, setKind] = useState<InstanceKind | 'import'>('whatsapp')
+  const [kind, setKind] = useState<Choice>(choice)
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState<FileList | null>(null)
   const folderId = useId()
@@ -73,11 +82,7 @@ export function CreateInstance({ opened, onClose }: { opened: boolean; onClose: 
             onChange={event => setName(event.currentTarget.value)}
             data-autofocus
           />
-          <Radio.Group
-            label={words.instances.kind}
-            value={kind}
-            onChange={value => setKind(value as InstanceKind | 'import')}
-          >
+          <Radio.Group label={words.instances.kind} value={kind} onChange={value => setKind(value as Choice)}>
             <Stack mt={6} gap="sm">
               <Radio value="whatsapp" label={words.instances.linkNumber} description={words.instances.linkNumberHint} />
               <Radio

@@ -246,6 +246,7 @@ function FirstInstance() {
   const client = useQueryClient()
   const navigate = useNavigate()
   const { data: session } = useQuery(sessionQuery)
+  const [isImporting, setImporting] = useState(false)
   const create = useMutation({
     mutationFn: (kind: 'sandbox' | 'whatsapp') =>
       createInstance(client, { kind, ...(kind === 'sandbox' && { name: words.instances.sandboxName }) }),
@@ -287,6 +288,10 @@ function FirstInstance() {
           {create.isPending && create.variables === 'whatsapp' && <em>{words.instances.creating}</em>}
         </button>
       </div>
+      <Button variant="subtle" mt="md" onClick={() => setImporting(true)}>
+        {words.instances.importSession}
+      </Button>
+      <CreateInstance opened={isImporting} onClose={() => setImporting(false)} choice="import" />
       <Problem error={create.error} />
     </div>
   )

@@ -7,6 +7,7 @@ import type { Lease } from '../../../../src/store/leases/leases.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { attempt, createConnected, incoming, listReady } from '../../fixture.ts'
 import type { CreateHarness, StoreHarness } from '../../harness.ts'
+import { imported } from '../transfers.ts'
 
 const MINUTE_MS = 60_000
 const HOST = 'node-a'
@@ -222,6 +223,14 @@ export function alertsContract(createHarness: CreateHarness): void {
       }
 
       test('a connected number with a working webhook has none', async () => {
+        expect(await find()).toEqual([])
+      })
+
+      test('an imported number that nobody has connected, and an exported one, are no problem', async () => {
+        const instance = imported()
+        await store.transfers.import(instance, 5)
+        expect(await find()).toEqual([])
+        await store.transfers.export(instance.id, 6)
         expect(await find()).toEqual([])
       })
 
