@@ -35,6 +35,7 @@ import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/posting/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/posting/signature.ts'
 import { withTestReceiver } from './webhooks/posting/test-receiver.ts'
+import { readInThread } from './whatsapp/threads/read-session.ts'
 import { WhatsappThreads } from './whatsapp/threads/whatsapp-threads.ts'
 
 export interface App {
@@ -326,8 +327,7 @@ function createApi(
       post: request => webhooks.poster.send(request),
     },
     oidc: openProvider(settings),
-    // Baileys is loaded only if a session is imported.
-    readSession: async values => (await import('./whatsapp/baileys/transfer/session.ts')).tryToReadSession(values),
+    readSession: readInThread,
     alerts: {
       canMail: alerts.canMail,
       sendTest: target => alerts.send(target, testMessage(settings.publicUrl?.href ?? null, store.clock.now())),

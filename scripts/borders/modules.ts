@@ -107,7 +107,6 @@ export const MODULES: readonly Module[] = [
       'src/store',
       'src/webhooks',
       'src/whatsapp',
-      'src/whatsapp/baileys/transfer/session.ts',
     ],
     packages: ['node:crypto', 'node:net', 'node:os', 'node:path', 'node:timers/promises', 'pino'],
   },

@@ -122,8 +122,9 @@ function refuseRunning(found: FoundSession[], now: number): FoundSession[] {
   })
 }
 
+/** Names come from the other program. A terminal would obey control characters in them. */
 function say(text: string): void {
-  process.stdout.write(text)
+  process.stdout.write(text.replaceAll(/[^\P{Cc}\n]/gu, '\uFFFD'))
 }
 
 /** @returns whether every folder was usable, and imported */

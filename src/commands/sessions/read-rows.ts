@@ -14,6 +14,9 @@ interface Row {
   webhook?: unknown
 }
 
+/** Node reads no text of more than 512 MiB. */
+const MAX_BYTES = 256 * 1024 * 1024
+
 interface Found {
   values: StoredValue[]
   name: string
@@ -27,7 +30,8 @@ interface Found {
  */
 export function findInFile(file: string, keysFolder: string | null): FoundSession[] {
   const rows = readRows(file)
-  if (rows === null) return [refuse(file, 'It is neither a folder nor a file with rows of a database.')]
+  if (rows === null)
+    return [refuse(file, 'It is neither a folder nor a file with rows of a database, of at most 256 MiB.')]
   const sessions = new Map<string, Found>()
   for (const { session, key, value, name, webhook } of rows) {
     const found = sessions.get(session) ?? { values: [], name: session, webhookUrl: null }
@@ -37,7 +41,7 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
     sessions.set(session, found)
   }
   return Array.from(sessions, ([session, { values, ...found }]) => {
-    const keys = keysFolder === null ? null : readKeys(join(keysFolder, session))
+    const keys = keysFolder === null || !isFolderName(session) ? null : readKeys(join(keysFolder, session))
     const all = [...(keys?.values ?? []), ...values]
     return {
       place: `${file} (${session})`,
@@ -48,11 +52,17 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
   })
 }
 
+/** Whether it is the name of a folder in another one, and leads nowhere else. */
+function isFolderName(name: string): boolean {
+  return name === basename(name) && !name.includes('\\') && name !== '.' && name !== '..' && !name.includes('\0')
+}
+
 export function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 }
 
 function readRows(file: string): Row[] | null {
+  if (statSync(file).size > MAX_BYTES) return null
   const text = readFileSync(file, 'utf8')
   const whole = parse(text)
   if (isRecord(whole) && 'creds' in whole) {

@@ -15,7 +15,7 @@ import type { Lease } from '../../../src/store/leases/leases.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { signatureHeaders, signingKeys } from '../../../src/webhooks/posting/signature.ts'
-import { tryToReadSession } from '../../../src/whatsapp/baileys/transfer/session.ts'
+import { readInThread } from '../../../src/whatsapp/threads/read-session.ts'
 import { PREPARED } from '../../contract/fixture.ts'
 import { createDatabase, type StoreKind } from '../../databases/database.ts'
 import { captureLog, noteBody, noteSecret } from '../../logs/log-capture.ts'
@@ -130,7 +130,7 @@ export class ApiHarness {
       logger,
       checkWebhookUrl: guard.checkLiteral,
       alerts: { canMail: true, sendTest: async () => null },
-      readSession: async values => tryToReadSession(values),
+      readSession: readInThread,
       sandbox: {
         enabled: true,
         async writeAs(instanceId, message) {

@@ -40,6 +40,46 @@ test('the files of a session become a stopped instance with a token; the number 
   expect(audit.data).toMatchObject([{ by: 'admin_key', instanceId: id, details: { name: 'Shop' } }])
 })
 
+test('keys with names or values that no program writes are left out, and nothing fails', async () => {
+  const files = sessionFiles(linkedSession('5511900000043'))
+  const { size } = files
+  for (const id of [
+    'a\0',
+    'a\uFFFD',
+    '\uD800',
+    '\uD801',
+    'a\nb',
+    'x'.repeat(5_000),
+    '../../x',
+    '__proto__',
+    'constructor',
+  ])
+    files.set(`lid-mapping-${id}.json`, '"1"')
+  files.set('session-1.0.json', `{"_sessions":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)
+  files.set('session-2.0.json', '{"_sessions":{"__proto__":{"constructor":1}},"__proto__":{"isAdmin":true}}')
+  for (const name of ['__proto__.json', 'constructor.json', '../creds.json', '.json']) files.set(name, '{"a":1}')
+  const { status, body } = await importFiles(files, { name: 'Odd' })
+  expect({ status, body }).toMatchObject({ status: 201, body: { data: { name: 'Odd', unreadable: 1 } } })
+  // Those with visible ASCII in their names are harmless.
+  expect(body.data.keys).toBe(size - 1 + 4)
+  const { status: read } = await api.admin('GET', `/instances/${body.data.id}/connection`)
+  expect(read).toBe(200)
+})
+
+test('a number that is none, a device that is none, and too many keys are refused', async () => {
+  for (const me of [`${'9'.repeat(400)}:7`, '5511:7', 'x:7', '5511900000044', '5511900000044:9e9', '5511900000044:x']) {
+    const session = linkedSession()
+    session.creds.me = { id: `${me}@s.whatsapp.net` }
+    const { status, body } = await importFiles(sessionFiles(session))
+    expect([status, body.error.code], me).toEqual([400, 'invalid_session'])
+  }
+  const files = sessionFiles(linkedSession())
+  for (let user = 0; user <= 20_000; user += 1) files.set(`lid-mapping-${user}.json`, '"1"')
+  const { status, body } = await importFiles(files)
+  expect([status, body.error.code]).toEqual([400, 'invalid_session'])
+  expect(body.error.message).toContain('import-sessions')
+})
+
 test('files that are no session, and other bodies, are refused with a sentence and change nothing', async () => {
   const before = (await api.admin('GET', '/instances')).body.data.length
   const torn = sessionFiles(linkedSession())

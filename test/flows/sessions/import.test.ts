@@ -167,6 +167,30 @@ describe.each(STORES)('on %s', kind => {
     expect(foreign).toMatchObject({ code: 1, output: expect.stringContaining('neither a folder nor a file with rows') })
   })
 
+  test('hostile rows lead to no other folder, and write no control characters to the terminal', async () => {
+    const files = sessionFiles(linkedSession())
+    writeFiles(join(sessions, 'other'), files)
+    const creds = files.get('creds.json')!
+    const row = { session: '../other', key: 'creds', value: creds, name: 'a\u001B[2J\u0007b', webhook: 'javascript:1' }
+    writeFiles(sessions, new Map([['rows.jsonl', JSON.stringify(row)]]))
+    mkdirSync(join(sessions, 'keys'))
+    const { code, output } = await run([
+      'import-sessions',
+      '--keys',
+      join(sessions, 'keys'),
+      join(sessions, 'rows.jsonl'),
+    ])
+    expect(code).toBe(0)
+    expect(output).not.toMatch(/[^\P{Cc}\n]/u)
+    expect(await instances()).toMatchObject([{ name: 'a[2Jb' }])
+    await withStore(async store => {
+      const [{ id }] = (await store.instances.list({ limit: 1 })).data as unknown as [{ id: string }]
+      expect((await store.instances.findWebhook(id))?.url).toBeNull()
+      const exported = await store.transfers.export(id, Date.now())
+      expect(exported.kind === 'exported' && exported.rows.map(({ type }) => type)).toEqual(['creds'])
+    })
+  })
+
   test('a dry run shows what would be imported, and touches neither data nor folder', async () => {
     const folder = write('shop')
     const before = readdirSync(folder).map(file => statSync(join(folder, file)).mtimeMs)

@@ -11,6 +11,8 @@ import { orNotFound } from './instance-params.ts'
 
 /** A session with 1,000 pre-keys and as many contacts has about half of it. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024
+/** A commit of more keys would delay the others. The command has no limit. */
+const MAX_KEYS = 20_000
 const EXTENSION = /\.json$/
 
 const bodySchema = Type.Object(
@@ -59,6 +61,8 @@ export function importSession(api: Api, { store, readSession, now }: ApiContext)
         .map(([file, json]) => ({ name: file.replace(EXTENSION, ''), json }))
       const session = await readSession(values)
       if (typeof session === 'string') throw new Refusal('invalid_session', session)
+      if (session.keys > MAX_KEYS)
+        throw new Refusal('invalid_session', 'It has more than 20,000 keys: use the command import-sessions.')
       const token = newToken()
       const id = newInstanceId()
       noteForAudit(request, { name }, id)

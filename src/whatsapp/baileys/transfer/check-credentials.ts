@@ -1,8 +1,10 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
-import { type AuthenticationCreds, jidDecode, type KeyPair, proto } from 'baileys'
+import { type AuthenticationCreds, type KeyPair, proto } from 'baileys'
 import * as curve from 'libsignal/src/curve.js'
 import { numberOf } from '../addresses.ts'
 
+const DEVICE = /:\d{1,5}@/
+const PHONE = /^\d{5,15}$/
 const KEY_BYTES = 32
 const SIGNATURE_BYTES = 64
 /** libsignal's public keys begin with it. */
@@ -19,7 +21,7 @@ export function flawOf(creds: unknown): string | null {
     creds as Partial<AuthenticationCreds>
   if (noiseKey === undefined && me === undefined) return 'It holds no credentials of Baileys.'
   if (typeof me?.id !== 'string' || !account) return 'No number is linked: a code was asked for, and no phone took it.'
-  if (numberOf(me.id) === undefined || jidDecode(me.id)?.device === undefined)
+  if (!PHONE.test(numberOf(me.id) ?? '') || !DEVICE.test(me.id))
     return 'It does not say which device of which number it is.'
   for (const [name, pair] of [
     ['noise key', noiseKey],

@@ -20,11 +20,14 @@ const MIN_INDEXED_BYTES = 16
 /** `<group>--<user>--<device>`. A group's ID may contain single hyphens. */
 const SENDER_KEY_FILE = /^(.+)--(.+)--(.+)$/
 
+/** What Baileys writes: base64, JIDs and numbers. Databases would change other characters, or refuse longer IDs. */
+const ID = /^[\x21-\x7e]{1,200}$/
+
 /** @param name of a row or, without its extension, of a file. @returns null if Baileys does not write keys under this name */
 export function parseKeyName(name: string): { type: KeyType; id: string } | null {
   const type = KEY_TYPES.find(one => name.startsWith(`${one}-`))
   const id = type && name.slice(type.length + 1)
-  return type && id ? { type, id: idOf(type, id) } : null
+  return type && id && ID.test(id) ? { type, id: idOf(type, id) } : null
 }
 
 /** The name of a key's file, as Baileys writes it. */
