@@ -42,7 +42,7 @@ export async function findAccount(
 }
 
 /**
- * Uses up an invitation with a login instead of a password. Whoever has the link needs no e-mail address.
+ * Accepts an invitation with a login instead of a password. The provider need not report an e-mail address: the link is enough.
  * @param digest in hexadecimal
  * @throws Refusal
  */
