@@ -8,6 +8,10 @@ export const COMMANDS = {
   backup: { source: 'src/commands/backup.ts', summary: 'copy the SQLite database, also while the service runs' },
   restore: { source: 'src/commands/restore.ts', summary: 'replace the SQLite database with a backup' },
   'rotate-keys': { source: 'src/commands/rotate-keys.ts', summary: 'encrypt everything under a new master key' },
+  'move-to-postgres': {
+    source: 'src/commands/move-to-postgres.ts',
+    summary: 'move everything from SQLite to PostgreSQL',
+  },
   vacuum: { source: 'src/commands/vacuum.ts', summary: 'give the disk the space of erased messages back (SQLite)' },
   doctor: { source: 'src/commands/doctor.ts', summary: 'check settings, disk, clock, database and rights' },
   healthcheck: {
@@ -29,7 +33,7 @@ export const COMMANDS = {
 export const USAGE = `usage: pombal [COMMAND]
 
 ${Object.keys(COMMANDS)
-  .map(name => `  ${name.padEnd(15)} ${COMMANDS[name].summary}`)
+  .map(name => `  ${name.padEnd(16)} ${COMMANDS[name].summary}`)
   .join('\n')}
 
 The settings are read from the environment, as README.md describes. pombal --version prints the version.

@@ -60,6 +60,7 @@ export const MODULES: readonly Module[] = [
       'src/store/encryption',
       'src/store/engine',
       'src/store/examine-store.ts',
+      'src/store/moving',
       'src/store/open-store.ts',
       'src/webhooks/posting/signature.ts',
       'src/whatsapp/baileys/transfer/session.ts',
@@ -76,6 +77,7 @@ export const MODULES: readonly Module[] = [
       'node:path',
       'node:readline/promises',
       'node:timers/promises',
+      'node:url',
       'node:util',
     ],
   },
@@ -172,6 +174,12 @@ export const MODULES: readonly Module[] = [
     path: 'src/store/encryption',
     modules: ['src/domain', 'src/kit', 'src/store/engine', 'src/store/errors.ts'],
     packages: ['kysely', 'node:crypto', 'node:fs', 'node:path'],
+  },
+  // Moves the data from one database to another.
+  {
+    path: 'src/store/moving',
+    modules: ['src/store/encryption', 'src/store/engine', 'src/store/errors.ts'],
+    packages: ['better-sqlite3', 'kysely', 'node:crypto', 'node:fs', 'node:path', 'pg'],
   },
   {
     path: 'src/store',

@@ -45,6 +45,24 @@ export class OtherRotation extends StoreUnusable {
   }
 }
 
+/** The data of this folder was moved to PostgreSQL, or a move has begun. Nothing was changed. */
+export class DataMoved extends StoreUnusable {
+  constructor(file: string, state: 'moving' | 'moved') {
+    super(
+      state === 'moved'
+        ? `The data was moved to PostgreSQL: set DATABASE_URL. To use the SQLite database again, which contains nothing of what happened since, delete ${file}.`
+        : `The data is being moved to PostgreSQL: run "pombal move-to-postgres" until it has finished. To stay with SQLite instead, delete ${file}.`,
+    )
+  }
+}
+
+/** A move from SQLite into this database is not finished. Nothing was changed. */
+export class MoveUnfinished extends StoreUnusable {
+  constructor() {
+    super('The move from SQLite into this database is not finished. Finish it with "pombal move-to-postgres".')
+  }
+}
+
 /** Other processes use the database. Nothing was changed. */
 export class StillInUse extends StoreUnusable {
   constructor() {

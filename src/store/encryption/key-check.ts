@@ -1,12 +1,14 @@
 import type { Kysely } from 'kysely'
 import { listTables } from '../engine/migrations/list-tables.ts'
 import type { Database, DatabaseKind } from '../engine/schema/database.ts'
-import { KeyRotationUnfinished, WrongMasterKey } from '../errors.ts'
+import { KeyRotationUnfinished, MoveUnfinished, WrongMasterKey } from '../errors.ts'
 import type { Sealing } from './sealing.ts'
 
 const PLACE = 'meta:key_check'
 const KEY = 'key_check'
 const ROTATION_KEY = 'key_rotation'
+/** The record of an unfinished move into the database, which until then has no `key_check`. */
+export const MOVE_KEY = 'move'
 
 /** Which of two master keys encrypts the data, and which key an unfinished rotation leads to. */
 export interface KeyState {
@@ -22,9 +24,10 @@ export class KeyCheck {
     this.#sealing = sealing
   }
 
-  /** @throws WrongMasterKey or KeyRotationUnfinished; never for an empty database */
+  /** @throws WrongMasterKey, KeyRotationUnfinished or MoveUnfinished; never for an empty database */
   async verify(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
     if (!(await listTables(db, kind)).includes('meta')) return
+    if ((await find(db, MOVE_KEY)) !== null) throw new MoveUnfinished()
     if ((await find(db, ROTATION_KEY)) !== null) throw new KeyRotationUnfinished()
     if (!isSealedBy(this.#sealing, await find(db, KEY))) throw new WrongMasterKey()
   }
