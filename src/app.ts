@@ -79,6 +79,7 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
     ...(settings.databaseUrl && { databaseUrl: settings.databaseUrl }),
     masterKey: keys.masterKey,
     ratePerMinute: settings.ratePerMinute,
+    upgradeBackups: settings.upgradeBackups,
     logger,
     observer: metrics,
   })

@@ -11,6 +11,7 @@ describe('settings', () => {
       port: 3000,
       dataDir: './data',
       databaseUrl: null,
+      upgradeBackups: 2,
       adminKey: null,
       masterKey: null,
       trustedProxies: [],

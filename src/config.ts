@@ -39,6 +39,8 @@ export interface Settings {
   drainMs: number
   /** A PostgreSQL URL; null: SQLite in `dataDir`. */
   databaseUrl: string | null
+  /** How many copies from before upgrades are kept on SQLite; 0: none is made. */
+  upgradeBackups: number
   /** Null: created at the first start and kept in `dataDir`. */
   adminKey: string | null
   masterKey: Buffer | null
@@ -132,6 +134,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       read('DRAIN_SECONDS', 0, `a number of seconds, 0–${MAX_DRAIN_SECONDS}`, numberIn(0, MAX_DRAIN_SECONDS)) * 1_000,
     dataDir: read('DATA_DIR', './data', 'a folder', text => text),
     databaseUrl,
+    upgradeBackups: read('UPGRADE_BACKUPS', 2, 'a whole number, 0–100', integerIn(0, 100)),
     adminKey,
     masterKey,
     publicUrl,

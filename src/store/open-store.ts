@@ -6,7 +6,7 @@ import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './encryption/key-check.ts'
 import { Sealing } from './encryption/sealing.ts'
 import type { StoreLogger } from './engine/logger.ts'
-import { migrate, refuseIncompatible } from './engine/migrations/migrate.ts'
+import { findUpgrade, migrate, refuseIncompatible } from './engine/migrations/migrate.ts'
 import { createMigrationPool, reach } from './engine/postgres/pools.ts'
 import { PostgresBackend } from './engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
@@ -18,6 +18,7 @@ import { lockDataDir } from './engine/sqlite/data-dir-lock.ts'
 import { openSqlite, SqliteBackend } from './engine/sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from './engine/sqlite/transactional-dialect.ts'
 import { explained, isInterruptedWrite, rollBackInterruptedWrite } from './engine/sqlite/unusable.ts'
+import { backUpBeforeUpgrade } from './engine/sqlite/upgrade-backup.ts'
 import { Statements } from './engine/statement.ts'
 import type { StoreObserver } from './observer.ts'
 import type { Store } from './store.ts'
@@ -31,6 +32,8 @@ export interface StoreOptions {
   masterKey: Uint8Array
   /** Calls per instance in a window of 60 s. */
   ratePerMinute: number
+  /** How many copies from before upgrades are kept on SQLite. Default: none is made. */
+  upgradeBackups?: number
   logger?: StoreLogger | undefined
   observer?: StoreObserver | undefined
 }
@@ -51,7 +54,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   return databaseUrl === undefined ? openOnSqlite(options, sealing) : openOnPostgres(databaseUrl, options, sealing)
 }
 
-async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, sealing: Sealing): Promise<Store> {
+async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<Store> {
+  const { dataDir, ratePerMinute, observer } = options
   mkdirSync(dataDir, { recursive: true, mode: PRIVATE_FOLDER })
   const path = join(dataDir, 'pombal.db')
   let unlock: (() => void) | undefined
@@ -60,7 +64,9 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
     if (existsSync(path)) await refuseIncompatibleBeforeWriting(path)
     const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
     try {
-      await migrate(db, 'sqlite', new KeyCheck(sealing))
+      const keyCheck = new KeyCheck(sealing)
+      await prepareUpgrade(db, keyCheck, options)
+      await migrate(db, 'sqlite', keyCheck)
       // The lock guarantees that no other process is left that could hold a lease or write a file.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
       await db.updateTable('media_files').set({ due_at: 0 }).where('state', '=', 'writing').execute()
@@ -80,6 +86,19 @@ async function openOnSqlite({ dataDir, ratePerMinute, observer }: StoreOptions, 
     unlock?.()
     throw explained(error, path)
   }
+}
+
+/** Copies data that is to be migrated. @throws StoreUnusable */
+async function prepareUpgrade(
+  db: Kysely<Database>,
+  keyCheck: KeyCheck,
+  { dataDir, upgradeBackups = 0, logger }: StoreOptions,
+): Promise<void> {
+  const steps = await findUpgrade(db, 'sqlite')
+  if (steps.length === 0) return
+  await keyCheck.verify(db, 'sqlite')
+  const backup = upgradeBackups === 0 ? null : await backUpBeforeUpgrade(dataDir, upgradeBackups, new Date())
+  logger?.info({ steps, backup }, 'store.upgrading')
 }
 
 /** Checks through a read-only connection: opening for writing would already change another application's file. */
@@ -118,6 +137,8 @@ async function migratePostgres(databaseUrl: string, logger: StoreLogger | undefi
     await reach(pool.query('select 1'))
     await refuseOldVersion(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
+    const steps = await findUpgrade(db, 'postgres')
+    if (steps.length > 0) logger?.info({ steps }, 'store.upgrading')
     await retryUntilLocked(() => migrate(db, 'postgres', new KeyCheck(sealing)), logger)
   } finally {
     await pool.end()

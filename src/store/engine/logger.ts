@@ -1,4 +1,5 @@
-/** Receives problems that the store cannot report to a caller. */
+/** Receives what the store cannot report to a caller. */
 export interface StoreLogger {
+  info(fields: object, message: string): void
   warn(fields: object, message: string): void
 }

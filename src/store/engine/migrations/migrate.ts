@@ -126,6 +126,11 @@ export async function findMissingSteps(db: Kysely<Database>, kind: DatabaseKind)
   return Object.keys(STEPS).filter(name => !applied.has(name))
 }
 
+/** The migrations that the next start will apply to data of an older version. None for a database without data. Writes nothing. */
+export async function findUpgrade(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
+  return (await listApplied(db, kind)).length === 0 ? [] : findMissingSteps(db, kind)
+}
+
 async function refuseNewerSchema(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
   const unknown = (await listApplied(db, kind)).filter(name => !(name in STEPS))
   if (unknown.length > 0) throw new NewerSchema(unknown)
