@@ -29,6 +29,7 @@ import { startRetention } from './ops/retention.ts'
 import { createAddressGuard } from './outbound/address-guard.ts'
 import { identifyProgram } from './program-files.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
+import { sharedSettings } from './shared-settings.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
@@ -62,6 +63,7 @@ const LISTEN_BACKLOG = 4_096
 /** The dependencies of every module on this node. */
 interface NodeContext {
   settings: Settings
+  keys: Keys
   logger: Logger
   logTo: DestinationStream
   store: Store
@@ -83,9 +85,9 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
     logger,
     observer: metrics,
   })
-  const context: NodeContext = { settings, logger, logTo, store, metrics, closers: [() => store.close()] }
+  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, closers: [() => store.close()] }
   try {
-    return await startModules(context, keys)
+    return await startModules(context)
   } catch (error) {
     await closeAll(context)
     throw error
@@ -99,8 +101,8 @@ async function closeAll({ closers, logger }: NodeContext): Promise<void> {
 }
 
 /** Starts the modules in the order of their dependencies. The API listens last. */
-async function startModules(context: NodeContext, keys: Keys): Promise<App> {
-  const { settings, logger, store, metrics, closers } = context
+async function startModules(context: NodeContext): Promise<App> {
+  const { settings, keys, logger, store, metrics, closers } = context
   const ownPorts: number[] = []
   const mayAct = () => supervisor.mayAct()
 
@@ -121,11 +123,7 @@ async function startModules(context: NodeContext, keys: Keys): Promise<App> {
   })
   const alerts = openAlerts(context, webhooks)
   const threads = openThreads(context, mayAct)
-  const supervisor = startSupervisor(context, {
-    sandbox,
-    lanes: webhooks.dispatcher,
-    threads,
-  })
+  const supervisor = startSupervisor(context, { sandbox, lanes: webhooks.dispatcher, threads })
   const media = await openMediaLibrary(context, ownPorts)
   const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
   let api: Api | undefined
@@ -214,13 +212,14 @@ function startSupervisor(
   context: NodeContext,
   { sandbox, lanes, threads }: Pick<RunnerOptions, 'lanes'> & { sandbox: Sandbox | null; threads: WhatsappThreads },
 ): Supervisor {
-  const { settings, logger, store, metrics } = context
+  const { settings, keys, logger, store, metrics } = context
   const connect = createConnector(settings, sandbox, threads)
   return new Supervisor({
     leases: store.leases,
     hints: store.hints,
     owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
     runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
+    settings: sharedSettings(settings, keys.adminKey),
     onRenewed: startedAt => threads.renewed(startedAt),
     run: (lease, ends) =>
       new InstanceRunner({

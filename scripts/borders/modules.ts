@@ -106,6 +106,7 @@ export const MODULES: readonly Module[] = [
       'src/outbound',
       'src/program-files.ts',
       'src/sandbox',
+      'src/shared-settings.ts',
       'src/store',
       'src/webhooks',
       'src/whatsapp',
@@ -140,6 +141,7 @@ export const MODULES: readonly Module[] = [
     modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
     packages: ['node:crypto', 'node:fs', 'node:path'],
   },
+  { path: 'src/shared-settings.ts', modules: ['src/config.ts'], packages: ['node:crypto'] },
   { path: 'src/program-files.ts', modules: [], packages: ['node:fs', 'node:path'] },
   { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
 

@@ -3,8 +3,9 @@ import type { InstanceId } from '../domain/ids.ts'
 import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
 import type { StoreClock } from '../store/clock.ts'
 import type { Hints } from '../store/hints.ts'
-import type { HeldLease, Lease, Leases } from '../store/leases/leases.ts'
+import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 import { type Moment, Renewal } from '../store/leases/renewal.ts'
+import { findDifferences, type SharedSettings } from './shared-settings.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000
@@ -48,6 +49,8 @@ export interface SupervisorOptions {
   owner: string
   /** The kinds of instances that this node can run. Default: all. */
   runs?: readonly InstanceKind[]
+  /** What all nodes must share: a warning names the nodes where it differs. */
+  settings?: SharedSettings
   run(lease: Lease, ends: RunEnds): Running
   /** Called after each renewal, with the moment at which it began. */
   onRenewed?(startedAt: Moment): void
@@ -72,6 +75,8 @@ interface Entry {
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #running = new Map<InstanceId, Entry>()
+  /** Of the settings of other nodes, as they were logged. */
+  #differences: ReadonlySet<string> = new Set()
   /** Instances that drain before they are handed over. */
   readonly #leaving = new Set<InstanceId>()
   /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
@@ -206,8 +211,10 @@ export class Supervisor {
 
   /** @returns milliseconds to the next step, which is early enough to acquire another node's lease as soon as it lapses */
   async #settleShare(): Promise<number> {
-    const { leases, owner } = this.#options
-    const { shares, leftOver, nodes, nextLapseMs } = await leases.attend(owner, this.#runs)
+    const { leases, owner, settings = {} } = this.#options
+    const attendance = await leases.attend(owner, this.#runs, JSON.stringify(settings))
+    const { shares, leftOver, nodes, otherSettings, nextLapseMs } = attendance
+    this.#warnOfDifferences(settings, otherSettings)
     if (nodes !== this.#nodes)
       this.#options.logger.info({ nodes, shares, running: this.#running.size }, 'leases.shared')
     this.#nodes = nodes
@@ -215,6 +222,15 @@ export class Supervisor {
     await this.#take(await leases.acquireLeftOver(owner, ACQUIRE_BATCH, leftOver))
     this.#handOver(INSTANCE_KINDS.flatMap(kind => this.#beyondShare(kind, shares[kind])))
     return Math.min(RENEW_EVERY_MS, (nextLapseMs ?? RENEW_EVERY_MS) + AFTER_LAPSE_MS)
+  }
+
+  /** Once for each difference. During a rolling change of a setting, nodes differ for a while. */
+  #warnOfDifferences(settings: SharedSettings, others: Attendance['otherSettings']): void {
+    const found = findDifferences(settings, others)
+    const lines = new Map(found.map(difference => [JSON.stringify(difference), difference]))
+    for (const [line, difference] of lines)
+      if (!this.#differences.has(line)) this.#options.logger.warn(difference, 'settings.differ')
+    this.#differences = new Set(lines.keys())
   }
 
   async #takeShare(kind: InstanceKind, share: number): Promise<void> {

@@ -31,7 +31,13 @@ class LeaseTable implements Leases {
 
   async attend(): Promise<Attendance> {
     const whatsapp = Math.ceil(this.rows.size / this.nodes)
-    return { shares: { whatsapp, sandbox: 0 }, leftOver: [], nodes: this.nodes, nextLapseMs: this.nextLapseMs }
+    return {
+      shares: { whatsapp, sandbox: 0 },
+      leftOver: [],
+      nodes: this.nodes,
+      otherSettings: [],
+      nextLapseMs: this.nextLapseMs,
+    }
   }
 
   async leave(): Promise<void> {

@@ -19,6 +19,8 @@ export interface Attendance {
   /** Kinds of which the node may take left-over instances: those that it runs, and those that no node runs. */
   leftOver: readonly InstanceKind[]
   nodes: number
+  /** What the other nodes have registered. */
+  otherSettings: readonly { node: string; settings: string }[]
   /** Milliseconds until the first lease of another node lapses, unless it is renewed; null if there is none. */
   nextLapseMs: number | null
 }
@@ -32,8 +34,12 @@ export interface Leases {
   acquire(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
   /** The same for leases that have been free for 5 s, because no other node took them. */
   acquireLeftOver(owner: string, limit: number, kinds?: readonly InstanceKind[]): Promise<HeldLease[]>
-  /** Registers the owner as a node for 8 s. @param runs the kinds of instances that it can run; by default all */
-  attend(owner: string, runs?: readonly InstanceKind[]): Promise<Attendance>
+  /**
+   * Registers the owner as a node for 8 s.
+   * @param runs the kinds of instances that it can run; by default all
+   * @param settings JSON of the settings that all nodes must share
+   */
+  attend(owner: string, runs?: readonly InstanceKind[], settings?: string): Promise<Attendance>
   leave(owner: string): Promise<void>
   /** Renews all of the owner's leases for 15 s, in one statement. Returns those that are still held. */
   renew(owner: string): Promise<HeldLease[]>

@@ -49,8 +49,8 @@ export class StoredLeases implements Leases {
     return taken
   }
 
-  attend(owner: string, runs = INSTANCE_KINDS): Promise<Attendance> {
-    return this.#core.write(this.#operations.attend, { owner, runs })
+  attend(owner: string, runs = INSTANCE_KINDS, settings: string | null = null): Promise<Attendance> {
+    return this.#core.write(this.#operations.attend, { owner, runs, settings })
   }
 
   async leave(owner: string): Promise<void> {
@@ -130,7 +130,7 @@ function operations({ db, now, dialect }: Statements) {
   /** Ranks nodes by age, so that a new node changes as few shares as possible. */
   async function attend(
     tx: Transaction,
-    { owner, runs }: { owner: string; runs: readonly InstanceKind[] },
+    { owner, runs, settings }: { owner: string; runs: readonly InstanceKind[]; settings: string | null },
   ): Promise<Attendance> {
     const sandbox = runs.includes('sandbox') ? 1 : 0
     // The owner of a lease stays known, because an unknown one may be of the previous version (see `hasOldNodes`).
@@ -149,10 +149,11 @@ function operations({ db, now, dialect }: Statements) {
           conversations: 1,
           urls: 1,
           operator_endpoints: 1,
+          settings,
         })
-        .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox })),
+        .onConflict(oc => oc.column('id').doUpdateSet({ seen_until: seenUntil, sandbox, settings })),
     )
-    const seen = db.selectFrom('nodes').select(['id', 'sandbox']).where('seen_until', '>', now)
+    const seen = db.selectFrom('nodes').select(['id', 'sandbox', 'settings']).where('seen_until', '>', now)
     const nodes = await tx.query(seen.orderBy('started_at').orderBy('id'))
     const foreign = sql<number>`case when owner <> ${owner} and lease_until > ${now} then lease_until end`
     const leases = await tx.query(
@@ -174,6 +175,9 @@ function operations({ db, now, dialect }: Statements) {
       },
       leftOver: INSTANCE_KINDS.filter(kind => runners[kind].includes(owner)),
       nodes: nodes.length,
+      otherSettings: nodes.flatMap(({ id, settings: others }) =>
+        id === owner || others === null ? [] : [{ node: id, settings: others }],
+      ),
       nextLapseMs: lapses.length === 0 ? null : Math.min(...lapses),
     }
   }

@@ -39,6 +39,7 @@ import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
 import { filesFromUrls } from './steps/media/0092-files-from-urls.ts'
+import { settingsOfNodes } from './steps/nodes/0130-settings-of-nodes.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
 import { operatorEndpoints } from './steps/webhooks/0094-operator-endpoints.ts'
 
@@ -81,6 +82,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0092-files-from-urls': filesFromUrls,
   '0094-operator-endpoints': operatorEndpoints,
   '0110-handouts': handouts,
+  '0130-settings-of-nodes': settingsOfNodes,
 }
 
 /**

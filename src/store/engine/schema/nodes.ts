@@ -18,4 +18,6 @@ export interface NodesTable {
   urls: Generated<number>
   /** The same for events about connections, which also go to operator endpoints. */
   operator_endpoints: Generated<number>
+  /** JSON of the settings that all nodes must share. Older versions leave it null. */
+  settings: string | null
 }

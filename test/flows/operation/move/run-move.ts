@@ -63,7 +63,14 @@ export async function killAt(table: string, rows: number, url: string, env: Reco
   })
   await until(`the move to reach ${table}`, async () => {
     if (early !== null) throw new Error(`The move ended before it reached ${table}:\n${early.output}`)
-    return (await queryPostgres(url, "select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()")).length > 0
+    return (
+      (
+        await queryPostgres(
+          url,
+          "select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()",
+        )
+      ).length > 0
+    )
   })
   move.kill()
   await move.ended

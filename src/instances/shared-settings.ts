@@ -1,0 +1,29 @@
+/** The settings that all nodes must share, by name. Of a secret only a digest. */
+export type SharedSettings = Readonly<Record<string, string>>
+
+interface NodeSettings {
+  node: string
+  /** JSON of `SharedSettings`. */
+  settings: string
+}
+
+/** One line for the log about each node whose settings differ. */
+export interface Difference {
+  node: string
+  /** By the name of the setting: here, and on that node. */
+  differing: Record<string, readonly [string | null, string | null]>
+}
+
+/** @param others the settings of other nodes; a version may know other settings, which are not compared */
+export function findDifferences(own: SharedSettings, others: readonly NodeSettings[]): Difference[] {
+  return others.flatMap(({ node, settings }) => {
+    const there: SharedSettings = JSON.parse(settings)
+    const names = Object.keys(own).filter(name => name in there && there[name] !== own[name])
+    const differing = Object.fromEntries(names.map(name => [name, shown(name, own[name]!, there[name]!)]))
+    return names.length === 0 ? [] : [{ node, differing }]
+  })
+}
+
+function shown(name: string, here: string, there: string): readonly [string | null, string | null] {
+  return name.endsWith('_KEY') ? [null, null] : [here, there]
+}
