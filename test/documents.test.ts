@@ -121,7 +121,7 @@ test('docs/commands.md has a row for each command and for its npm script', () =>
     read('docs/commands.md').matchAll(/^\| `([\w-]+)[^|]*\| ([^|]*)\|/gm),
     ([, name, script]) => ({
       name,
-      script: script?.match(/npm (?:run )?([\w:]+)/)?.[1],
+      script: script?.match(/npm (?:run )?([\w:-]+)/)?.[1],
     }),
   )
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }

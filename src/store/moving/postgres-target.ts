@@ -203,7 +203,7 @@ export class PostgresTarget {
 /** @throws StoreUnusable */
 async function refuseRows(session: pg.Pool | pg.PoolClient, tables: readonly string[]): Promise<void> {
   const filled: string[] = []
-  for (const table of tables.filter(name => MOVED_TABLES.includes(name))) {
+  for (const table of MOVED_TABLES.filter(name => tables.includes(name))) {
     const { rowCount } = await session.query(`select 1 from "${table}" limit 1`)
     if (rowCount !== 0) filled.push(table)
   }
