@@ -14,8 +14,12 @@ const NEWLINE = 10
  * Writes the log lines of one turn of the event loop together, because one write per line takes a tenth of a busy service's
  * time. When the process exits, even by an uncaught error, the remaining lines are written. A `kill -9` loses the
  * lines of one turn. `LogFile` handles lines that cannot be written.
+ * @param format how a line is written; by default as it is, in JSON
  */
-export function logDestination(stream: NodeJS.WriteStream & { fd: number }): DestinationStream {
+export function logDestination(
+  stream: NodeJS.WriteStream & { fd: number },
+  format: (line: string) => string = line => line,
+): DestinationStream {
   const file = new LogFile(stream.fd)
   let lines: string[] = []
   let characters = 0
@@ -29,7 +33,8 @@ export function logDestination(stream: NodeJS.WriteStream & { fd: number }): Des
     file.end()
   })
   return {
-    write(line) {
+    write(json) {
+      const line = format(json)
       if (lines.length === 0) setImmediate(flush)
       lines.push(line)
       characters += line.length

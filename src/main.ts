@@ -77,7 +77,9 @@ for (const output of [process.stdout, process.stderr]) output.on('error', () => 
 // Only the user who runs the service may read the data folder: files are created with 0600, folders with 0700.
 process.umask(0o077)
 const settings = readSettingsOrExit()
-const logTo = logDestination(process.stdout)
+// Programs read JSON. A terminal has a person in front of it.
+const format = process.stdout.isTTY ? (await import('./log-for-people.ts')).logForPeople() : undefined
+const logTo = logDestination(process.stdout, format)
 const logger = pino({ level: settings.logLevel, serializers: { err: errorWithoutRow } }, logTo)
 
 process.on('uncaughtException', error => {

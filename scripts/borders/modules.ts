@@ -85,7 +85,7 @@ export const MODULES: readonly Module[] = [
   // Startup: reads the settings once, creates the modules, and closes them in reverse order.
   {
     path: 'src/main.ts',
-    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/store/errors.ts'],
+    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/log-for-people.ts', 'src/store/errors.ts'],
     packages: ['node:module', 'pino'],
   },
   {
@@ -143,6 +143,7 @@ export const MODULES: readonly Module[] = [
   },
   { path: 'src/shared-settings.ts', modules: ['src/config.ts'], packages: ['node:crypto'] },
   { path: 'src/program-files.ts', modules: [], packages: ['node:fs', 'node:path'] },
+  { path: 'src/log-for-people.ts', modules: [], packages: ['pino-pretty'] },
   { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
 
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },

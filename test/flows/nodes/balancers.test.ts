@@ -51,7 +51,7 @@ describe.each(Object.entries(BALANCERS))(
           RATE_LIMIT_PER_MINUTE: '1000000',
           TRUSTED_PROXIES: '127.0.0.1',
         }
-        const env = { ...database.env, ...shared, PUBLIC_URL: 'https://localhost' }
+        const env = { ...database.env, ...shared }
         const nodes = ports.map(port => new Service({ env: { ...env, PORT: String(port) } }))
         for (const node of nodes) cleanUps.push(() => node.dispose())
         await Promise.all(nodes.map(node => node.start()))
