@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { createCertificate } from '../../certificate.ts'
+import { startOldTlsServer } from '../../databases/old-tls.ts'
 import { HAS_PGBOUNCER, startPgBouncer } from '../../databases/pgbouncer.ts'
 import { type PostgresServer, startPostgres } from '../../databases/postgres.ts'
 import { queryPostgres } from '../../databases/query-postgres.ts'
@@ -107,6 +109,13 @@ describe('a failed start on PostgreSQL names the address, the reason and the rem
     const output = await startInVain(url())
     expect(output).toMatch(sentence)
     expect(output).toContain(new URL(url()).host)
+  })
+
+  test('a server whose TLS is too old', async () => {
+    const old = await startOldTlsServer(createCertificate())
+    cleanUps.push(() => old.stop())
+    const output = await startInVain(urlWith({ host: old.host, search: '?sslmode=verify-full' }))
+    expect(output).toMatch(/offers only versions of TLS before 1\.2/)
   })
 
   test('a server that is too old', async () => {

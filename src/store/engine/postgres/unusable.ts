@@ -76,6 +76,9 @@ function unreachable(cause: unknown, { host, hostname }: Target): string {
   if (message.includes('does not support SSL')) {
     return `PostgreSQL at ${host} refuses TLS, which DATABASE_URL requires. Enable it there, or remove sslmode from DATABASE_URL.`
   }
+  if (message.includes('protocol version')) {
+    return `PostgreSQL at ${host} offers only versions of TLS before 1.2. Raise ssl_max_protocol_version there.`
+  }
   if (CERTIFICATE_CODES.test(code)) {
     return `PostgreSQL at ${host} has a certificate that is not trusted (${code}). Add "sslrootcert=/path/to/ca.crt" to DATABASE_URL, and use a host name that the certificate contains.`
   }
