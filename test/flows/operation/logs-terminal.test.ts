@@ -16,7 +16,7 @@ test.skipIf(!existsSync(SCRIPT))(
   async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'pombal-terminal-'))
     const command = `exec '${process.execPath}' '${PROGRAM}'`
-    const child = spawn(SCRIPT, ['-qec', command, '/dev/null'], {
+    const child = spawn(SCRIPT, ['-qfec', command, '/dev/null'], {
       env: { PATH: process.env['PATH'], DATA_DIR: dataDir, PORT: '0', LOG_LEVEL: 'debug' },
       stdio: ['ignore', 'pipe', 'ignore'],
     })
@@ -26,7 +26,7 @@ test.skipIf(!existsSync(SCRIPT))(
       output += text
     })
     const ended = new Promise(resolve => child.once('exit', resolve))
-    await until('the banner', () => output.includes('Next: open the panel'), START_WITHIN_MS)
+    await until('the end of the start', () => output.includes('app.started'), START_WITHIN_MS)
     child.kill('SIGTERM')
     await ended
     rmSync(dataDir, { recursive: true, force: true })
