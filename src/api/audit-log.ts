@@ -30,6 +30,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => ['', 'Instance', 'Operator'].map(of => `${verb}${of}Endpoint${rest}`)),
   'eraseMedia',
   'eraseInstanceMedia',
+  'eraseContact',
   'redeliverEvent',
   'redeliverEvents',
   'redeliverOwnEvent',

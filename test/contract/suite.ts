@@ -8,6 +8,7 @@ import { apiKeysContract } from './promises/api-keys.ts'
 import { connectionsContract } from './promises/connections.ts'
 import { changesContract } from './promises/conversation/changes.ts'
 import { commandsContract } from './promises/conversation/commands.ts'
+import { contactErasureContract } from './promises/conversation/contact-erasure.ts'
 import { conversationContract } from './promises/conversation/conversation.ts'
 import { inboxContract } from './promises/conversation/inbox.ts'
 import { incomingContract } from './promises/conversation/incoming.ts'
@@ -71,6 +72,7 @@ export function storeContract(createHarness: CreateHarness): void {
   ownershipContract(createHarness)
   keepingContract(createHarness)
   retentionContract(createHarness)
+  contactErasureContract(createHarness)
   scheduledContract(createHarness)
   paceContract(createHarness)
   panelContract(createHarness)

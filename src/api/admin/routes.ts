@@ -22,6 +22,7 @@ import { instanceCommands } from './conversation/instance-commands.ts'
 import { listChatEntries } from './conversation/list-chat-entries.ts'
 import { listInstanceChats } from './conversation/list-instance-chats.ts'
 import { searchMessages } from './conversation/search-messages.ts'
+import { eraseContact } from './directory/erase-contact.ts'
 import { listInstanceContacts, listInstanceGroups } from './directory/list-instance-directory.ts'
 import { countDeliveries } from './events/count-deliveries.ts'
 import { getInstanceEvent } from './events/get-instance-event.ts'
@@ -123,6 +124,7 @@ const OPERATIONS = [
   redeliverEvents,
   listInstanceGroups,
   listInstanceContacts,
+  eraseContact,
   listMedia,
   getMediaUsage,
   getInstanceMedia,

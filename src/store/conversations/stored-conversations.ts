@@ -10,7 +10,8 @@ import { selectIncoming, toIncoming } from '../messages/incoming.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { FEW, type Slice, search } from '../messages/searching.ts'
 import { SHOWN, toMessage } from '../messages/stored-messages.ts'
-import { ChatLines, lineOf, type Names, namesOf } from './chat-lines.ts'
+import { ChatLines, lineOf, type Names } from './chat-lines.ts'
+import { findNames } from './chat-names.ts'
 import type { Chat, ChatEntry, Conversations, InboxChat, Line, LineFilter } from './conversations.ts'
 import { Inbox } from './inbox.ts'
 
@@ -28,7 +29,7 @@ export class StoredConversations implements Conversations {
   async listLines(instanceId: InstanceId, page: PageRequest, filter: LineFilter = {}): Promise<Page<Line>> {
     const { chat, status, direction, since = 0, search: wanted } = filter
     const slice: Slice = { below: idBefore(page, 'msg'), from: firstMessageId(since) }
-    const names = chat === undefined ? null : await this.#namesOf(instanceId, chat)
+    const names = chat === undefined ? null : await findNames(this.#core, instanceId, chat)
     const limit = page.limit + 1
     const lines: Line[] = []
     const isWholeChat = names !== null && wanted === undefined
@@ -51,7 +52,7 @@ export class StoredConversations implements Conversations {
 
   async listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>> {
     const slice: Slice = { below: idBefore(page, 'msg'), from: firstMessageId(0) }
-    const names = await this.#namesOf(instanceId, chat)
+    const names = await findNames(this.#core, instanceId, chat)
     const limit = page.limit + 1
     const [sent, received, commands] = await Promise.all([
       this.#chatLines.listSent(instanceId, slice, limit, names),
@@ -190,21 +191,6 @@ export class StoredConversations implements Conversations {
   }
 
   /** The other names of a person are known from the messages received. */
-  async #namesOf(instanceId: InstanceId, chat: string): Promise<Names> {
-    const kind = parseRecipient(chat)?.kind
-    if (kind !== 'number' && kind !== 'lid') return namesOf(chat)
-    const [row] = await this.#core.reader.query(
-      this.#core.statements.db
-        .selectFrom('contacts')
-        .select(['number', 'lid'])
-        .where('instance_id', '=', instanceId)
-        .where(kind === 'number' ? 'number' : 'lid', '=', chat)
-        // A person known only by LID has a row under the LID.
-        .where(kind === 'number' ? sql<boolean>`true` : sql<boolean>`number <> lid`)
-        .limit(1),
-    )
-    return namesOf(chat, row?.number ?? null, row?.lid ?? null)
-  }
 }
 
 /** The IDs of messages and of commands differ in their first letters only. */

@@ -14,7 +14,8 @@ import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
-import type { Retention } from './retention.ts'
+import { ContactErasure } from './contact-erasure.ts'
+import type { ErasedContact, Retention } from './retention.ts'
 
 /** Messages or events in one commit, each with a few events, deliveries and attempts. */
 const STEP = 50
@@ -31,6 +32,7 @@ export class StoredRetention implements Retention {
   readonly #core: Core
   readonly #findInstances
   readonly #erase
+  readonly #contacts: ContactErasure
   readonly #eraseExpired: Operation<{ now: number }, number>
 
   constructor(core: Core) {
@@ -43,6 +45,11 @@ export class StoredRetention implements Retention {
       (tx, { instanceId, before }) => eraser.erase(tx, instanceId, before),
     )
     this.#eraseExpired = eraseExpiredOperation(core.statements)
+    this.#contacts = new ContactErasure(core)
+  }
+
+  eraseContact(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact> {
+    return this.#contacts.erase(instanceId, contact, now)
   }
 
   async step(before: number, now: number): Promise<number> {

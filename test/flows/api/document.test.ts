@@ -102,6 +102,7 @@ describe('/openapi.json', () => {
         'GET /admin/v1/instances/{id}/pace',
         'PUT /admin/v1/instances/{id}/pace',
         'DELETE /admin/v1/instances/{id}',
+        'DELETE /admin/v1/instances/{id}/contacts/{contact}',
         'GET /admin/v1/instances/{id}/media',
         'POST /admin/v1/instances/{id}/media',
         'GET /admin/v1/instances/{id}/media-usage',

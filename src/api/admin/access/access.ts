@@ -9,6 +9,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   createInstance: 'owner',
   importSession: 'owner',
   deleteInstance: 'owner',
+  eraseContact: 'owner',
   replaceToken: 'owner',
   createKey: 'owner',
   revokeKey: 'owner',
