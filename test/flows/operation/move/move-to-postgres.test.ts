@@ -26,6 +26,9 @@ const KILLED_AT = [
   ['events', 20_000],
   ['meta', 0],
 ] as const
+const CHANGE_A_ROW = `create function change() returns trigger language plpgsql as $$
+    begin if new.created_at = 5 then new.type := 'image'; end if; return new; end $$;
+  create trigger change before insert on incoming_messages for each row execute function change()`
 const UNREACHABLE = 'ws://127.0.0.1:9'
 
 describe('pombal move-to-postgres', () => {
@@ -180,5 +183,18 @@ describe('pombal move-to-postgres', () => {
     expect(existsSync(marker())).toBe(false)
     await service.start()
     await service.dispose()
+  })
+
+  test('a row that arrives changed is found by its digest, and the service does not start on the result', async () => {
+    const service = await new Service({ dataDir, env: { SANDBOX: 'on' } }).start()
+    const { id } = await service.admin.createConnected()
+    await service.kill('SIGTERM')
+    for (const statement of insertEvents('sqlite', id, { count: 10, length: 20, form: 'new' }))
+      await source.run(statement, dataDir)
+    await (await open(target.url!)).close()
+    await target.run(CHANGE_A_ROW, dataDir)
+    const run = await runMove(moved())
+    expect(run).toMatchObject({ code: 1, output: expect.stringContaining('incoming_messages differs: 10 rows') })
+    await expect(open(target.url!)).rejects.toThrow('The move from SQLite into this database is not finished')
   })
 })
