@@ -22,6 +22,7 @@ import { openMedia, refuseFiles } from './media/open-media.ts'
 import { mediaOf } from './media-settings.ts'
 import { openProvider } from './oidc/provider.ts'
 import { readDiskSpace } from './ops/disk.ts'
+import { startEndingLinks } from './ops/expired-links.ts'
 import { Metrics, type MetricsText } from './ops/metrics.ts'
 import { startMetricsServer } from './ops/metrics-server.ts'
 import { Readiness } from './ops/readiness.ts'
@@ -106,13 +107,10 @@ async function startModules(context: NodeContext): Promise<App> {
   const ownPorts: number[] = []
   const mayAct = () => supervisor.mayAct()
 
-  const retention = startRetention({
-    retention: store.retention,
-    retentionMs: settings.retentionMs,
-    logger,
-    now: store.clock.now,
-  })
-  closers.push(() => retention.stop())
+  const { retentionMs } = settings
+  const retention = startRetention({ retention: store.retention, retentionMs, logger, now: store.clock.now })
+  const links = startEndingLinks(store.handouts, logger)
+  closers.push(retention.stop, links.stop)
   const mediaFolder = join(settings.dataDir, 'sandbox-media')
   const sandbox = settings.sandbox ? new Sandbox(store, logger, port => ownPorts.push(port), mediaFolder) : null
   if (sandbox) closers.push(() => sandbox.close())

@@ -49,6 +49,8 @@ export interface Handouts {
   list(instanceId: InstanceId): Promise<Handout[] | null>
   /** Takes effect at once. If the link's last request is still under way, it ends in the same commit. */
   revoke(instanceId: InstanceId, id: string): Promise<boolean>
+  /** Ends the requests of expired links that are still under way. */
+  endExpired(): Promise<void>
   /** Changes nothing. A link that was used is found by its own browser only, until it expires. */
   find(key: HandoutKey): Promise<FoundHandout>
   /**

@@ -5,6 +5,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { HandoutsTable } from '../engine/schema/handouts.ts'
+import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { Statements } from '../engine/statement.ts'
 import {
   type FoundHandout,
@@ -60,6 +61,12 @@ export class StoredHandouts implements Handouts {
     return found
   }
 
+  async endExpired(): Promise<void> {
+    const { reader, statements } = this.#core
+    for (const expired of await reader.query(expiredUnderWay(statements)))
+      if (await this.#core.write(this.#operations.expire, expired)) this.#announce(expired.instanceId)
+  }
+
   async find(key: HandoutKey): Promise<FoundHandout> {
     const row = await this.#findRow(key.digest)
     if (row === undefined) return { kind: 'none' }
@@ -94,6 +101,20 @@ function openWith({ db, now }: Statements, digest: Uint8Array) {
     .selectAll('handouts')
     .where('handouts.token_digest', '=', digest)
     .where('handouts.expires_at', '>', now)
+    .where('instances.deleted_at', 'is', null)
+}
+
+function expiredUnderWay({ db, now }: Statements) {
+  return db
+    .selectFrom('handouts')
+    .innerJoin('connections', 'connections.instance_id', 'handouts.instance_id')
+    .innerJoin('instances', 'instances.id', 'handouts.instance_id')
+    .select(['handouts.instance_id as instanceId', 'handouts.id'])
+    .where('handouts.expires_at', '<=', now)
+    .where('handouts.used_at', 'is', null)
+    .whereRef('handouts.goal_version', '=', 'connections.goal_version')
+    .where('connections.goal', '=', 'online')
+    .where('connections.phone', 'is', null)
     .where('instances.deleted_at', 'is', null)
 }
 
@@ -146,6 +167,18 @@ function operations(statements: Statements) {
         .returning('goal_version'),
     )
     return row!.goal_version
+  }
+
+  /** Ends the link's last request, unless somebody else made a later one or a phone has linked by it. */
+  async function withdraw(
+    tx: Transaction,
+    instanceId: InstanceId,
+    { state, phone, goal_version }: Pick<ConnectionsTable, 'state' | 'phone' | 'goal_version'>,
+    row: Pick<HandoutsTable, 'goal_version' | 'used_at'>,
+  ): Promise<boolean> {
+    const isUnderWay = row.used_at === null && row.goal_version === goal_version && phone === null && !isLinked(state)
+    if (isUnderWay) await setGoal(tx, instanceId, 'logged_out', null)
+    return isUnderWay
   }
 
   return {
@@ -201,13 +234,27 @@ function operations(statements: Statements) {
             .returning(['goal_version', 'used_at']),
         )
         if (row === undefined) return { found: false, ended: false }
-        const { state, phone, goal_version } = connection
-        const isUnderWay = row.used_at === null && row.goal_version === goal_version && phone === null
-        const ends = isUnderWay && !isLinked(state)
-        if (ends) await setGoal(tx, instanceId, 'logged_out', null)
-        return { found: true, ended: ends }
+        return { found: true, ended: await withdraw(tx, instanceId, connection, row) }
       },
       ({ found }) => found,
+    ),
+
+    expire: oneByOne(
+      'handouts.expire',
+      ({ instanceId }: { instanceId: InstanceId; id: string }) => instanceId,
+      async (tx, { instanceId, id }): Promise<boolean> => {
+        const connection = await lockConnection(tx, instanceId)
+        const [row] = await tx.query(
+          db
+            .selectFrom('handouts')
+            .select(['goal_version', 'used_at'])
+            .where('instance_id', '=', instanceId)
+            .where('id', '=', id)
+            .where('expires_at', '<=', clock),
+        )
+        if (connection === undefined || row === undefined || connection.goal !== 'online') return false
+        return withdraw(tx, instanceId, connection, row)
+      },
     ),
 
     request: oneByOne(

@@ -110,6 +110,44 @@ export function handoutsContract(createHarness: CreateHarness): void {
       expect(await store.handouts.revoke(lease.instanceId, id)).toBe(false)
     })
 
+    test('the request of a link ends when the link expires, unless a number is linked or somebody else made a later one', async () => {
+      const { store, harness } = context
+      const leases = [await createOwned(store), await createOwned(store), await createOwned(store)] as const
+      for (const lease of leases) {
+        await store.handouts.request((await handOut(store, lease.instanceId)).key, null)
+        await store.connections.record(lease, { state: 'linking', qr: '2@abc' }, 10)
+      }
+      const [shown, repeated, linked] = leases.map(({ instanceId }) => instanceId) as [string, string, string]
+      await store.connections.requestConnect(repeated, null)
+      await store.connections.record(leases[2], { state: 'connecting' }, 11)
+      await store.handouts.endExpired()
+      expect(await store.connections.find(shown)).toMatchObject({ goal: 'online', goalVersion: 1 })
+      await harness.execute('update handouts set expires_at = 0')
+      const hints = watchHints(store, shown)
+      await store.handouts.endExpired()
+      expect(await store.connections.find(shown)).toMatchObject({ goal: 'logged_out', goalVersion: 2 })
+      expect(hints).toContain('goal')
+      await store.handouts.endExpired()
+      expect(await store.connections.find(shown)).toMatchObject({ goal: 'logged_out', goalVersion: 2 })
+      expect(await store.connections.find(repeated)).toMatchObject({ goal: 'online', goalVersion: 2 })
+      expect(await store.connections.find(linked)).toMatchObject({ goal: 'online', goalVersion: 1 })
+    })
+
+    test('a link shows three pairing codes; a QR code can be requested afterwards', async () => {
+      const { store, harness } = context
+      const { id } = await store.instances.create(newInstance(), 0)
+      const { key } = await handOut(store, id)
+      for (let left = 2; left >= 0; left -= 1) {
+        expect(await store.handouts.request(key, PHONE)).toEqual({ kind: 'requested' })
+        expect(await store.handouts.find(key)).toMatchObject({ handout: { pairingCodesLeft: left } })
+        await harness.execute('update handouts set requested_at = 0')
+      }
+      const { goalVersion } = (await store.connections.find(id))!
+      expect(await store.handouts.request(key, PHONE)).toEqual({ kind: 'codes_spent' })
+      expect((await store.connections.find(id))?.goalVersion).toBe(goalVersion)
+      expect(await store.handouts.request(key, null)).toEqual({ kind: 'requested' })
+    })
+
     test('revoking a link neither ends the request of somebody else nor unlinks a number', async () => {
       const { store } = context
       const lease = await createOwned(store)

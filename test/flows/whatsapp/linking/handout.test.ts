@@ -1,8 +1,12 @@
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Handouts } from '../../../../src/store/handouts/handouts.ts'
 import { noteSecret } from '../../../logs/log-capture.ts'
 import { type Network, startNetwork } from '../../../network.ts'
 import { type Service, startService } from '../../../service.ts'
 import { until } from '../../../until.ts'
+import { ApiHarness } from '../../api/harness.ts'
 
 let network: Network
 let service: Service
@@ -143,6 +147,52 @@ describe('a link for linking', () => {
     await expect(network.scanQr(qr)).rejects.toThrow()
     expect(await byAdmin('DELETE', `/instances/${id}/links/${link.id}`)).toMatchObject({ code: 'link_not_found' })
     expect((await byAdmin('GET', `/instances/${id}/links`)).data).toEqual([])
+  })
+
+  test('when it expires while the service is down after a kill -9, its code ends', async () => {
+    const id = await createInstance()
+    const link = await handOut(id)
+    const page = await openPage(link.token)
+    await page.start()
+    const qr = await until('a QR code', async () => (await page.read()).data.qr)
+    await service.kill('SIGKILL')
+    const database = new Sqlite(join(service.dataDir, 'pombal.db'))
+    database.prepare('update handouts set expires_at = ? where id = ?').run(Date.now() - 1, link.id)
+    database.close()
+    await service.start()
+    expect(await page.read()).toMatchObject({ status: 404, code: 'link_not_found' })
+    await until('the request to end', async () => {
+      const { state, qr: shown } = await service.admin.connection(id)
+      return state === 'unlinked' && shown === null
+    })
+    await expect(network.scanQr(qr)).rejects.toThrow()
+  })
+
+  test('says when its pairing codes are spent', async () => {
+    const spent = (handouts: Handouts): Handouts => ({
+      create: (handout, now) => handouts.create(handout, now),
+      find: key => handouts.find(key),
+      list: instanceId => handouts.list(instanceId),
+      revoke: (instanceId, linkId) => handouts.revoke(instanceId, linkId),
+      endExpired: () => handouts.endExpired(),
+      request: async () => ({ kind: 'codes_spent' }),
+    })
+    await using api = await ApiHarness.start({ store: ({ handouts }) => ({ handouts: spent(handouts) }) })
+    const { body: created } = await api.admin('POST', '/instances', { name: 'Shop', kind: 'whatsapp' })
+    const { body } = await api.admin('POST', `/instances/${created.data.id}/links`, { expiresInMinutes: 5 })
+    const [, token] = body.data.url.split('#')
+    noteSecret(token)
+    noteSecret(created.data.token)
+    const post = (path: string, more: object, cookie = '') =>
+      fetch(api.url + path, {
+        method: 'POST',
+        headers: { cookie, 'content-type': 'application/json' },
+        body: JSON.stringify({ token, ...more }),
+      })
+    const [cookie = ''] = ((await post('/link/read', {})).headers.get('set-cookie') ?? '').split(';')
+    const refused = await post('/link/start', { phone: '5511912340001' }, cookie)
+    const { error } = (await refused.json()) as { error: { code: string } }
+    expect([refused.status, error.code]).toEqual([409, 'pairing_codes_spent'])
   })
 
   test.each([

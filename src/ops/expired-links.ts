@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Handouts } from '../store/handouts/handouts.ts'
+
+/** A code stays valid for at most this long after the end of its link. */
+const ROUND_EVERY_MS = 10_000
+
+/** Withdraws the codes of expired links. Any number of nodes can run it at once. */
+export function startEndingLinks(handouts: Pick<Handouts, 'endExpired'>, logger: Logger): { stop(): Promise<void> } {
+  const stopping = new AbortController()
+
+  async function rounds(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      // At once after a start: links that expired a day ago are erased soon.
+      await handouts.endExpired().catch(error => {
+        if (!stopping.signal.aborted) logger.warn({ err: error }, 'links.not_ended')
+      })
+      await sleep(ROUND_EVERY_MS, undefined, { signal: stopping.signal, ref: false })
+    }
+  }
+
+  const ended = rounds().catch(() => undefined)
+  return {
+    async stop() {
+      stopping.abort()
+      await ended
+    },
+  }
+}
