@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { en, type Words } from '../../panel/src/i18n/en.ts'
 import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { until } from '../until.ts'
+import { problemsOf } from './accessibility.ts'
 import { ADMIN_KEY, PanelHarness } from './harness.ts'
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 /** The text that the send form suggests. */
 const SENT_BY_KEYBOARD = 'Hello from Pombal!'
 const HOSTILE = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>{{7*7}}'--`
@@ -351,20 +349,4 @@ function mouseOnly(page: Page): Promise<string[]> {
       .filter(element => !isReached(element))
       .map(element => element.outerHTML.slice(0, 120))
   })
-}
-
-/** The violated rules and their elements. */
-async function problemsOf(page: Page): Promise<string[]> {
-  // Evaluated by the debugger, which the policy of the page does not restrict.
-  await page.evaluate(AXE)
-  return page.evaluate(async () => {
-    const { axe } = window as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } }
-    const { violations } = await axe.run()
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`))
-  })
-}
-
-interface Violation {
-  id: string
-  nodes: { target: string[] }[]
 }

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { eventOf } from '../receiver.ts'
 import { until } from '../until.ts'
+import { problemsOf } from './accessibility.ts'
 import { PanelHarness } from './harness.ts'
 
 let harness: PanelHarness
 beforeAll(async () => {
-  harness = await PanelHarness.start()
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000' })
 })
 afterAll(() => harness.dispose())
 
@@ -46,5 +47,39 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
   await page.getByRole('button', { name: `Remove ${receiver.url}` }).click()
   await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByText('Add one if a program of yours watches all numbers.').waitFor()
+  expect(harness.complaints).toEqual([])
+})
+
+test('the first page names an endpoint for all instances that fails, until it recovers', async () => {
+  const { receiver, service, url } = harness
+  receiver.answerWith({ kind: 'status', status: 500 })
+  const page = await harness.openSignedIn('/alerts')
+  const dialog = page.getByRole('dialog')
+  await page.getByRole('button', { name: 'Add an endpoint' }).click()
+  await dialog.getByLabel('URL').fill(receiver.url)
+  await dialog.getByLabel('Note (optional)').fill('Night shift')
+  await dialog.getByRole('button', { name: 'Add an endpoint' }).click()
+  const card = page.getByRole('listitem').filter({ hasText: receiver.url })
+  await card.getByLabel('Signing secret').first().waitFor()
+  expect(await problemsOf(page)).toEqual([])
+
+  await service.admin.createConnected('Kiosk')
+  await page.goto(url)
+  const trouble = page
+    .getByRole('region', { name: /needs? attention/ })
+    .getByRole('listitem')
+    .filter({ hasText: 'Night shift' })
+  await trouble.getByText('Webhook: Retrying').waitFor()
+  expect(await problemsOf(page)).toEqual([])
+
+  receiver.answerWith({ kind: 'status', status: 200 })
+  await trouble.getByRole('link', { name: 'Open the endpoints' }).click()
+  await card.getByText('Retrying', { exact: true }).waitFor()
+  expect(await problemsOf(page)).toEqual([])
+  await page.getByRole('button', { name: `Retry all events of ${receiver.url}` }).click()
+  await card.getByText('Waiting: 0.').waitFor()
+  await page.goto(url)
+  await page.getByRole('row').filter({ hasText: 'Kiosk' }).waitFor()
+  await trouble.waitFor({ state: 'detached' })
   expect(harness.complaints).toEqual([])
 })

@@ -15,6 +15,7 @@ export type {
 } from '../../../src/api/resources/alert.ts'
 export type {
   AttentionView as Attention,
+  FailingEndpointView as FailingOperatorEndpoint,
   TroubleView as TroubledInstance,
 } from '../../../src/api/resources/attention.ts'
 export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'

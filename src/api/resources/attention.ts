@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox'
 import { CONNECTION_CAUSES } from '../../domain/connection/connection.ts'
 import type { InstanceActivity, InstanceTrouble } from '../../store/statistics/statistics.ts'
 import { activitySchema, activityView } from './activity.ts'
+import { operatorEndpointSchema } from './events/operator-endpoint.ts'
 import { instanceProperties, instanceView } from './instance.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
@@ -18,10 +19,17 @@ const troubleSchema = Type.Object(
   { title: 'InstanceInTrouble' },
 )
 
+const failingEndpointSchema = Type.Pick(operatorEndpointSchema, ['id', 'url', 'active', 'description', 'deliveries'], {
+  title: 'FailingOperatorEndpoint',
+})
+
 export const attentionSchema = Type.Object(
   {
     total: Type.Integer({ description: 'How many instances need attention, counted up to 1,000.' }),
     instances: Type.Array(troubleSchema, { description: 'Up to 50 of them, the most urgent first.' }),
+    operatorEndpoints: Type.Array(failingEndpointSchema, {
+      description: 'Operator endpoints that refuse events or have missed some. Empty for everybody but owners.',
+    }),
     disk: nullable(
       Type.Object(
         {
@@ -37,11 +45,13 @@ export const attentionSchema = Type.Object(
     title: 'Attention',
     description:
       'What needs attention: numbers that are stopped, logged out, disconnected or restricted; webhooks that ' +
-      'refuse events or have missed some in the last 7 days; the disk of the answering node.',
+      'refuse events or have missed some in the last 7 days, also those for all instances; the disk of the answering node.',
   },
 )
 
 export type AttentionView = Static<typeof attentionSchema>
+
+export type FailingEndpointView = Static<typeof failingEndpointSchema>
 
 export type TroubleView = Static<typeof troubleSchema>
 

@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { OperatorEndpointView } from '../../../src/api/resources/events/operator-endpoint.ts'
 import type { DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
 import { attempt } from '../../contract/fixture.ts'
+import { until } from '../../until.ts'
 import { ADMIN_KEY, ApiHarness, type Created } from './harness.ts'
 import { createPerson } from './people/people.ts'
 
@@ -188,6 +191,33 @@ describe('operator endpoints', () => {
     const { status, body } = await ofEndpoints('POST', `/${id}/retry`)
     expect([status, body.data]).toEqual([202, { count: 2 }])
     expect((await ofEndpoints('POST', `/${id}/retry`)).body.data).toEqual({ count: 0 })
+  })
+
+  test('need attention while they refuse events or have missed some, which only owners see', async () => {
+    const { id } = await create()
+    const instance = await api.createConnected()
+    const failing = async (headers?: Record<string, string>) => {
+      const { data } = (
+        await api.call({ path: '/admin/v1/attention', ...(headers ? { headers } : { key: ADMIN_KEY }) })
+      ).body
+      return data.operatorEndpoints.map(({ id, deliveries }: OperatorEndpointView) => ({ id, ...deliveries }))
+    }
+    expect(await failing()).toEqual([])
+    const delivery = await stopNumber(instance, id)
+    await fail(instance, delivery, 'retry')
+    const retrying = [{ id, waiting: 1, retrying: 1, givenUp: 0 }]
+    await until('the endpoint to be listed', async () => isDeepStrictEqual(await failing(), retrying))
+    for (const role of ['operator', 'viewer'] as const)
+      expect(await failing((await createPerson(api, role, null)).headers)).toEqual([])
+    await ofEndpoints('PATCH', `/${id}`, { active: false })
+    await until('the paused endpoint to be left out', async () => (await failing()).length === 0)
+    const { deliveries } = api.store
+    const [retry] = await deliveries.listRetries(instance.id, { dueAt: -1, seq: 0 }, Number.MAX_SAFE_INTEGER, 1, id)
+    await fail(instance, retry!, 'exhausted')
+    const missed = [{ id, waiting: 0, retrying: 0, givenUp: 1 }]
+    await until('the missed event to be listed', async () => isDeepStrictEqual(await failing(), missed))
+    await ofEndpoints('DELETE', `/${id}`)
+    await until('the deleted endpoint to be left out', async () => (await failing()).length === 0)
   })
 
   test('are recorded in the audit with the actor and the endpoint, without the secret', async () => {

@@ -72,5 +72,9 @@ export const operatorEndpoints = {
   addText: 'It gets its own secret, retries and pause. The tokens of the instances do not see it.',
   everything: 'All events of the connection',
   named: (id: string) => `Endpoint for all instances (${id})`,
+  one: 'Endpoint for all instances',
+  remedy:
+    'Fix the receiver, then retry what waits. Events that were given up are redelivered from the events of their instance.',
+  open: 'Open the endpoints',
   counts: (waiting: string, givenUp: string) => `Waiting: ${waiting}. Given up in 7 days: ${givenUp}.`,
 }

@@ -73,5 +73,9 @@ export const operatorEndpoints: Words['operatorEndpoints'] = {
   addText: 'Ele tem segredo, tentativas e pausa próprios. Os tokens das instâncias não o veem.',
   everything: 'Todos os eventos da conexão',
   named: id => `Endpoint para todas as instâncias (${id})`,
+  one: 'Endpoint para todas as instâncias',
+  remedy:
+    'Corrija o receptor e repita o que espera. Os eventos dos quais o Pombal desistiu são reenviados na lista de eventos da instância.',
+  open: 'Abrir os endpoints',
   counts: (waiting, givenUp) => `Esperando: ${waiting}. Desistências em 7 dias: ${givenUp}.`,
 }

@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useAwaySince } from '../../api/live.ts'
 import { attentionQuery } from '../../api/queries.ts'
-import type { Attention, ConnectionCause, TroubledInstance } from '../../api/types.ts'
+import type { Attention, ConnectionCause, FailingOperatorEndpoint, TroubledInstance } from '../../api/types.ts'
 import { Badge, type Tone } from '../../components/badges.tsx'
 import { formatCount, searchOf, TONES, troubleOf } from '../../components/delivery-health.tsx'
 import { WarningIcon } from '../../components/icons.tsx'
@@ -26,16 +26,22 @@ export function AttentionList() {
   const isAway = useAwaySince() !== null
   if (!data || isAway) return null
   const isDiskFull = data.disk?.isNearlyFull === true
-  if (data.total === 0 && !isDiskFull) return null
+  // A node of the previous version leaves them out.
+  const { operatorEndpoints = [] } = data
+  const count = data.total + operatorEndpoints.length + (isDiskFull ? 1 : 0)
+  if (count === 0) return null
   const shown = isWhole ? data.instances : data.instances.slice(0, FIRST_SHOWN)
   const more = data.instances.length - shown.length
   return (
     <section className={classes.card} aria-labelledby="attention">
       <h2 id="attention" className={classes.title}>
-        <WarningIcon /> {words.title(data.total + (isDiskFull ? 1 : 0))}
+        <WarningIcon /> {words.title(count)}
       </h2>
       <ul className={classes.list}>
         {isDiskFull && <FullDisk disk={data.disk} />}
+        {operatorEndpoints.map(endpoint => (
+          <FailingEndpoint key={endpoint.id} endpoint={endpoint} />
+        ))}
         {shown.map(instance => (
           <Trouble key={instance.id} instance={instance} />
         ))}
@@ -64,6 +70,27 @@ function FullDisk({ disk }: { disk: Attention['disk'] }) {
         </Badge>
       </div>
       <p className={classes.remedy}>{words.diskRemedy}</p>
+    </li>
+  )
+}
+
+function FailingEndpoint({ endpoint: { url, description, deliveries } }: { endpoint: FailingOperatorEndpoint }) {
+  const words = useWords()
+  const { retrying, givenUp } = deliveries
+  return (
+    <li className={classes.item}>
+      <div className={classes.head}>
+        <strong>{words.operatorEndpoints.one}</strong>
+        <code className={classes.phone}>{description ?? url}</code>
+        <Badge tone="bad">
+          {words.deliveryHealth.badge(words.deliveryHealth[retrying > 0 ? 'retrying' : 'missed'])}
+        </Badge>
+      </div>
+      <p className={classes.remedy}>
+        {givenUp > 0 && `${words.deliveryHealth.givenUp(formatCount(givenUp))} `}
+        {retrying > 0 && `${words.deliveryHealth.retryingText(formatCount(retrying))} `}
+        {words.operatorEndpoints.remedy} <Link to="/alerts">{words.operatorEndpoints.open}</Link>
+      </p>
     </li>
   )
 }

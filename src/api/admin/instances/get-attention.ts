@@ -1,8 +1,14 @@
 import type { FastifyRequest } from 'fastify'
+import type { Role } from '../../../domain/access.ts'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { InstanceTrouble } from '../../../store/statistics/statistics.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { type AttentionView, attentionSchema, troubleView } from '../../resources/attention.ts'
+import {
+  type AttentionView,
+  attentionSchema,
+  type FailingEndpointView,
+  troubleView,
+} from '../../resources/attention.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { hasRole } from '../access/authorize.ts'
 
@@ -54,28 +60,48 @@ export function getAttention(api: Api, context: ApiContext): void {
     },
     async request => {
       const attention = await current(request.account?.instances ?? null)
-      return { data: maySeeDisk(request) ? attention : { ...attention, disk: null } }
+      const { disk, operatorEndpoints } = attention
+      return {
+        data: {
+          ...attention,
+          disk: reachesAll(request, 'operator') ? disk : null,
+          operatorEndpoints: reachesAll(request, 'owner') ? operatorEndpoints : [],
+        },
+      }
     },
   )
 }
 
-/** The disk holds the data of all instances. */
-function maySeeDisk(request: FastifyRequest): boolean {
-  return !request.account?.instances && hasRole(request, 'operator')
+/** For what concerns all instances. */
+function reachesAll(request: FastifyRequest, role: Role): boolean {
+  return !request.account?.instances && hasRole(request, role)
 }
 
 /** @param reached null: all instances */
-async function readAttention(
-  { store, now, diskSpace }: ApiContext,
-  reached: readonly string[] | null,
-): Promise<AttentionView> {
-  const [troubles, disk] = await Promise.all([store.statistics.troubles(now() - WEEK_MS, reached), diskSpace()])
+async function readAttention(context: ApiContext, reached: readonly string[] | null): Promise<AttentionView> {
+  const { store, now, diskSpace } = context
+  const [troubles, disk, operatorEndpoints] = await Promise.all([
+    store.statistics.troubles(now() - WEEK_MS, reached),
+    diskSpace(),
+    reached === null ? readFailingEndpoints(context) : [],
+  ])
   const listed = troubles.toSorted((one, other) => urgency(one) - urgency(other)).slice(0, MAX_LISTED)
   const ids = listed.map(({ instance }) => instance.id)
   const activity = await store.statistics.activity(ids, now() - HOUR_MS, now() - WEEK_MS)
   const byId = new Map(activity.map(entry => [entry.instanceId, entry]))
   const instances = listed.map(trouble => troubleView(trouble, byId.get(trouble.instance.id)!))
-  return { total: troubles.length, instances, disk }
+  return { total: troubles.length, instances, operatorEndpoints, disk }
+}
+
+async function readFailingEndpoints({ store, now }: ApiContext): Promise<FailingEndpointView[]> {
+  const endpoints = await store.operatorEndpoints.list()
+  const counted = await Promise.all(
+    endpoints.map(async ({ id, url, active, description }) => {
+      const deliveries = await store.operatorEndpoints.countDeliveries(id, now() - WEEK_MS)
+      return { id, url, active, description, deliveries: { ...deliveries } }
+    }),
+  )
+  return counted.filter(({ active, deliveries }) => deliveries.givenUp > 0 || (active && deliveries.retrying > 0))
 }
 
 /** Lower is more urgent. The order within is that of creation. */
