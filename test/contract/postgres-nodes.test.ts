@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../../src/domain/events/endpoint.ts'
+import { DEFAULT_ENDPOINT, MAX_OPERATOR_ENDPOINTS } from '../../src/domain/events/endpoint.ts'
 import { newEndpointId, newOperatorEndpointId } from '../../src/domain/ids.ts'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
@@ -35,6 +35,12 @@ describe('several nodes on one PostgreSQL', () => {
   afterEach(() => harness.dispose())
 
   const openNodes = (): Promise<[Store, Store]> => Promise.all([harness.open(), harness.open()])
+  /** Connections that wait for a lock. */
+  const countWaiting = async () => {
+    const found = `select count(*) as n from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`
+    return Number((await harness.execute(found))[0]!['n'])
+  }
 
   test('that start at the same time on an empty database migrate it once', async () => {
     const stores = await Promise.all([1, 2, 3, 4].map(() => harness.open()))
@@ -239,11 +245,6 @@ describe('several nodes on one PostgreSQL', () => {
   test('a message that is being accepted delays a deletion; none is accepted after the deletion', async () => {
     const [one, other] = await openNodes()
     const { instanceId } = await createConnected(one)
-    const countWaiting = async () => {
-      const found = `select count(*) as n from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      return Number((await harness.execute(found))[0]!['n'])
-    }
     // A transaction that takes the same key blocks the acceptance after it has read the instance.
     const holder = new pg.Client(harness.options.databaseUrl)
     await holder.connect()
@@ -266,6 +267,30 @@ describe('several nodes on one PostgreSQL', () => {
       await holder.end()
     }
     expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
+  })
+
+  test('of two nodes that create the tenth operator endpoint at once, one is refused', async () => {
+    const [one, other] = await openNodes()
+    const create = (store: Store) => {
+      const id = newOperatorEndpointId()
+      const endpoint = { id, secret: 'whsec_b3BlcmF0b3I=', url: 'https://operator.example/hook', events: [] }
+      return store.operatorEndpoints.create({ ...endpoint, active: true, description: null }, 1)
+    }
+    for (let count = 1; count < MAX_OPERATOR_ENDPOINTS; count += 1) await create(one)
+    const holder = new pg.Client(harness.options.databaseUrl)
+    await holder.connect()
+    try {
+      // Rows can be read but not inserted, so both have counted before either inserts, unless one waits for the other.
+      await holder.query('begin')
+      await holder.query('lock table operator_endpoints in share mode')
+      const creating = Promise.all([create(one), create(other)])
+      await until('both to wait', async () => (await countWaiting()) >= 2)
+      await holder.query('rollback')
+      expect((await creating).map(({ kind }) => kind).toSorted()).toEqual(['created', 'too_many'])
+    } finally {
+      await holder.end()
+    }
+    expect(await one.operatorEndpoints.list()).toHaveLength(MAX_OPERATOR_ENDPOINTS)
   })
 
   test("a message is accepted while a commit of its instance's owner waits", async () => {
