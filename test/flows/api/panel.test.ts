@@ -189,6 +189,7 @@ describe('the data of the pages', () => {
     expect(await admin()).toEqual({
       total: 0,
       instances: [],
+      operatorEndpoints: [],
       disk: { freeBytes: 1, totalBytes: 2, isNearlyFull: true },
     })
   })
