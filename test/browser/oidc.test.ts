@@ -55,12 +55,14 @@ async function findings(page: Page): Promise<string[]> {
 const SENTENCES = {
   en: {
     button: 'Sign in with Castle',
+    settings: 'Settings',
     oidc_denied: 'was cancelled or not allowed',
     oidc_unknown_account: 'No account has your e-mail address',
     oidc_unreachable: 'does not answer as it should',
   },
   'pt-BR': {
     button: 'Entrar com Castle',
+    settings: 'Configurações',
     oidc_denied: 'foi cancelada ou não é permitida',
     oidc_unknown_account: 'Nenhuma conta tem seu endereço de e-mail',
     oidc_unreachable: 'não responde como deveria',
@@ -81,7 +83,7 @@ describe.each(LANGUAGES.map(({ code }) => code))('in the language %s', code => {
     await page.keyboard.press('Enter')
     await signInAtProvider(page, 'ana')
     await page.waitForURL(`${harness.url}/settings`)
-    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.getByRole('heading', { level: 1, name: sentences.settings }).waitFor()
     // The person has no password, so none can be changed.
     expect(await page.locator('input[type="password"]').count()).toBe(0)
   })

@@ -69,6 +69,8 @@ describe('the plans of SQLite', () => {
       'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)',
       'CORRELATED SCALAR SUBQUERY 1',
       'SEARCH numbers USING PRIMARY KEY (instance_id=? AND number=?)',
+      'CORRELATED SCALAR SUBQUERY 2',
+      'SEARCH contacts USING COVERING INDEX contacts_lid (instance_id=? AND lid=?)',
     ])
   })
 

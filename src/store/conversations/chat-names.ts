@@ -4,7 +4,7 @@ import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { type Names, namesOf } from './chat-lines.ts'
 
-/** All names of the chat that has this name. */
+/** All names of the chat that has this name. The other names of a person are known from the messages received. */
 export async function findNames({ reader, statements }: Core, instanceId: InstanceId, chat: string): Promise<Names> {
   const kind = parseRecipient(chat)?.kind
   if (kind !== 'number' && kind !== 'lid') return namesOf(chat)

@@ -189,8 +189,6 @@ export class StoredConversations implements Conversations {
     const { words, encoded } = searchPatterns(wanted)
     return sql<boolean>`${text} like ${column === 'text' ? words : encoded} escape '\\'`
   }
-
-  /** The other names of a person are known from the messages received. */
 }
 
 /** The IDs of messages and of commands differ in their first letters only. */

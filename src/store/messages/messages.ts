@@ -75,7 +75,7 @@ export type QueuedMessage = MessageContent & {
   to: string
   whatsappId: string
   createdAt: number
-  /** The last known WhatsApp address of the number, even if the look-up has expired; null if unknown. */
+  /** The last known WhatsApp address of the recipient, even if the look-up has expired; null if unknown. */
   foundAddress: string | null
   /** Set by the first `recordPrepared`; never changed afterwards. */
   prepared: PreparedMessage | null

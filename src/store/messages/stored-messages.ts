@@ -222,6 +222,17 @@ function matches(search: string, text: RawBuilder<string>) {
   return sql<boolean>`(recipient like ${number} escape '\\' or ${text} like ${words} escape '\\')`
 }
 
+/**
+ * Subqueries, not joins: each is one key look-up per row, whatever the planner knows about the tables. A LID that was never
+ * written to has no look-up, but the person's number may be known from an incoming message.
+ */
+const FOUND_ADDRESS = sql<string | null>`coalesce(
+  (select numbers.address from numbers
+    where numbers.instance_id = messages.instance_id and numbers.number = messages.recipient),
+  (select contacts.number || '@s.whatsapp.net' from contacts
+    where contacts.instance_id = messages.instance_id and contacts.lid = messages.recipient
+      and contacts.lid is not null and contacts.number <> contacts.lid limit 1))`
+
 function prepareReads({ statements }: Core) {
   const { db } = statements
   return {
@@ -234,15 +245,7 @@ function prepareReads({ statements }: Core) {
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
         .select(['media_id', 'file', 'extras', 'not_before'])
-        // A subquery, not a join: it is always one key look-up per row, whatever the planner knows about the tables.
-        .select(eb =>
-          eb
-            .selectFrom('numbers')
-            .select('numbers.address')
-            .whereRef('numbers.instance_id', '=', 'messages.instance_id')
-            .whereRef('numbers.number', '=', 'messages.recipient')
-            .as('found_address'),
-        )
+        .select(FOUND_ADDRESS.as('found_address'))
         .where('instance_id', '=', p.instanceId)
         .where(IS_QUEUED)
         .where('seq', '>', p.afterSeq)

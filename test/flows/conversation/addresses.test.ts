@@ -39,6 +39,18 @@ describe.each(STORES)('addresses, on %s', store => {
     expect((await talking.inbox(number)).map(({ text }) => text)).toEqual(texts)
   })
 
+  test('a LID whose look-up takes long is not overtaken by its number', async () => {
+    const number = '5511987650005'
+    await talking.receive(number, 'oi')
+    await talking.becomes(await talking.send({ to: number, text: 'first' }), 'read')
+    const when = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } } as const
+    await talking.harness.network.misbehave({ kind: 'rule', rule: { when, do: { delayMs: 1_000 } } })
+    await talking.send({ to: lidOf(number), text: 'second' })
+    await talking.becomes(await talking.send({ to: number, text: 'third' }), 'read')
+    await talking.harness.network.misbehave({ kind: 'clear' })
+    expect((await talking.inbox(number)).map(({ text }) => text)).toEqual(['first', 'second', 'third'])
+  })
+
   test.each([
     ['+55 11 98765-4321', '5511987654321'],
     ['5511987654321@s.whatsapp.net', '5511987654321'],
