@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
-import type { Message, Waiting } from '../../domain/message.ts'
+import type { Message } from '../../domain/message.ts'
 import type { MessageEvent } from '../../store/messages/messages.ts'
 import { deliverySchema, deliveryView, eventIdSchema, eventKindSchema } from './events/event.ts'
-import { messageProperties, messageView } from './message.ts'
+import { messageProperties, messageView, type Waits } from './message.ts'
 import { moment, nullable, toIso } from './schema-kit.ts'
 
 const messageEventSchema = Type.Object(
@@ -27,13 +27,9 @@ export const messageLifeSchema = Type.Object(
 
 export type MessageLifeView = Static<typeof messageLifeSchema>
 
-export function messageLifeView(
-  message: Message,
-  events: readonly MessageEvent[],
-  waiting: Waiting | null,
-): MessageLifeView {
+export function messageLifeView(message: Message, events: readonly MessageEvent[], waits: Waits): MessageLifeView {
   return {
-    ...messageView(message, waiting),
+    ...messageView(message, waits),
     events: events.map(({ id, kind, timestamp, delivery }) => ({
       id,
       event: kind,

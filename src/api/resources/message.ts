@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { MessageExtras } from '../../domain/conversation.ts'
+import type { MessageId } from '../../domain/ids.ts'
 import { MEDIA_FORMS } from '../../domain/media.ts'
 import {
   FAILURE_CODES,
@@ -118,7 +119,7 @@ export const messageProperties = {
   waitingFor: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'In the answer for one queued message: what it waits for. `connection`: the link to WhatsApp. `order`: an earlier message of ' +
+        'What a queued message waits for. `connection`: the link to WhatsApp. `order`: an earlier message of ' +
         'its chat. `schedule`: its `sendAt`. `pace`: the pace of the instance. `restriction`: WhatsApp does not let the number ' +
         'write to strangers. `media`: its file is being fetched or uploaded. Absent if it is being sent.',
     }),
@@ -153,11 +154,15 @@ export const sentMessageSchema = Type.Object(
   },
 )
 
-export function sentMessageView(message: Message, waiting: Waiting | null = null): Static<typeof sentMessageSchema> {
-  return { ...messageView(message, waiting), direction: 'out' }
+/** What messages wait for. */
+export type Waits = ReadonlyMap<MessageId, Waiting>
+
+export function sentMessageView(message: Message, waits?: Waits): Static<typeof sentMessageSchema> {
+  return { ...messageView(message, waits), direction: 'out' }
 }
 
-export function messageView(message: Message, waiting: Waiting | null = null): MessageView {
+export function messageView(message: Message, waits?: Waits): MessageView {
+  const waiting = waits?.get(message.id)
   return {
     id: message.id,
     status: message.state,

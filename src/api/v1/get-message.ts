@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
+import { findWaits } from '../find-waits.ts'
 import { isId } from '../input.ts'
 import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../resources/incoming-message.ts'
 import { messageIdSchema, sentMessageSchema, sentMessageView } from '../resources/message.ts'
@@ -29,8 +30,7 @@ export function getMessage(api: Api, { store, now }: ApiContext): void {
       const { instanceId } = request
       if (!isId(id)) throw new Refusal('message_not_found')
       const sent = await store.messages.find(instanceId, id)
-      const wait = sent?.state === 'queued' ? await store.paces.findWait(instanceId, id, now()) : null
-      if (sent) return { data: sentMessageView(sent, wait) }
+      if (sent) return { data: sentMessageView(sent, await findWaits(store, instanceId, [sent], now())) }
       const received = await store.messages.findIncoming(instanceId, id)
       if (received) return { data: deliveredMessageView(received) }
       throw new Refusal('message_not_found')

@@ -64,8 +64,8 @@ export class StoredPaces implements Paces {
     return row === undefined ? null : toState(row)
   }
 
-  findWait(instanceId: InstanceId, id: MessageId, now: number): Promise<Waiting | null> {
-    return this.#waiting.find(instanceId, id, now)
+  findWaits(instanceId: InstanceId, ids: readonly MessageId[], now: number): Promise<ReadonlyMap<MessageId, Waiting>> {
+    return this.#waiting.find(instanceId, ids, now)
   }
 
   async set(instanceId: InstanceId, pace: Pace, now: number): Promise<boolean> {

@@ -1,4 +1,3 @@
-import { sql } from 'kysely'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Waiting } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
@@ -7,7 +6,12 @@ import type { Core } from '../engine/core.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
 import { chatOf } from '../numbers/contacts.ts'
 
-/** Finds out from the rows why a queued message was not sent yet. */
+/** Few, because the first of a chat is often among the first of the queue. */
+const QUEUED_AT_ONCE = 500
+
+type Row = Awaited<ReturnType<WaitingReader['findRows']>>[number]
+
+/** Finds out from the rows why queued messages were not sent yet. */
 export class WaitingReader {
   readonly #core: Core
 
@@ -15,72 +19,101 @@ export class WaitingReader {
     this.#core = core
   }
 
-  async find(instanceId: InstanceId, id: MessageId, now: number): Promise<Waiting | null> {
-    const row = await this.#findRow(instanceId, id)
-    if (row === undefined) return null
-    if (row.seq < 0) return { waitingFor: 'schedule', notBefore: row.not_before }
-    if (row.state !== 'connected') return { waitingFor: 'connection', notBefore: null }
-    if (row.earlier !== null) return { waitingFor: 'order', notBefore: null }
-    if (row.address !== null || isCommandId(id)) return null
-    const moments = [row.restricted_until, row.opens_at, row.new_recipients_at].map(moment => moment ?? 0)
-    const [restricted = 0, opens = 0, renewed = 0] = moments
-    const isStranger = Math.max(restricted, renewed) > now && !(await this.#isContact(instanceId, row.recipient))
-    if (isStranger && restricted > now) return { waitingFor: 'restriction', notBefore: restricted }
-    const paced = Math.max(opens, isStranger ? renewed : 0)
-    if (paced > now) return { waitingFor: 'pace', notBefore: paced }
-    return row.media_id === null ? null : { waitingFor: 'media', notBefore: null }
+  async find(instanceId: InstanceId, ids: readonly MessageId[], now: number): Promise<ReadonlyMap<MessageId, Waiting>> {
+    const rows = ids.length === 0 ? [] : await this.findRows(instanceId, ids)
+    const firsts = await this.#findFirsts(instanceId, rows)
+    const slowed = rows.filter(row => Math.max(row.restricted_until ?? 0, row.new_recipients_at ?? 0) > now)
+    const contacts = await this.#findContacts(instanceId, new Set(slowed.map(({ recipient }) => recipient)))
+    return new Map(
+      rows.flatMap(row => {
+        const isFirst = row.seq <= (firsts.get(row.recipient) ?? row.seq)
+        const waiting = assess(row, isFirst, contacts, now)
+        return waiting === null ? [] : [[row.id, waiting] as const]
+      }),
+    )
   }
 
-  async #findRow(instanceId: InstanceId, id: MessageId) {
+  findRows(instanceId: InstanceId, ids: readonly MessageId[]) {
     const { reader, statements } = this.#core
-    const [row] = await reader.query(
+    return reader.query(
       statements.db
         .selectFrom('messages')
         .innerJoin('connections', 'connections.instance_id', 'messages.instance_id')
         .innerJoin('leases', 'leases.instance_id', 'messages.instance_id')
         .leftJoin('paces', 'paces.instance_id', 'messages.instance_id')
-        .select(['messages.seq', 'messages.recipient', 'messages.address', 'messages.not_before', 'messages.media_id'])
+        .select(['messages.id', 'messages.seq', 'messages.recipient', 'messages.address', 'messages.not_before'])
+        .select(['messages.media_id', 'connections.restricted_until', 'paces.opens_at', 'paces.new_recipients_at'])
         .select(currentStateOf('connections', 'leases', statements.now).as('state'))
-        .select(['connections.restricted_until', 'paces.opens_at', 'paces.new_recipients_at'])
-        .select(eb =>
-          eb
-            .selectFrom('messages as earlier')
-            .select('earlier.id')
-            .where('earlier.instance_id', '=', instanceId)
-            .where(sql<boolean>`earlier.state = 'queued'`)
-            .where('earlier.seq', '>', 0)
-            .whereRef('earlier.seq', '<', 'messages.seq')
-            .whereRef('earlier.recipient', '=', 'messages.recipient')
-            .limit(1)
-            .as('earlier'),
-        )
         .where('messages.instance_id', '=', instanceId)
-        .where('messages.id', '=', id)
+        .where('messages.id', 'in', [...ids])
         .where(IS_QUEUED),
     )
-    return row
   }
 
-  async #isContact(instanceId: InstanceId, recipient: string): Promise<boolean> {
-    if (parseRecipient(recipient)?.kind === 'group') return true
+  /** The first queued message of each chat, by the recipient. The queue is read once at most, until each chat has its first. */
+  async #findFirsts(instanceId: InstanceId, rows: readonly Row[]): Promise<ReadonlyMap<string, number>> {
+    const sendable = rows.filter(({ seq, state }) => seq > 0 && state === 'connected')
+    const firsts = new Map<string, number>()
+    const missing = new Set(sendable.map(({ recipient }) => recipient))
+    const last = Math.max(...sendable.map(({ seq }) => seq))
+    for (let after = 0; missing.size > 0; ) {
+      const { reader, statements } = this.#core
+      const found = await reader.query(
+        statements.db
+          .selectFrom('messages')
+          .select(['recipient', 'seq'])
+          .where('instance_id', '=', instanceId)
+          .where(IS_QUEUED)
+          .where('seq', '>', after)
+          .where('seq', '<=', last)
+          .where('recipient', 'in', [...missing])
+          .orderBy('seq')
+          .limit(QUEUED_AT_ONCE),
+      )
+      for (const { recipient, seq } of found) if (missing.delete(recipient)) firsts.set(recipient, seq)
+      // The rest was sent meanwhile.
+      if (found.length < QUEUED_AT_ONCE) break
+      after = found.at(-1)!.seq
+    }
+    return firsts
+  }
+
+  /** Those of the recipients who are not strangers. */
+  async #findContacts(instanceId: InstanceId, recipients: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+    const groups = [...recipients].filter(recipient => parseRecipient(recipient)?.kind === 'group')
+    const people = [...recipients].filter(recipient => !groups.includes(recipient))
+    if (people.length === 0) return new Set(groups)
     const { reader, statements } = this.#core
-    const [number] = await reader.query(
+    const numbers = await reader.query(
       statements.db
         .selectFrom('numbers')
-        .select('address')
+        .select(['number', 'address'])
         .where('instance_id', '=', instanceId)
-        .where('number', '=', recipient),
+        .where('number', 'in', people),
     )
-    const names = [recipient, ...(number?.address ? [chatOf(number.address)] : [])]
-    const found = await reader.query(
+    const addresses = new Map(numbers.flatMap(({ number, address }) => (address ? [[number, chatOf(address)]] : [])))
+    const known = await reader.query(
       statements.db
         .selectFrom('contacts')
         .select('number')
         .where('instance_id', '=', instanceId)
-        .where('number', 'in', names)
-        .where('stranger', '=', 0)
-        .limit(1),
+        .where('number', 'in', [...people, ...addresses.values()])
+        .where('stranger', '=', 0),
     )
-    return found.length > 0
+    const names = new Set(known.map(({ number }) => number))
+    return new Set([...groups, ...people.filter(one => names.has(one) || names.has(addresses.get(one) ?? one))])
   }
+}
+
+function assess(row: Row, isFirst: boolean, contacts: ReadonlySet<string>, now: number): Waiting | null {
+  if (row.seq < 0) return { waitingFor: 'schedule', notBefore: row.not_before }
+  if (row.state !== 'connected') return { waitingFor: 'connection', notBefore: null }
+  if (!isFirst) return { waitingFor: 'order', notBefore: null }
+  if (row.address !== null || isCommandId(row.id)) return null
+  const restricted = row.restricted_until ?? 0
+  const isStranger = !contacts.has(row.recipient)
+  if (isStranger && restricted > now) return { waitingFor: 'restriction', notBefore: restricted }
+  const paced = Math.max(row.opens_at ?? 0, isStranger ? (row.new_recipients_at ?? 0) : 0)
+  if (paced > now) return { waitingFor: 'pace', notBefore: paced }
+  return row.media_id === null ? null : { waitingFor: 'media', notBefore: null }
 }

@@ -102,6 +102,13 @@ describe.each(STORES)('the pace of an instance, on %s', store => {
     ]
     await waits(one, first, 'pace')
     await waits(one, second, 'order')
+    const listed = new Map(
+      (await one.call('GET', '/messages?status=queued')).body.data.map((each: { id: string }) => [each.id, each]),
+    )
+    for (const id of [first, second]) {
+      const { waitingFor, notBefore } = await read(one, id)
+      expect(listed.get(id)).toMatchObject({ waitingFor, ...(notBefore && { notBefore }) })
+    }
     await pace(one.number, 'PUT', { perMinute: 2 })
     for (const id of answers) await one.becomes(id, 'read')
     await pace(one.number, 'PUT', {})

@@ -1,7 +1,8 @@
 import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
+import { findWaits } from '../../find-waits.ts'
 import { checkChat } from '../../input.ts'
-import { chatEntrySchema, chatEntryView } from '../../resources/conversation/inbox.ts'
+import { chatEntrySchema, chatEntryView, messagesIn } from '../../resources/conversation/inbox.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
@@ -10,7 +11,7 @@ const querySchema = Type.Object({
   chat: Type.String({ maxLength: 64, description: 'A number, a group or a LID: `chat` of an event or a chat.' }),
 })
 
-export function listChatEntries(api: Api, { store }: ApiContext): void {
+export function listChatEntries(api: Api, { store, now }: ApiContext): void {
   api.get(
     '/instances/:id/conversation',
     {
@@ -33,7 +34,8 @@ export function listChatEntries(api: Api, { store }: ApiContext): void {
       checkChat('chat', chat)
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.conversations.listEntries(id, pageRequest(request.query), chat)
-      return { data: page.data.map(chatEntryView), nextCursor: page.nextCursor }
+      const waits = await findWaits(store, id, messagesIn(page.data), now())
+      return { data: page.data.map(entry => chatEntryView(entry, waits)), nextCursor: page.nextCursor }
     },
   )
 }

@@ -34,7 +34,7 @@ export function searchMessages(api: Api, { store }: ApiContext): void {
       checkFilterText('search', search)
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.conversations.listLines(id, pageRequest(request.query), { search })
-      return { data: page.data.map(lineView), nextCursor: page.nextCursor }
+      return { data: page.data.map(line => lineView(line)), nextCursor: page.nextCursor }
     },
   )
 }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { findWaits } from '../../find-waits.ts'
 import { isId } from '../../input.ts'
 import { hideEndpoint } from '../../resources/events/hide-endpoint.ts'
 import { instanceIdSchema } from '../../resources/instance.ts'
@@ -28,8 +29,8 @@ export function getInstanceMessage(api: Api, { store, now }: ApiContext): void {
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const message = isId(messageId) ? await store.messages.find(id, messageId) : null
       if (!message) throw new Refusal('message_not_found')
-      const wait = message.state === 'queued' ? await store.paces.findWait(id, messageId, now()) : null
-      const view = messageLifeView(message, await store.messages.listEvents(id, messageId), wait)
+      const waits = await findWaits(store, id, [message], now())
+      const view = messageLifeView(message, await store.messages.listEvents(id, messageId), waits)
       return {
         data: hasRole(request, 'operator') ? view : { ...view, events: view.events.map(event => hideEndpoint(event)) },
       }

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { MESSAGE_STATES } from '../../../domain/message.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { findWaits } from '../../find-waits.ts'
 import { checkFilterText, parseMoment } from '../../input.ts'
 import { messageSchema, messageView } from '../../resources/message.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
@@ -24,7 +25,7 @@ const querySchema = Type.Object({
   until: Type.Optional(Type.String({ description: 'Accepted before this time (ISO 8601).' })),
 })
 
-export function listMessages(api: Api, { store }: ApiContext): void {
+export function listMessages(api: Api, { store, now }: ApiContext): void {
   api.get(
     '/instances/:id/messages',
     {
@@ -52,7 +53,8 @@ export function listMessages(api: Api, { store }: ApiContext): void {
       }
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.messages.list(id, pageRequest(request.query), filter)
-      return { data: page.data.map(message => messageView(message)), nextCursor: page.nextCursor }
+      const waits = await findWaits(store, id, page.data, now())
+      return { data: page.data.map(message => messageView(message, waits)), nextCursor: page.nextCursor }
     },
   )
 }

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
+import type { Message } from '../../../domain/message.ts'
 import { type ChatEntry, type InboxChat, type Line, MAX_UNREAD } from '../../../store/conversations/conversations.ts'
 import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../incoming-message.ts'
-import { messageIdSchema, sentMessageSchema, sentMessageView } from '../message.ts'
+import { messageIdSchema, sentMessageSchema, sentMessageView, type Waits } from '../message.ts'
 import { nullable, oneOf } from '../schema-kit.ts'
 import { chatSchema, chatView } from './chat.ts'
 import { commandSchema, commandView } from './command.ts'
@@ -52,12 +53,17 @@ export function inboxChatView({ unreadCount, lastReceivedId, lastLine, ...chat }
   return { ...chatView(chat), unreadCount, lastReceivedId, lastMessage: lastLine && lineView(lastLine) }
 }
 
-export function lineView(line: Line): LineView {
-  return line.direction === 'out' ? sentMessageView(line.message) : deliveredMessageView(line.message)
+/** The sent ones. */
+export function messagesIn(entries: readonly ChatEntry[]): Message[] {
+  return entries.flatMap(entry => (entry.direction === 'out' ? [entry.message] : []))
 }
 
-export function chatEntryView(entry: ChatEntry): ChatEntryView {
-  if (entry.direction !== 'command') return lineView(entry)
+export function lineView(line: Line, waits?: Waits): LineView {
+  return line.direction === 'out' ? sentMessageView(line.message, waits) : deliveredMessageView(line.message)
+}
+
+export function chatEntryView(entry: ChatEntry, waits: Waits): ChatEntryView {
+  if (entry.direction !== 'command') return lineView(entry, waits)
   const { command } = entry.command
   const emoji = command.kind === 'reaction' ? command.emoji : null
   return { ...commandView(entry.command), direction: 'command', emoji }

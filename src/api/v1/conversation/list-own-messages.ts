@@ -1,8 +1,9 @@
 import { Type } from 'typebox'
 import { MESSAGE_STATES } from '../../../domain/message.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { findWaits } from '../../find-waits.ts'
 import { checkChat, parseMoment } from '../../input.ts'
-import { lineSchema, lineView } from '../../resources/conversation/inbox.ts'
+import { lineSchema, lineView, messagesIn } from '../../resources/conversation/inbox.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { oneOf } from '../../resources/schema-kit.ts'
 
@@ -23,7 +24,7 @@ const querySchema = Type.Object({
   since: Type.Optional(Type.String({ description: 'Accepted or recorded at or after this time (ISO 8601).' })),
 })
 
-export function listOwnMessages(api: Api, { store }: ApiContext): void {
+export function listOwnMessages(api: Api, { store, now }: ApiContext): void {
   api.get(
     '/messages',
     {
@@ -41,8 +42,10 @@ export function listOwnMessages(api: Api, { store }: ApiContext): void {
       const { chat, status, direction, since } = request.query
       if (chat !== undefined) checkChat('chat', chat)
       const filter = { chat, status, direction, since: since === undefined ? undefined : parseMoment('since', since) }
-      const page = await store.conversations.listLines(request.instanceId, pageRequest(request.query), filter)
-      return { data: page.data.map(lineView), nextCursor: page.nextCursor }
+      const { instanceId } = request
+      const page = await store.conversations.listLines(instanceId, pageRequest(request.query), filter)
+      const waits = await findWaits(store, instanceId, messagesIn(page.data), now())
+      return { data: page.data.map(line => lineView(line, waits)), nextCursor: page.nextCursor }
     },
   )
 }

@@ -3,7 +3,7 @@ import { newMessageId } from '../../../../src/domain/ids.ts'
 import { NO_PACE, type Pace } from '../../../../src/domain/pace.ts'
 import { LeaseLost } from '../../../../src/store/errors.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
-import { createConnected, withStore } from '../../fixture.ts'
+import { createConnected, newMessage, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
 
 const NOON = Date.parse('2026-11-24T12:00:00Z')
@@ -58,6 +58,24 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await take(lease, null)).toEqual({ kind: 'granted' })
       // Until now it had to wait, so it has not become older.
       expect((await context.store.paces.find(lease.instanceId))?.opensAt).toBe(NOON)
+    })
+
+    test('does not change what else queued messages wait for, which is read for many at once', async () => {
+      const { instanceId } = await open({ perMinute: 1 })
+      const { messages, paces } = context.store
+      const accept = async (to: string, notBefore?: number) => {
+        const message = newMessage(instanceId, { to, ...(notBefore !== undefined && { notBefore }) })
+        expect(await messages.accept(message, NOON)).toMatchObject({ kind: 'accepted' })
+        return message.id
+      }
+      const ids = [await accept('5511987650001'), await accept('5511987650001'), await accept('5511987650002')]
+      const scheduled = await accept('5511987650003', NOON + MINUTE_MS)
+      const waits = await paces.findWaits(instanceId, [...ids, scheduled, newMessageId(NOON)], NOON)
+      expect(Object.fromEntries(waits)).toEqual({
+        [ids[1]!]: { waitingFor: 'order', notBefore: null },
+        [scheduled]: { waitingFor: 'schedule', notBefore: NOON + MINUTE_MS },
+      })
+      expect(await paces.findWaits(instanceId, [], NOON)).toEqual(new Map())
     })
 
     test('is changed by the owner of the lease only, and not of a deleted instance', async () => {
