@@ -241,7 +241,14 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/whatsapp',
-    modules: ['src/domain', 'src/kit', 'src/media/open-files.ts', 'src/whatsapp/baileys', ...STORE],
+    modules: [
+      'src/domain',
+      'src/kit',
+      'src/media/open-files.ts',
+      'src/pictures/pictures.ts',
+      'src/whatsapp/baileys',
+      ...STORE,
+    ],
     packages: [
       'node:module',
       'node:os',
@@ -286,6 +293,13 @@ export const MODULES: readonly Module[] = [
       'node:timers/promises',
       'pino',
     ],
+  },
+  // Thumbnails. Only the process of a picture loads the library that decodes it.
+  { path: 'src/pictures/picture-process.ts', modules: [], packages: ['node:fs', 'node:os', 'sharp'] },
+  {
+    path: 'src/pictures',
+    modules: ['src/domain', 'src/kit', 'src/pictures/picture-process.ts'],
+    packages: ['node:child_process', 'node:stream/promises', 'node:url'],
   },
   { path: 'src/instances', modules: ['src/domain', 'src/kit', ...STORE], packages: ['pino'] },
   {

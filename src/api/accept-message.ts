@@ -8,7 +8,11 @@ import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
 
 const PENDING_RETRY_AFTER_SECONDS = 2
-const NO_CAPTION = 'WhatsApp shows a caption only with an image, a video or a document.'
+const WHY_UNSUPPORTED = {
+  form: undefined,
+  caption: 'WhatsApp shows a caption only with an image, a video or a document.',
+  preview: 'The image of a preview must be JPEG, PNG, WebP or GIF.',
+} as const
 
 /** A message without its instance and idempotency key. */
 type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
@@ -56,7 +60,7 @@ export async function requestAcceptance(
     case 'pending_media':
       throw new Refusal('media_pending', undefined, { retryAfterSeconds: PENDING_RETRY_AFTER_SECONDS })
     case 'unsupported':
-      throw new Refusal('media_unsupported', outcome.why === 'caption' ? NO_CAPTION : undefined)
+      throw new Refusal('media_unsupported', WHY_UNSUPPORTED[outcome.why])
     case 'refused':
       throw new Refusal(outcome.code)
     case 'old_nodes':

@@ -21,6 +21,8 @@ export interface LinkPreview {
   url: string
   title: string
   description?: string | undefined
+  /** A picture that was uploaded. */
+  image?: string | undefined
 }
 
 /** Numbers and LID addresses, or everybody in a group. */

@@ -49,6 +49,21 @@ export function formOf(mimetype: string, asked: MediaForm | null): MediaForm | n
   return form === 'voice' && canBeShownAs(mimetype, 'audio') ? 'audio' : null
 }
 
+/** What WhatsApp shows of a picture before it is downloaded. */
+export interface Picture {
+  /** Pixels, as it is shown. */
+  width: number
+  height: number
+  isAnimated: boolean
+  /** A small JPEG. */
+  thumbnail: Uint8Array
+}
+
+/** Whether a thumbnail of a file of this type is made. */
+export function showsPicture(mimetype: string): boolean {
+  return /^image\/(jpeg|png|webp|gif)$/.test(mimetype)
+}
+
 /** Why a file that somebody sent to the instance is not there. */
 export const RECEIVING_FAILURES = {
   media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',

@@ -53,7 +53,7 @@ export async function forward(host: MediaHost, owner: string, { description, dir
   return upload(host, owner, description.type, plain)
 }
 
-const TEXTS = ['mimetype', 'caption', 'filename'] as const
+const TEXTS = ['mimetype', 'caption', 'filename', 'thumbnail'] as const
 const NUMBERS = ['seconds', 'width', 'height'] as const
 
 /** The problem with a file that a contact should send. Null if there is none. */

@@ -26,7 +26,7 @@ export function mediaIn(message: proto.IMessage): MediaMessage | null {
   const found = partIn(message)
   if (!found) return null
   const [type, part] = found
-  const { mimetype, caption, fileName, seconds, width, height } = part
+  const { mimetype, caption, fileName, seconds, width, height, jpegThumbnail } = part
   return {
     description: {
       type,
@@ -36,6 +36,7 @@ export function mediaIn(message: proto.IMessage): MediaMessage | null {
       ...(seconds && { seconds }),
       ...(width && { width }),
       ...(height && { height }),
+      ...(jpegThumbnail?.length && { thumbnail: Buffer.from(jpegThumbnail).toString('base64') }),
     },
     directPath: part.directPath ?? '',
     facts: {
@@ -68,7 +69,16 @@ const DEFAULT_MIMETYPES = {
 
 /** A message about an uploaded file. WhatsApp's phones wrap a document that has a caption. */
 export function mediaMessage(
-  { type, mimetype, caption, filename, seconds, width, height }: Partial<MediaDescription> & { type: MediaType },
+  {
+    type,
+    mimetype,
+    caption,
+    filename,
+    seconds,
+    width,
+    height,
+    thumbnail,
+  }: Partial<MediaDescription> & { type: MediaType },
   file: FileFacts & { url: string; directPath: string },
   contextInfo?: proto.IContextInfo,
 ): proto.IMessage {
@@ -85,6 +95,7 @@ export function mediaMessage(
     seconds: seconds ?? null,
     width: width ?? null,
     height: height ?? null,
+    jpegThumbnail: thumbnail === undefined ? null : Buffer.from(thumbnail, 'base64'),
     contextInfo: contextInfo ?? null,
   }
   switch (type) {

@@ -10,6 +10,8 @@ export interface MediaDescription {
   seconds?: number
   width?: number
   height?: number
+  /** A small JPEG, in Base64. */
+  thumbnail?: string
 }
 
 /** A media file on a simulated phone, after the phone has downloaded and decrypted it. */

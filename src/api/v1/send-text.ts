@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { Refusal } from '../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { findIdempotencyKey } from '../input.ts'
@@ -8,7 +9,7 @@ import { parseTextOptions, textOptions } from './conversation/text-options.ts'
 
 const bodySchema = Type.Object({ to: recipientSchema, text: textSchema, ...textOptions }, { title: 'TextToSend' })
 
-export function sendText(api: Api, { store, now }: ApiContext): void {
+export function sendText(api: Api, { store, media, now }: ApiContext): void {
   api.post(
     '/messages/text',
     {
@@ -29,15 +30,21 @@ export function sendText(api: Api, { store, now }: ApiContext): void {
           'invalid_request',
           'invalid_phone_number',
           'quote_not_found',
+          'media_not_found',
+          'media_pending',
+          'media_unsupported',
           'instance_not_connected',
           'idempotency_key_reused',
+          'media_not_configured',
         ],
       },
     },
     async (request, reply) => {
       const acceptedAt = now()
       const { to, text } = request.body
-      const message = composeMessage({ to, text, ...parseTextOptions(request.body, to, acceptedAt) }, acceptedAt)
+      const options = parseTextOptions(request.body, to, acceptedAt)
+      if (options.extras?.preview?.image !== undefined && media === null) throw new Refusal('media_not_configured')
+      const message = composeMessage({ to, text, ...options }, acceptedAt)
       const key = findIdempotencyKey(request.headers)
       const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
       if (replayed) reply.header('idempotent-replayed', 'true')

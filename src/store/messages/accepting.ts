@@ -8,7 +8,7 @@ import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
-import { fetchInserter, fileChecker, fileColumns } from './message-files.ts'
+import { fetchInserter, fileChecker, fileColumns, namesMedium } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key is valid (contract §3). */
@@ -97,7 +97,7 @@ export function acceptOperation(
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         accepted.push(input)
-        if (message.file !== undefined) withFile.push(message)
+        if (namesMedium(message)) withFile.push(message)
         if (message.extras !== undefined || message.notBefore !== undefined) withExtras.push(input)
       }
       const files = withFile.length === 0 ? undefined : await checkFiles(tx, withFile)
@@ -106,7 +106,7 @@ export function acceptOperation(
       for (const input of accepted) {
         const file = files?.get(input.message)
         const found = extras?.get(input.message)
-        if (file !== undefined && !('form' in file)) outcomes.set(input, file)
+        if (file !== undefined && 'kind' in file) outcomes.set(input, file)
         else if (found !== undefined && 'kind' in found) outcomes.set(input, found)
         else if (isForNow(input, found) && accepting.get(input.message.instanceId)?.now !== true)
           outcomes.set(input, { kind: 'not_connected' })

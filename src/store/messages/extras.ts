@@ -53,7 +53,7 @@ const OWN = [
   'state',
   'sent_at',
   'address',
-  'media_id',
+  'file',
   'not_before',
   'seq',
   'deleted_at',
@@ -211,7 +211,7 @@ function toOwn({ recipient, address, state, sent_at: sentAt, ...row }: Own): Ref
       state,
       sentAt,
       isWritten: address !== null,
-      isText: row.media_id === null && row.deleted_at === null,
+      isText: row.file === null && row.deleted_at === null,
       waitsUntil: state === 'queued' && row.seq < 0 ? row.not_before : null,
     },
   }

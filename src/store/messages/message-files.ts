@@ -1,18 +1,39 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { formOf, hasCaption, UNKNOWN_TYPE } from '../../domain/media.ts'
+import { formOf, hasCaption, showsPicture, UNKNOWN_TYPE } from '../../domain/media.ts'
 import type { MessageFile } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
 import type { AcceptOutcome, NewMessage, NewMessageFile } from './messages.ts'
 
+/** The image of a link preview. A queued message keeps it, like its file. */
+interface PreviewImage {
+  previewId: string
+}
+
 /** The file of a message as it is to be sent, or why it cannot be. */
 type FileCheck =
   | MessageFile
+  | PreviewImage
   | Extract<AcceptOutcome, { kind: 'no_media' | 'pending_media' | 'unsupported' | 'old_nodes' }>
 
-/** @returns a check of the files of messages */
+interface MediaRow {
+  mimetype: string
+  filename: string | null
+  file_id: string | null
+}
+
+function previewIdOf({ extras }: NewMessage): string | undefined {
+  return extras?.preview?.image
+}
+
+/** Whether the message refers to a medium, as its file or as the image of its preview. */
+export function namesMedium(message: NewMessage): boolean {
+  return message.file !== undefined || previewIdOf(message) !== undefined
+}
+
+/** @returns a check of the files of messages, and of the images of their previews */
 export function fileChecker(statements: Statements) {
   // The lock keeps the file from being erased before the commit. Afterwards the queued message does.
   const findMedia = statements.find(
@@ -22,30 +43,39 @@ export function fileChecker(statements: Statements) {
     { where: sql`media.gone_at is null`, lock: 'key share' },
   )
 
+  /** @param messages those that name a medium */
   return async (tx: Transaction, messages: readonly NewMessage[]): Promise<Map<NewMessage, FileCheck>> => {
-    const asking = messages.flatMap(message => (message.file === undefined ? [] : [{ message, file: message.file }]))
-    const stored = asking.filter(({ file }) => file.url === undefined)
-    const feature = stored.length < asking.length ? 'urls' : 'media'
+    const feature = messages.some(({ file }) => file?.url !== undefined) ? 'urls' : 'media'
     if (await hasOldNodes(statements, tx, feature))
-      return new Map(asking.map(({ message }) => [message, { kind: 'old_nodes' }]))
-    const keys = stored.map(({ message, file }) => ({ instance_id: message.instanceId, id: file.mediaId }))
+      return new Map(messages.map(message => [message, { kind: 'old_nodes' }]))
+    const keys = messages.flatMap(message => {
+      const { instanceId: instance_id, file } = message
+      const id = file === undefined ? previewIdOf(message) : file.url === undefined && file.mediaId
+      return id ? [{ instance_id, id }] : []
+    })
     const rows = keys.length === 0 ? [] : await tx.each(findMedia, keys)
     const found = new Map(rows.map(row => [`${row.instance_id}/${row.id}`, row]))
     return new Map(
-      asking.map(({ message, file }) => {
-        if (file.url !== undefined) return [message, checkUnknown(file, message.text)]
-        const media = found.get(`${message.instanceId}/${file.mediaId}`)
-        return [message, media === undefined ? { kind: 'no_media' } : checkFile(file, message.text, media)]
+      messages.map(message => {
+        const { instanceId, file, text } = message
+        const find = (id: string) => found.get(`${instanceId}/${id}`)
+        if (file === undefined) return [message, checkPreview(previewIdOf(message)!, find)]
+        if (file.url !== undefined) return [message, checkUnknown(file, text)]
+        const media = find(file.mediaId)
+        return [message, media === undefined ? { kind: 'no_media' } : checkFile(file, text, media)]
       }),
     )
   }
 }
 
-function checkFile(
-  { mediaId, form: asked, filename }: NewMessageFile,
-  text: string,
-  media: { mimetype: string; filename: string | null; file_id: string | null },
-): FileCheck {
+function checkPreview(previewId: string, find: (id: string) => MediaRow | undefined): FileCheck {
+  const media = find(previewId)
+  if (media === undefined) return { kind: 'no_media' }
+  if (media.file_id === null) return { kind: 'pending_media' }
+  return showsPicture(media.mimetype) ? { previewId } : { kind: 'unsupported', why: 'preview' }
+}
+
+function checkFile({ mediaId, form: asked, filename }: NewMessageFile, text: string, media: MediaRow): FileCheck {
   if (media.file_id === null) return { kind: 'pending_media' }
   const form = formOf(media.mimetype, asked)
   if (form === null) return { kind: 'unsupported', why: 'form' }
@@ -60,9 +90,10 @@ function checkUnknown({ mediaId, form, filename }: NewMessageFile, text: string)
   return { mediaId, form, filename, fetch: 'pending' }
 }
 
-/** The columns of a message that contain its file. */
+/** The columns of a message that contain its file. Of a preview's image, only the ID: the rest is in the message's extras. */
 export function fileColumns(file: FileCheck): { media_id: string | null; file: string | null } {
-  if (!('form' in file)) return { media_id: null, file: null }
+  if ('previewId' in file) return { media_id: file.previewId, file: null }
+  if ('kind' in file) return { media_id: null, file: null }
   const { mediaId, ...shown } = file
   return { media_id: mediaId, file: JSON.stringify(shown) }
 }

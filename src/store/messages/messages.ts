@@ -43,8 +43,8 @@ export type AcceptOutcome =
   | { kind: 'no_media' }
   /** The file is still being fetched from WhatsApp. */
   | { kind: 'pending_media' }
-  /** WhatsApp does not show a file of this type in this form, or (`caption`) not with a caption. */
-  | { kind: 'unsupported'; why: 'form' | 'caption' }
+  /** WhatsApp does not show a file of this type in this form, not with a caption, or not in a link preview. */
+  | { kind: 'unsupported'; why: 'form' | 'caption' | 'preview' }
   /** The message that it refers to does not exist, or does not allow it. */
   | {
       kind: 'refused'

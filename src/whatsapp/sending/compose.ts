@@ -33,10 +33,11 @@ export class Composer {
     extras: MessageExtras,
     address: string,
     link: GroupSource & { readonly self: Self },
+    previewImage: Uint8Array | null = null,
   ): Promise<UploadOutcome> {
     const found = await this.findContext(id, extras, address, link)
     if (found.kind !== 'found') return found
-    return { kind: 'uploaded', content: encodeExtended(text, extras, found.context) }
+    return { kind: 'uploaded', content: encodeExtended(text, extras, { ...found.context, previewImage }) }
   }
 
   /** Finds everything that the content is composed from, or why the message cannot be sent now. */

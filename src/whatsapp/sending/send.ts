@@ -187,18 +187,22 @@ export class Transmitter {
 
   /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
   async #encode(message: QueuedMessage, address: string, link: SendingLink): Promise<UploadOutcome> {
-    const { composer } = this.#options
+    const { composer, uploads } = this.#options
     if (message.prepared) {
       const refusal = await composer.checkAgain(message)
       return refusal ?? { kind: 'uploaded', content: message.prepared.content }
     }
-    if (message.extras && !message.file) return composer.compose(message, message.extras, address, link)
+    if (message.extras && !message.file) {
+      const { image } = message.extras.preview ?? {}
+      const thumbnail = image === undefined ? null : await uploads.findThumbnail(message, image, link)
+      return composer.compose(message, message.extras, address, link, thumbnail)
+    }
     if (!message.file) return { kind: 'uploaded', content: encodeContent(message) }
     const { file, extras, id } = message
-    if (!extras) return this.#options.uploads.upload(message, file, link)
+    if (!extras) return uploads.upload(message, file, link)
     const found = await composer.findContext(id, extras, address, link)
     if (found.kind !== 'found') return found
-    return this.#options.uploads.upload(message, file, link, { extras, context: found.context })
+    return uploads.upload(message, file, link, { extras, context: found.context })
   }
 
   /** A read mark is a receipt without content. WhatsApp ignores a repeated one. */

@@ -10,7 +10,7 @@ const FILE = { mediaId: 'med_1', form: null, filename: null }
 const LINK = { closed: new AbortController().signal, uploadFile: async () => new Uint8Array() }
 
 test('a chat waits for the file of a URL for a minute', async () => {
-  const uploads = new Uploads({ find: async () => 'pending' })
+  const uploads = new Uploads({ find: async () => 'pending', readPicture: async () => null })
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
   vi.advanceTimersByTime(59_000)
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
@@ -22,6 +22,11 @@ test.each([
   ['gone', 'media_unavailable'],
   ['too_large', 'media_too_large'],
 ] as const)('a file that is %s fails its message as %s', async (found, code) => {
-  const uploads = new Uploads({ find: async () => found })
+  const uploads = new Uploads({ find: async () => found, readPicture: async () => null })
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toMatchObject({ kind: 'refused', failure: { code } })
+})
+
+test.each(['gone', 'pending', 'too_large'] as const)('a preview whose image is %s is sent without it', async found => {
+  const uploads = new Uploads({ find: async () => found, readPicture: async () => null })
+  expect(await uploads.findThumbnail(MESSAGE, 'med_1', LINK)).toBeNull()
 })

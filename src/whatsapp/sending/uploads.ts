@@ -1,5 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import { FileUnavailable, formOf, hasCaption, type StoredFile } from '../../domain/media.ts'
+import { FileUnavailable, formOf, hasCaption, type Picture, type StoredFile } from '../../domain/media.ts'
 import { type FailureCode, type MessageFailure, type MessageFile, messageFailure } from '../../domain/message.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { Turns } from '../../kit/turns.ts'
@@ -18,6 +18,8 @@ const MAX_UPLOADS = 3
 export interface Files {
   /** `gone`: the instance has no such file, or its bytes are gone. */
   find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | 'pending' | 'too_large' | 'gone'>
+  /** Null: the file is no picture, or cannot be read. Never rejects. */
+  readPicture(file: StoredFile, signal: AbortSignal): Promise<Picture | null>
 }
 
 export type UploadOutcome =
@@ -33,6 +35,8 @@ type UploadLink = Pick<Link, 'uploadFile' | 'closed'>
 export class Uploads {
   readonly #files: Files | null
   readonly #turns = new Turns(MAX_UPLOADS)
+  /** One picture at a time, so that the pictures of an instance delay those of others little. */
+  readonly #pictureTurns = new Turns(1)
   /** By message: since when its chat waits for the file. */
   readonly #waiting = new BoundedMap<string, number>(MAX_WAITING)
 
@@ -60,7 +64,14 @@ export class Uploads {
       const filename = asked.filename ?? file.media.filename
       return {
         kind: 'uploaded',
-        content: await link.uploadFile({ ...file, form, filename, caption: message.text, more }),
+        content: await link.uploadFile({
+          ...file,
+          form,
+          filename,
+          caption: message.text,
+          picture: this.#readPicture(this.#files, file, link.closed),
+          more,
+        }),
       }
     } catch (error) {
       if (error instanceof LinkClosed) return { kind: 'unanswered', why: error.name }
@@ -70,6 +81,26 @@ export class Uploads {
       throw error
     } finally {
       this.#turns.end()
+    }
+  }
+
+  /** A small JPEG of a stored picture. Null if there is none: it costs nothing but the picture. */
+  async findThumbnail(
+    { instanceId }: Pick<QueuedMessage, 'instanceId'>,
+    mediaId: string,
+    { closed }: Pick<Link, 'closed'>,
+  ): Promise<Uint8Array | null> {
+    const file = await this.#files?.find(instanceId, mediaId)
+    if (this.#files === null || file === undefined || typeof file === 'string') return null
+    return (await this.#readPicture(this.#files, file, closed))?.thumbnail ?? null
+  }
+
+  async #readPicture(files: Files, file: StoredFile, closed: AbortSignal): Promise<Picture | null> {
+    if (!(await this.#pictureTurns.take(closed))) return null
+    try {
+      return await files.readPicture(file, closed)
+    } finally {
+      this.#pictureTurns.end()
     }
   }
 

@@ -6,6 +6,7 @@ import { systemClock } from '../../kit/clock.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { Turns } from '../../kit/turns.ts'
 import { openFiles } from '../../media/open-files.ts'
+import { Pictures } from '../../pictures/pictures.ts'
 import { LocalHints } from '../../store/hints.ts'
 import { Renewal } from '../../store/leases/renewal.ts'
 import { containLibraryErrors } from '../baileys/library-scope.ts'
@@ -20,6 +21,7 @@ import {
   Outbox,
   type Subject,
   type ThreadData,
+  type ThreadMedia,
   type ThreadNetwork,
   type ThreadStore,
   type ToThread,
@@ -107,7 +109,7 @@ class Thread {
       downloads: this.#calls.store('downloads'),
       hints: this.#hints,
     }
-    this.#files = media && { ...openFiles(media, this.#store.media), turns: new Turns(FETCHES_AT_ONCE) }
+    this.#files = media && this.#openFiles(media)
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
     this.#setValidity(validity)
   }
@@ -122,6 +124,21 @@ class Thread {
     else if (message.kind === 'revoke') this.#revoke(message.connection)
     else if (message.kind === 'validity') this.#setValidity(message.validity)
     else this.#outbox.post({ kind: 'heartbeat' })
+  }
+
+  #openFiles(media: ThreadMedia): ConnectionFiles {
+    const { reader, receiver } = openFiles(media, this.#store.media)
+    const pictures = new Pictures({
+      onFailed: (mediaId, why) => this.logger.info({ mediaId, why }, 'media.no_thumbnail'),
+    })
+    return {
+      reader: {
+        find: (instanceId, mediaId) => reader.find(instanceId, mediaId),
+        readPicture: (file, signal) => pictures.read(file, signal),
+      },
+      receiver,
+      turns: new Turns(FETCHES_AT_ONCE),
+    }
   }
 
   #start({ connection: number, lease, network }: Extract<ToThread, { kind: 'start' }>): void {

@@ -254,9 +254,12 @@ describe('/openapi.json', () => {
       400: ['invalid_phone_number', 'invalid_request', 'quote_not_found'],
       401: ['invalid_token'],
       403: ['forbidden'],
+      // Of the image of a preview.
+      404: ['media_not_found'],
+      409: ['media_not_configured', 'media_pending'],
       413: ['payload_too_large'],
       415: ['unsupported_media_type'],
-      422: ['idempotency_key_reused', 'instance_not_connected'],
+      422: ['idempotency_key_reused', 'instance_not_connected', 'media_unsupported'],
       429: ['rate_limit_exceeded'],
       500: ['internal_error'],
       503: ['service_unavailable'],

@@ -2,10 +2,11 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { deflateSync, gzipSync } from 'node:zlib'
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
+import { animatedPng, hugePng } from '../../pictures/hostile-pictures.ts'
 import { newSeed, Random } from '../../rig/random.ts'
 import { until } from '../../until.ts'
 import { FileHost } from './file-host.ts'
@@ -68,34 +69,19 @@ const CONTENTS: Readonly<Record<string, () => Buffer>> = {
   svg: () => Buffer.from(SVG),
   gifAndScript: () => Buffer.from('GIF89a=1;alert(document.domain)//'),
   jpegAndPage: () => Buffer.concat([Buffer.from('ffd8ffe000104a46494600', 'hex'), Buffer.from(SCRIPT)]),
-  pngAndPage: () => Buffer.concat([pngOf(1, 1, Buffer.alloc(4)), Buffer.from(SCRIPT)]),
+  pngAndPage: () => Buffer.concat([hugePng(1, 1, { unpacked: 5 }), Buffer.from(SCRIPT)]),
   pdfAndScript: () => Buffer.from('%PDF-1.7\n1 0 obj<</OpenAction<</S/JavaScript/JS(app.alert(1))>>>>endobj\n'),
   zipAndPage: () => Buffer.concat([Buffer.from('504b0304140000000800', 'hex'), Buffer.from(SCRIPT)]),
-  pngBomb: () => pngOf(60_000, 60_000, Buffer.alloc(4 * MIB)),
+  pngBomb: () => hugePng(30_000, 30_000, { unpacked: 64 * MIB }),
+  unpackedBomb: () => hugePng(7_000, 7_000, { bits: 16, isInterlaced: true, unpacked: 400 * MIB }),
+  cutPng: () => hugePng(3_000, 3_000, { unpacked: MIB }),
+  animation: () => animatedPng(2 ** 31 - 1),
+  svgInPng: () => Buffer.concat([hugePng(1, 1, { unpacked: 5 }), Buffer.from(SVG)]),
   gzipBomb: () => gzipSync(Buffer.alloc(32 * MIB)),
   entities: () => Buffer.from(ENTITIES),
   endlessBoxes: () => Buffer.concat([Buffer.from('0000001866747970', 'hex'), Buffer.alloc(70_000, 0xff)]),
   endlessPages: () => Buffer.from('OggS'.repeat(20_000)),
   endlessChunks: () => Buffer.concat([Buffer.from('524946460000000057454250', 'hex'), Buffer.alloc(70_000)]),
-}
-
-function pngOf(width: number, height: number, pixels: Buffer): Buffer {
-  const chunk = (type: string, data: Buffer) => {
-    const length = Buffer.alloc(4)
-    length.writeUInt32BE(data.length)
-    return Buffer.concat([length, Buffer.from(type), data, Buffer.alloc(4)])
-  }
-  const header = Buffer.alloc(13)
-  header.writeUInt32BE(width)
-  header.writeUInt32BE(height, 4)
-  header.set([8, 6], 8)
-  const start = Buffer.from('89504e470d0a1a0a', 'hex')
-  return Buffer.concat([
-    start,
-    chunk('IHDR', header),
-    chunk('IDAT', deflateSync(pixels)),
-    chunk('IEND', Buffer.alloc(0)),
-  ])
 }
 
 interface HostileFile {
@@ -104,8 +90,9 @@ interface HostileFile {
   type: string
 }
 
-function fileOf(random: Random): HostileFile {
-  const kind = random.pick(Object.keys(CONTENTS) as [string])
+const KINDS = Object.keys(CONTENTS) as [string, ...string[]]
+
+function fileOf(random: Random, kind = random.pick(KINDS)): HostileFile {
   // No two are the same file.
   const bytes = Buffer.concat([CONTENTS[kind]!(), Buffer.from(`${random.integer(0, 2 ** 31)}`)])
   return { bytes, name: random.pick(NAMES), type: random.pick(TYPES) }
@@ -127,6 +114,16 @@ class Target {
     this.#harness = harness
     this.#number = number
     this.#client = new MediaClient(harness.service.url!, number.instance)
+  }
+
+  /** Whatever a picture contains, it costs only its thumbnail. */
+  async send(media: string, n: number): Promise<void> {
+    const { id } = await this.#number.instance.sendMedia({ to: newContact(), media }, `sent-${n}`)
+    const ended = await until(`${id} to be read`, async () => {
+      const found = await this.#number.instance.message(id)
+      return ['read', 'failed'].includes(found.status) && found
+    })
+    expect(ended).toMatchObject({ status: 'read', error: null })
   }
 
   async upload({ bytes, name, type }: HostileFile): Promise<string> {
@@ -210,13 +207,16 @@ test(
       const target = new Target(harness, await harness.link())
       const besides = readdirSync(harness.service.dataDir).toSorted()
       for (let n = 0; n < FILES; n += 1) {
-        const [uploaded, received, fetched] = [fileOf(random), fileOf(random), fileOf(random)]
+        // Every kind is uploaded and sent.
+        const uploaded = fileOf(random, KINDS[n % KINDS.length])
+        const [received, fetched] = [fileOf(random), fileOf(random)]
         const ids = await Promise.all([
           target.upload(uploaded),
           target.receive(received),
           target.fetch(fetched, host, n),
         ])
         await target.check(ids[0], uploaded)
+        await target.send(ids[0], n)
         await target.check(ids[1], received)
         await target.check(ids[2], fetched)
       }

@@ -1,8 +1,9 @@
 import { type Static, Type } from 'typebox'
 import type { RequestedExtras } from '../../../domain/conversation.ts'
 import { parseRecipient } from '../../../domain/recipients/recipient.ts'
+import { Refusal } from '../../../domain/refusal.ts'
 import { invalid } from '../../http/error-handler.ts'
-import { checkText, parseMoment } from '../../input.ts'
+import { checkText, isId, parseMoment } from '../../input.ts'
 
 const MAX_METADATA_BYTES = 1_024
 const MAX_MENTIONS = 1_024
@@ -13,6 +14,13 @@ const previewSchema = Type.Object(
     url: Type.String({ minLength: 1, maxLength: 2_048, description: 'A link that the text contains.' }),
     title: Type.String({ minLength: 1, maxLength: 300 }),
     description: Type.Optional(Type.String({ maxLength: 1_000 })),
+    image: Type.Optional(
+      Type.String({
+        maxLength: 100,
+        description: 'The ID of a JPEG, PNG, WebP or GIF that `uploadMedia` stored, or of a received one. Shown small.',
+        examples: ['med_01kb3zq4m8a7c9x2e5g6h8j0k1'],
+      }),
+    ),
   },
   { title: 'LinkPreview', description: 'Shown with the text. Nothing is fetched.' },
 )
@@ -82,9 +90,11 @@ export function parseTextOptions(
 }
 
 /** Only the documented fields are stored. */
-function previewOf({ url, title, description }: Static<typeof previewSchema>): NonNullable<RequestedExtras['preview']> {
+function previewOf(preview: Static<typeof previewSchema>): NonNullable<RequestedExtras['preview']> {
+  const { url, title, description, image } = preview
   for (const text of [url, title, description ?? '']) checkText(text, 'preview')
-  return { url, title, ...(description !== undefined && { description }) }
+  if (image !== undefined && !isId(image)) throw new Refusal('media_not_found')
+  return { url, title, ...(description !== undefined && { description }), ...(image !== undefined && { image }) }
 }
 
 function checkMentions(mentions: string[] | 'all', to: string): string[] | 'all' {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { MessageExtras } from '../../../domain/conversation.ts'
-import type { MediaForm, StoredFile } from '../../../domain/media.ts'
+import type { MediaForm, Picture, StoredFile } from '../../../domain/media.ts'
 import { type ChatContext, contextInfoOf } from '../parsing/content.ts'
 import { hashForWhatsapp } from './cipher.ts'
 import { encodeFile } from './content.ts'
@@ -13,18 +13,21 @@ export interface Attachment extends StoredFile {
   form: MediaForm
   filename: string | null
   caption: string
+  /** Made during the upload. Never rejects. */
+  picture: Promise<Picture | null>
   /** A quote and mentions. */
   more: { extras: MessageExtras; context: ChatContext } | null
 }
 
 /** Uploads the file under a new key. @returns the content that refers to it @throws UploadFailed or FileUnavailable */
 export async function attach(attachment: Attachment, options: UploadOptions): Promise<Uint8Array> {
-  const { media, form, filename, caption, more, open } = attachment
+  const { media, form, filename, caption, picture, more, open } = attachment
   const mediaKey = randomBytes(KEY_BYTES)
   const encSha256 = await hashForWhatsapp(mediaKey, form, await open())
   const { mimetype, size, sha256 } = media
   const uploaded = await uploadFile({ form, mediaKey, encSha256, size, open }, options)
   const file = { form, mediaKey, encSha256, mimetype, size, sha256, filename, caption }
   const contextInfo = more && contextInfoOf(more.extras, more.context)
-  return encodeFile({ ...file, ...uploaded, uploadedAt: Date.now() }, contextInfo)
+  const uploadedAt = Date.now()
+  return encodeFile({ ...file, ...uploaded, uploadedAt, picture: await picture }, contextInfo)
 }

@@ -1,5 +1,5 @@
 import { proto } from 'baileys'
-import type { MediaForm } from '../../../domain/media.ts'
+import type { MediaForm, Picture } from '../../../domain/media.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
 import { messageSecret } from '../parsing/content.ts'
 import type { FileHashes } from './cipher.ts'
@@ -15,6 +15,8 @@ export interface SentFile extends FileHashes, UploadedFile {
   size: number
   filename: string | null
   caption: string
+  /** Null or absent: none could be made. */
+  picture?: Picture | null
 }
 
 /** The content of a message with a file. It is encoded once and stored, so that every attempt sends the same bytes. */
@@ -34,10 +36,13 @@ function partOf(file: SentFile, contextInfo: proto.IContextInfo | null): proto.I
     mimetype: file.mimetype,
     ...(contextInfo && { contextInfo }),
   }
+  const { picture } = file
+  const size = picture && { width: picture.width, height: picture.height }
+  const thumbnail = picture && { jpegThumbnail: picture.thumbnail }
   const caption = file.caption === '' ? {} : { caption: file.caption }
   switch (file.form) {
     case 'image':
-      return { imageMessage: { ...part, ...caption } }
+      return { imageMessage: { ...part, ...caption, ...size, ...thumbnail } }
     case 'video':
       return { videoMessage: { ...part, ...caption } }
     case 'audio':
@@ -45,9 +50,9 @@ function partOf(file: SentFile, contextInfo: proto.IContextInfo | null): proto.I
     case 'voice':
       return { audioMessage: { ...part, ptt: true } }
     case 'sticker':
-      return { stickerMessage: part }
+      return { stickerMessage: { ...part, ...size, isAnimated: picture?.isAnimated ?? false } }
     case 'document':
-      return documentPart(file, { ...part, ...caption })
+      return documentPart(file, { ...part, ...caption, ...thumbnail })
   }
 }
 

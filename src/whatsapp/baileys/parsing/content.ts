@@ -31,6 +31,8 @@ export interface ChatContext {
   mentioned: readonly string[]
   /** The content of the message that is quoted; null if none is. */
   quoted: QuotedMessage | null
+  /** A JPEG; null or absent: the preview has none. */
+  previewImage?: Uint8Array | null
   now: number
 }
 
@@ -61,7 +63,13 @@ export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): p
 function extendedText(text: string, extras: MessageExtras, context: ChatContext): proto.IMessage {
   const { preview } = extras
   const contextInfo = contextInfoOf(extras, context)
-  const shown = preview && { matchedText: preview.url, title: preview.title, description: preview.description ?? '' }
+  const { previewImage: jpegThumbnail } = context
+  const shown = preview && {
+    matchedText: preview.url,
+    title: preview.title,
+    description: preview.description ?? '',
+    ...(jpegThumbnail && { jpegThumbnail }),
+  }
   return { extendedTextMessage: { text, ...shown, contextInfo }, ...messageSecret() }
 }
 

@@ -235,6 +235,28 @@ export function mediaContract(createHarness: CreateHarness): void {
       ])
     })
 
+    test('may be the image of a preview: it stays as well, and must be a picture of the instance', async () => {
+      const lease = await createConnected(context.store)
+      const { instanceId } = lease
+      const accept = (image: string) => {
+        const preview = { url: 'https://example.org', title: 'Example', image }
+        return context.store.messages.accept(newMessage(instanceId, { text: 'a link', extras: { preview } }), NOW)
+      }
+      const { media } = await storeFile(context.store, instanceId, { expiresAt: 10 })
+      expect(await accept(media.id)).toMatchObject({ kind: 'accepted' })
+      expect(await context.store.media.erase(instanceId, media.id, NOW)).toBe('in_use')
+      while ((await context.store.media.expire(NOW, 0)) > 0);
+      expect(await context.store.media.find(instanceId, media.id)).toMatchObject({ kind: 'stored' })
+      const [queued] = await context.store.messages.listQueued(instanceId, 1)
+      expect(queued).toMatchObject({ text: 'a link', extras: { preview: { image: media.id } } })
+      expect(queued).not.toHaveProperty('file')
+      const pdf = await storeFile(context.store, instanceId, { mimetype: 'application/pdf' })
+      expect(await accept(pdf.media.id)).toEqual({ kind: 'unsupported', why: 'preview' })
+      const other = await createConnected(context.store)
+      const stranger = await storeFile(context.store, other.instanceId)
+      expect(await accept(stranger.media.id)).toEqual({ kind: 'no_media' })
+    })
+
     test('is either accepted or erased, never both', async () => {
       for (let n = 0; n < 10; n += 1) {
         const lease = await createConnected(context.store)
