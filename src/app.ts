@@ -17,6 +17,7 @@ import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.
 import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
 import { systemClock } from './kit/clock.ts'
+import type { FetchEnd } from './media/fetching/fetcher.ts'
 import type { MediaLibrary } from './media/media-library.ts'
 import { openMedia, refuseFiles } from './media/open-media.ts'
 import { mediaOf } from './media-settings.ts'
@@ -271,9 +272,10 @@ async function openMetricsPort(
 
 async function openMediaLibrary({ settings, closers, ...context }: NodeContext, ownPorts: readonly number[]) {
   const media = mediaOf(settings)
-  const { store } = context
+  const { store, metrics } = context
+  const onFetchEnded = (end: FetchEnd) => metrics.onFetch(end)
   const opened = media
-    ? await openMedia({ ...context, ...media, ownPorts, version: settings.version })
+    ? await openMedia({ ...context, ...media, ownPorts, version: settings.version, onFetchEnded })
     : await refuseFiles(store.media)
   if (opened) closers.push(opened.close)
   return opened?.library ?? null

@@ -5,7 +5,7 @@ import { StoreUnusable } from '../store/errors.ts'
 import type { MediaRows } from '../store/media/media.ts'
 import type { Store } from '../store/store.ts'
 import { startCleaning } from './cleaning.ts'
-import { Fetcher } from './fetching/fetcher.ts'
+import { Fetcher, type FetcherOptions } from './fetching/fetcher.ts'
 import { FileReceiver } from './file-receiver.ts'
 import { MediaLibrary } from './media-library.ts'
 import { openStorage } from './storage/open-storage.ts'
@@ -20,6 +20,7 @@ export interface OpenMediaOptions extends MediaTerms {
   ownPorts: readonly number[]
   version: string
   logger: Logger
+  onFetchEnded?: FetcherOptions['onEnded']
 }
 
 /** The only ports that files are fetched from, unless a network names another one. */
@@ -35,7 +36,11 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
   const cleaning = startCleaning({ ...shared, keepGoneMs: options.retentionMs })
   // The files of a deleted instance.
   const off = hints.on('access', () => cleaning.wake())
-  const fetcher = new Fetcher({ ...shared, receiver: new FileReceiver(async () => storage, rows, options) })
+  const fetcher = new Fetcher({
+    ...shared,
+    receiver: new FileReceiver(async () => storage, rows, options),
+    onEnded: options.onFetchEnded,
+  })
   return {
     library: new MediaLibrary({ ...shared, onDoomed: () => cleaning.wake() }),
     async close() {

@@ -22,6 +22,7 @@ const TOTALS: StoreTotals = {
   media: {
     bytes: 77,
     pending: 6,
+    fromUrls: 9,
     failed: {
       media_unavailable: 1,
       media_damaged: 0,
@@ -71,8 +72,20 @@ describe('metrics', () => {
       pombal_store_bytes: 4096,
       pombal_media_bytes: 77,
       pombal_media_pending: 6,
+      pombal_url_fetches_pending: 9,
+      'pombal_url_fetches_total{outcome="stored"}': 0,
       'pombal_media_failed{reason="media_quota_exceeded"}': 2,
       'pombal_build_info{version="1.2.3"}': 1,
+    })
+  })
+
+  test('count fetches of files by outcome', async () => {
+    const metrics = new Metrics('1.2.3')
+    for (const end of ['stored', 'retry', 'retry', 'media_too_large']) metrics.onFetch(end)
+    expect(Object.fromEntries(await samples(metrics))).toMatchObject({
+      'pombal_url_fetches_total{outcome="stored"}': 1,
+      'pombal_url_fetches_total{outcome="retry"}': 2,
+      'pombal_url_fetches_total{outcome="media_too_large"}': 1,
     })
   })
 

@@ -112,6 +112,11 @@ export class Metrics implements StoreObserver {
   readonly #failures = this.#counter('pombal_messages_failed_total', 'Messages that failed, by the failure code.', [
     'code',
   ])
+  readonly #fetches = this.#counter(
+    'pombal_url_fetches_total',
+    'Attempts to fetch the file of a message from its URL that ended, by outcome.',
+    ['outcome'],
+  )
   readonly #disk = new Gauge({
     name: 'pombal_disk_bytes',
     help: 'The disk of the data folder: what is free, and its size.',
@@ -132,6 +137,7 @@ export class Metrics implements StoreObserver {
     for (const step of ['accepted', 'sent', 'delivered', 'read', 'failed'])
       this.#messages.inc({ direction: 'out', step }, 0)
     this.#messages.inc({ direction: 'in', step: 'received' }, 0)
+    for (const outcome of ['stored', 'retry', 'not_fetched']) this.#fetches.inc({ outcome }, 0)
     for (const state of ['delivered', 'exhausted']) this.#deliveries.inc({ state }, 0)
     for (const end of ['unavailable', 'failed'] satisfies WriteEnd[]) this.#writeFailures.inc({ end }, 0)
   }
@@ -158,6 +164,11 @@ export class Metrics implements StoreObserver {
     this.#attemptSeconds.observe(durationMs / 1000)
     this.#latenessSeconds.observe({ attempt: attemptNumber === 1 ? 'first' : 'retry' }, latenessMs / 1000)
     if (next.kind !== 'retry') this.#deliveries.inc({ state: next.kind })
+  }
+
+  /** @param outcome `stored`, `retry`, `given_up`, or why it failed for good */
+  onFetch(outcome: string): void {
+    this.#fetches.inc({ outcome })
   }
 
   onLeaseLost(): void {

@@ -31,6 +31,7 @@ function createGauges(registry: Registry) {
     bytes: gauge('pombal_store_bytes', 'Size of the database.'),
     mediaBytes: gauge('pombal_media_bytes', 'Bytes of files in the storage.'),
     mediaPending: gauge('pombal_media_pending', 'Received files still to be fetched, counted up to 100000.'),
+    urlsPending: gauge('pombal_url_fetches_pending', 'Files of URLs still to be fetched, counted up to 100000.'),
     mediaFailed: gauge('pombal_media_failed', 'Received files that are not there, by reason, while it is remembered.', [
       'reason',
     ]),
@@ -70,7 +71,7 @@ export class StoreGauges {
 
   #show(totals: StoreTotals): void {
     const { queued, oldestQueued, waiting, oldestDue, connections, unowned, bytes } = this.#gauges
-    const { mediaBytes, mediaPending, mediaFailed } = this.#gauges
+    const { mediaBytes, mediaPending, urlsPending, mediaFailed } = this.#gauges
     queued.set(totals.queued)
     oldestQueued.set(totals.oldestQueuedMs / 1000)
     for (const [readiness, count] of Object.entries(totals.deliveries)) waiting.set({ readiness }, count)
@@ -80,14 +81,16 @@ export class StoreGauges {
     bytes.set(totals.bytes)
     mediaBytes.set(totals.media.bytes)
     mediaPending.set(totals.media.pending)
+    urlsPending.set(totals.media.fromUrls)
     for (const [reason, count] of Object.entries(totals.media.failed)) mediaFailed.set({ reason }, count)
   }
 
   /** Unknown values are not exported. */
   #clear(): void {
     const { queued, oldestQueued, waiting, oldestDue, connections, unowned, bytes } = this.#gauges
-    const { mediaBytes, mediaPending, mediaFailed } = this.#gauges
-    for (const gauge of [queued, oldestQueued, oldestDue, unowned, bytes, mediaBytes, mediaPending]) gauge.remove()
+    const { mediaBytes, mediaPending, urlsPending, mediaFailed } = this.#gauges
+    for (const gauge of [queued, oldestQueued, oldestDue, unowned, bytes]) gauge.remove()
+    for (const gauge of [mediaBytes, mediaPending, urlsPending]) gauge.remove()
     mediaFailed.reset()
     waiting.reset()
     connections.reset()

@@ -32,7 +32,12 @@ export interface FetcherOptions {
   guard: AddressGuard
   version: string
   logger: Logger
+  /** An attempt has ended; a failure is final. */
+  onEnded?: ((end: FetchEnd) => void) | undefined
 }
+
+/** `retry`: it is tried again. `given_up`: the file is not needed any more. */
+export type FetchEnd = 'stored' | 'retry' | 'given_up' | FetchFailure
 
 type FetchOutcome =
   | { kind: 'stored' | 'given_up' }
@@ -126,20 +131,21 @@ export class Fetcher {
   }
 
   async #run(fetch: Fetch): Promise<void> {
-    const { store, logger } = this.#options
+    const { store, logger, onEnded } = this.#options
     const startedAt = performance.now()
     const outcome = await this.#fetch(fetch)
     const { signal } = this.#stopping
     if (signal.aborted) return store.fetches.recordRetry(fetch, fetch.attempts, 0)
     const durationMs = Math.round(performance.now() - startedAt)
     const { attempts } = fetch
+    const counted = outcome.kind === 'later' && outcome.isTheirs ? attempts + 1 : attempts
+    const end = endOf(outcome, counted)
+    onEnded?.(end)
     const why = 'why' in outcome ? { why: outcome.why } : {}
     logger.info({ ...namesOf(fetch), outcome: outcome.kind, ...why, attempts, durationMs }, 'media.url_fetched')
-    if (outcome.kind === 'failed') await this.#fail(fetch, outcome.failure)
-    if (outcome.kind !== 'later') return
-    const counted = outcome.isTheirs ? attempts + 1 : attempts
-    if (counted >= MAX_ATTEMPTS) return this.#fail(fetch, 'not_fetched')
-    const pauseMs = outcome.isTheirs ? backoffMs(attempts, FIRST_PAUSE_MS, LONGEST_PAUSE_MS) : LONGEST_PAUSE_MS
+    if (end === 'stored' || end === 'given_up') return
+    if (end !== 'retry') return this.#fail(fetch, end)
+    const pauseMs = counted > attempts ? backoffMs(attempts, FIRST_PAUSE_MS, LONGEST_PAUSE_MS) : LONGEST_PAUSE_MS
     await untilStored(() => store.fetches.recordRetry(fetch, counted, pauseMs), signal)
   }
 
@@ -178,6 +184,13 @@ export class Fetcher {
     const { signal } = this.#stopping
     await untilStored(() => store.fetches.recordFailed(fetch, failure, store.clock.now()), signal)
   }
+}
+
+/** @param attempts those that count, with this one */
+function endOf(outcome: FetchOutcome, attempts: number): FetchEnd {
+  if (outcome.kind === 'failed') return outcome.failure
+  if (outcome.kind !== 'later') return outcome.kind
+  return attempts >= MAX_ATTEMPTS ? 'not_fetched' : 'retry'
 }
 
 function outcomeOf(error: unknown): FetchOutcome {

@@ -114,6 +114,8 @@ export interface StoreTotals {
     bytes: number
     /** Received files that are still to be fetched, up to `MAX_TOTAL`. */
     pending: number
+    /** Files that are still to be fetched from URLs, up to `MAX_TOTAL`. */
+    fromUrls: number
     /** Received files that are not there and not forgotten yet, by reason, each up to `MAX_TOTAL`. */
     failed: Record<ReceivingFailure, number>
   }

@@ -28,7 +28,12 @@ export async function readTotals({ statements, reader }: Core): Promise<StoreTot
     connections: countStates(states),
     unowned: states.reduce((sum, { instances, is_owned }) => sum + (is_owned ? 0 : Number(instances)), 0),
     bytes: Number(size?.bytes ?? 0),
-    media: { bytes: Number(media!.bytes), pending: Number(media!.pending), failed: countFailures(media!) },
+    media: {
+      bytes: Number(media!.bytes),
+      pending: Number(media!.pending),
+      fromUrls: Number(media!.from_urls),
+      failed: countFailures(media!),
+    },
   }
 }
 
@@ -82,7 +87,7 @@ function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
     )} as oldest_retry_at`
 }
 
-type MediaRow = { bytes: number; pending: number } & Record<ReceivingFailure, number>
+type MediaRow = { bytes: number; pending: number; from_urls: number } & Record<ReceivingFailure, number>
 
 const FAILURES = Object.keys(RECEIVING_FAILURES) as ReceivingFailure[]
 
@@ -92,7 +97,7 @@ function mediaQuery(): RawBuilder<MediaRow> {
     return sql`${count(rows)} as ${sql.ref(reason)}`
   })
   return sql<MediaRow>`select (select coalesce(sum(bytes), 0) from media_usage) as bytes,
-    ${count(sql`media_downloads`)} as pending, ${sql.join(failed)}`
+    ${count(sql`media_downloads`)} as pending, ${count(sql`media_fetches`)} as from_urls, ${sql.join(failed)}`
 }
 
 function countFailures(row: MediaRow): Record<ReceivingFailure, number> {
