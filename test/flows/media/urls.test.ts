@@ -72,6 +72,26 @@ describe.each(['sqlite', 'postgres'] as const)('files from URLs (%s)', store => 
     expect(host.requestsOf('/a%20b.png?signature=1')).toBe(1)
   })
 
+  test('a person sends a file from a URL too, and the fetch is counted', async () => {
+    const { bytes } = sampleFile('image', 3_000)
+    const url = host.file('/by-hand.png', bytes)
+    const to = nextContact()
+    const { service } = harness
+    const headers = { authorization: `Bearer ${service.adminKey}`, 'content-type': 'application/json' }
+    const sendByHand = async (media: object) => {
+      const request = { method: 'POST', headers, body: JSON.stringify({ to, text: 'veja', media }) }
+      const response = await fetch(`${service.url}/admin/v1/instances/${number.id}/messages`, request)
+      return (await response.json()) as { data: { id: string }; error: { code: string } }
+    }
+    const { data } = await sendByHand({ url })
+    expect(await becomes(data.id)).toMatchObject({ status: 'read', text: 'veja', media: { filename: 'by-hand.png' } })
+    expect(await shownTo(to)).toEqual([sha256(bytes)])
+    expect((await sendByHand({ url: forbidden.url('/x') })).error.code).toBe('invalid_request')
+    const metrics = await (await fetch(`${service.url}/metrics`, { headers })).text()
+    expect(metrics).toMatch(/^pombal_url_fetches_total\{outcome="stored"\} [1-9]/m)
+    expect(metrics).toMatch(/^pombal_url_fetches_pending \d/m)
+  })
+
   test('texts that follow a file wait for it, and three redirects lead to it', async () => {
     const { bytes } = sampleFile('document', 100_000)
     const hosted = otherHost.serve('/late', async response => {

@@ -31,6 +31,7 @@ export const files = {
   emptyTitle: 'No files yet',
   emptyText: 'Files that you send or receive appear here.',
   attach: 'Attach a file',
+  fromUrl: 'Or the URL of a file',
   attachHint: 'or drop or paste one here',
   drop: 'Drop the file to attach it',
   uploading: (name: string, percent: number) => `Uploading ${name}: ${percent} %`,

@@ -75,7 +75,7 @@ export const failures = {
   recipient_not_on_whatsapp: 'This number is not on WhatsApp. Check the country and area code.',
   not_a_group_member: 'The linked number is not in this group. Ask a member to add it.',
   rejected_by_whatsapp: 'WhatsApp refused the message.',
-  media_unavailable: 'The file is missing or damaged in the storage.',
+  media_unavailable: 'The file is missing or damaged in the storage, or could not be fetched from its URL.',
   media_too_large: 'The file is too large for WhatsApp.',
   media_unsupported: 'WhatsApp does not take a file of this type.',
   message_failed: 'The message that the command concerns failed or was erased.',

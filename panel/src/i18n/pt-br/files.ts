@@ -33,6 +33,7 @@ export const files: Words['files'] = {
   emptyTitle: 'Nenhum arquivo ainda',
   emptyText: 'Os arquivos que você envia ou recebe aparecem aqui.',
   attach: 'Anexar um arquivo',
+  fromUrl: 'Ou o URL de um arquivo',
   attachHint: 'ou solte ou cole um aqui',
   drop: 'Solte o arquivo para anexar',
   uploading: (name, percent) => `Enviando ${name}: ${percent} %`,

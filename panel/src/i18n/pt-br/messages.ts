@@ -77,7 +77,7 @@ export const failures: Words['failures'] = {
   recipient_not_on_whatsapp: 'Este número não está no WhatsApp. Confira o código do país e o DDD.',
   not_a_group_member: 'O número vinculado não está neste grupo. Peça a um membro que o adicione.',
   rejected_by_whatsapp: 'O WhatsApp recusou a mensagem.',
-  media_unavailable: 'O arquivo falta no armazenamento ou está danificado.',
+  media_unavailable: 'O arquivo falta no armazenamento, está danificado ou não foi obtido do URL.',
   media_too_large: 'O arquivo é grande demais para o WhatsApp.',
   media_unsupported: 'O WhatsApp não aceita arquivos deste tipo.',
   message_failed: 'A mensagem a que o comando se refere falhou ou foi removida.',

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Progress } from '@mantine/core'
+import { ActionIcon, Button, Progress, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { type Uploaded, uploadFile } from '../../api/upload.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -14,15 +14,17 @@ export type Attachment =
 
 const NONE: Attachment = { state: 'none', error: null }
 
-/** Uploads the file as soon as it is chosen. Another one replaces it. */
+/** Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`, if that is not empty. */
 export function useAttachment(instanceId: string) {
   const words = useWords()
   const [attachment, setAttachment] = useState<Attachment>(NONE)
+  const [url, setUrl] = useState('')
   const upload = useRef<AbortController | null>(null)
   useEffect(() => () => upload.current?.abort(), [])
 
   function attach(file: File): void {
     upload.current?.abort()
+    setUrl('')
     const started = new AbortController()
     upload.current = started
     const { signal } = started
@@ -41,9 +43,10 @@ export function useAttachment(instanceId: string) {
   }
   function detach(): void {
     upload.current?.abort()
+    setUrl('')
     setAttachment(NONE)
   }
-  return { attachment, attach, detach }
+  return { attachment, attach, detach, url, setUrl }
 }
 
 interface AttachmentFieldProps extends ReturnType<typeof useAttachment> {
@@ -51,7 +54,7 @@ interface AttachmentFieldProps extends ReturnType<typeof useAttachment> {
 }
 
 /** Takes files by button, by drop and by paste. @param children the other fields, onto which a file can be dropped too */
-export function AttachmentField({ attachment, attach, detach, children }: AttachmentFieldProps) {
+export function AttachmentField({ attachment, attach, detach, url, setUrl, children }: AttachmentFieldProps) {
   const words = useWords()
   const [isOver, setOver] = useState(false)
   const picker = useRef<HTMLInputElement>(null)
@@ -100,6 +103,18 @@ export function AttachmentField({ attachment, attach, detach, children }: Attach
         )}
         {attachment.state !== 'none' && <Attached attachment={attachment} onDetach={detach} />}
       </div>
+      {attachment.state === 'none' && (
+        <TextInput
+          size="xs"
+          mt="xs"
+          label={words.files.fromUrl}
+          placeholder="https://example.com/invoice.pdf"
+          inputMode="url"
+          autoComplete="off"
+          value={url}
+          onChange={event => setUrl(event.currentTarget.value)}
+        />
+      )}
       {attachment.state === 'none' && <Problem error={attachment.error} />}
     </div>
   )

@@ -42,7 +42,9 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const [isTried, setTried] = useState(false)
   const attaching = useAttachment(instance.id)
   const { attachment } = attaching
-  const media = attachment.state === 'stored' ? attachment.file.id : undefined
+  const url = attaching.url.trim()
+  const named = url === '' ? undefined : { url }
+  const media = attachment.state === 'stored' ? attachment.file.id : named
   /** The suggested text is no caption. */
   const shownText = media !== undefined && text === words.send.defaultText ? '' : text
   const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { MEDIA_FORMS, type MediaForm } from '../../../domain/media.ts'
+import { MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
-import { isId, parseIdempotencyKey } from '../../input.ts'
-import { mediaIdSchema } from '../../resources/media.ts'
+import { parseIdempotencyKey } from '../../input.ts'
+import { fileOf, namedFileSchema } from '../../media/named-file.ts'
 import { acceptedSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 import { textOptions } from '../../v1/conversation/text-options.ts'
@@ -15,7 +15,7 @@ const bodySchema = Type.Object(
   {
     to: recipientSchema,
     text: Type.Optional(textSchema),
-    media: Type.Optional(mediaIdSchema),
+    media: Type.Optional(namedFileSchema),
     as: Type.Optional(oneOf(MEDIA_FORMS, { description: 'Like `as` of `sendMedia`.' })),
     quote: textOptions.quote,
     idempotencyKey: Type.Optional(Type.String({ description: 'Like `X-Idempotency-Key` of `sendText`.' })),
@@ -54,17 +54,18 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
     },
     async (request, reply) => {
       const instance = await getInstanceOrRefuse(store, request.params.id)
-      const { to, text = '', media: mediaId, as: form = null, quote } = request.body
-      if (mediaId === undefined && text === '') throw invalid('text', 'is required without media')
-      if (mediaId !== undefined && quote !== undefined) throw invalid('quote', 'must not be sent with media')
-      if (mediaId !== undefined && media === null) throw new Refusal('media_not_configured')
+      const { to, text = '', media: named, as: form = null, quote } = request.body
+      if (named === undefined && text === '') throw invalid('text', 'is required without media')
+      if (named !== undefined && quote !== undefined) throw invalid('quote', 'must not be sent with media')
       const key = parseIdempotencyKey(request.body.idempotencyKey)
       const acceptedAt = now()
+      if (named !== undefined && media === null) throw new Refusal('media_not_configured')
+      const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, null), form }
       const message = composeMessage(
         {
           to,
           text,
-          ...(mediaId !== undefined && { file: fileOf(mediaId, form) }),
+          ...(file && { file }),
           ...(quote !== undefined && { extras: { quote } }),
         },
         acceptedAt,
@@ -73,9 +74,4 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )
-}
-
-function fileOf(mediaId: string, form: MediaForm | null) {
-  if (!isId(mediaId)) throw new Refusal('media_not_found')
-  return { mediaId, form, filename: null }
 }

@@ -1,12 +1,10 @@
 import { Type } from 'typebox'
-import { newMediaId } from '../../../domain/ids.ts'
 import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage } from '../../accept-message.ts'
-import type { Api, ApiContext, MediaApi } from '../../context.ts'
-import { checkUrl, findIdempotencyKey, isId } from '../../input.ts'
-import { MAX_URL_LENGTH } from '../../resources/events/webhook.ts'
-import { mediaIdSchema } from '../../resources/media.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { findIdempotencyKey } from '../../input.ts'
+import { fileOf, namedFileSchema } from '../../media/named-file.ts'
 import {
   acceptedSchema,
   idempotencyHeaderSchema,
@@ -18,18 +16,6 @@ import {
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 import { parseTextOptions, textOptions } from '../conversation/text-options.ts'
 
-const fileUrlSchema = Type.Object(
-  {
-    url: Type.String({
-      minLength: 1,
-      maxLength: MAX_URL_LENGTH,
-      description: 'http or https, reachable from the internet, without a password.',
-      examples: ['https://example.com/invoice.pdf'],
-    }),
-  },
-  { title: 'FileUrl' },
-)
-
 const answerSchema = Type.Object(
   { ...acceptedSchema.properties, note: Type.Optional(noteSchema) },
   { title: 'AcceptedFile' },
@@ -40,10 +26,7 @@ const { preview: _, ...fileOptions } = textOptions
 const bodySchema = Type.Object(
   {
     to: recipientSchema,
-    media: Type.Union([mediaIdSchema, fileUrlSchema], {
-      description:
-        'The ID of a file that `uploadMedia` stored, or of a received one; or a URL that it is fetched from.',
-    }),
+    media: namedFileSchema,
     as: Type.Optional(
       oneOf(MEDIA_FORMS, {
         description:
@@ -113,25 +96,4 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       return reply.code(202).send({ data: { id, status: 'queued', ...note } })
     },
   )
-}
-
-/** @param name the caller's @throws Refusal */
-function fileOf(named: string | { url: string }, media: MediaApi, now: number, name: string | null) {
-  if (typeof named === 'string') {
-    if (!isId(named)) throw new Refusal('media_not_found')
-    return { mediaId: named, filename: name }
-  }
-  const { url } = named
-  checkUrl('media.url', url, url => media.checkUrl(url), 'files')
-  return { mediaId: newMediaId(now), url, filename: name ?? nameIn(url) }
-}
-
-/** The last part of the path, if there is one. */
-function nameIn(url: string): string | null {
-  const last = new URL(url).pathname.split('/').at(-1)!
-  try {
-    return cleanFilename(decodeURIComponent(last))
-  } catch {
-    return cleanFilename(last)
-  }
 }
