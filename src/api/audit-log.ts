@@ -30,6 +30,8 @@ const AUDITED: ReadonlySet<string> = new Set([
   ...ENDPOINT_CHANGES.flatMap(([verb, rest]) => ['', 'Instance', 'Operator'].map(of => `${verb}${of}Endpoint${rest}`)),
   'eraseMedia',
   'eraseInstanceMedia',
+  'eraseChatMedia',
+  'eraseInstanceChatMedia',
   'eraseContact',
   'redeliverEvent',
   'redeliverEvents',

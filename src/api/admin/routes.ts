@@ -43,6 +43,7 @@ import { replaceToken } from './instances/replace-token.ts'
 import { search } from './instances/search.ts'
 import { createLink, listLinks, revokeLink } from './links/links.ts'
 import { downloadInstanceMedia } from './media/download-instance-media.ts'
+import { eraseInstanceChatMedia } from './media/erase-instance-chat-media.ts'
 import { eraseInstanceMedia } from './media/erase-instance-media.ts'
 import { getInstanceMedia } from './media/get-instance-media.ts'
 import { getMediaUsage } from './media/get-media-usage.ts'
@@ -131,6 +132,7 @@ const OPERATIONS = [
   downloadInstanceMedia,
   uploadInstanceMedia,
   eraseInstanceMedia,
+  eraseInstanceChatMedia,
   writeAsContact,
   sendMessage,
   listInstanceChats,

@@ -21,6 +21,7 @@ import { getEvent } from './get-event.ts'
 import { getInstance } from './get-instance.ts'
 import { getMessage } from './get-message.ts'
 import { getWebhook } from './get-webhook.ts'
+import { eraseChatMedia } from './media/erase-chat-media.ts'
 import { eraseMedia } from './media/erase-media.ts'
 import { getMedia } from './media/get-media.ts'
 import { sendMedia } from './media/send-media.ts'
@@ -61,6 +62,7 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       uploadMedia(v1, context)
       getMedia(v1, context)
       eraseMedia(v1, context)
+      eraseChatMedia(v1, context)
       const readers = new FeedReaders()
       readFeed(v1, context, readers)
       streamFeed(v1, context, readers)

@@ -79,6 +79,8 @@ describe('/openapi.json', () => {
         'POST /v1/media',
         'GET /v1/media/{id}',
         'DELETE /v1/media/{id}',
+        'DELETE /v1/chats/{chat}/media',
+        'DELETE /admin/v1/instances/{id}/chats/{chat}/media',
         'GET /v1/instance',
         'GET /v1/webhooks/{instanceId}',
         'PUT /v1/webhooks/{instanceId}',

@@ -38,6 +38,11 @@ export const inbox = {
   unreact: 'Remove my reaction',
   reactedBy: (emoji: string, names: string) => `${emoji} from ${names}`,
   edit: 'Edit',
+  eraseFiles: 'Erase files',
+  eraseFilesTitle: 'Erase the files of this chat?',
+  eraseFilesText:
+    'All files that this chat has received and sent are removed from the storage, also those that were sent to other chats too. The messages stay, and so do the files on WhatsApp.',
+  filesErased: (count: number) => (count === 1 ? '1 file was erased.' : `${count} files were erased.`),
   remove: 'Delete for everyone',
   removeTitle: 'Delete this message?',
   removeText: 'It is deleted for everyone, also here. A message that was not sent yet is not sent.',

@@ -40,6 +40,11 @@ export const inbox: Words['inbox'] = {
   unreact: 'Remover minha reação',
   reactedBy: (emoji, names) => `${emoji} de ${names}`,
   edit: 'Editar',
+  eraseFiles: 'Apagar arquivos',
+  eraseFilesTitle: 'Apagar os arquivos desta conversa?',
+  eraseFilesText:
+    'Todos os arquivos recebidos e enviados nesta conversa saem do armazenamento, mesmo os que também foram enviados a outras conversas. As mensagens ficam, e o WhatsApp mantém os arquivos.',
+  filesErased: count => (count === 1 ? '1 arquivo foi apagado.' : `${count} arquivos foram apagados.`),
   remove: 'Apagar para todos',
   removeTitle: 'Apagar esta mensagem?',
   removeText: 'Ela é apagada para todos, também aqui. Uma mensagem ainda não enviada deixa de ser enviada.',

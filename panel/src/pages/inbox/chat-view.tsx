@@ -1,13 +1,14 @@
 import { Button } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
-import { call } from '../../api/client.ts'
+import { call, callData } from '../../api/client.ts'
 import type { ChatEntry, InboxChat, Instance } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
+import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { BackIcon, CheckIcon } from '../../components/icons.tsx'
 import { recipientText } from '../../components/recipients/recipient.tsx'
@@ -70,6 +71,9 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
             <CopyIconButton value={chat.chat} what={words.inbox.chatId} />
           </span>
         </div>
+        {mayWrite && lines.some(({ line }) => 'media' in line) && (
+          <EraseFiles path={`${path}/chats/${encodeURIComponent(chat.chat)}/media`} />
+        )}
         {mayWrite && unread && unread.unreadCount > 0 && (
           <MarkRead path={path} messageId={received ?? unread.lastReceivedId} />
         )}
@@ -132,6 +136,32 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
         {words.inbox.removeText}
       </Confirm>
     </section>
+  )
+}
+
+function EraseFiles({ path }: { path: string }) {
+  const words = useWords()
+  const toast = useToast()
+  const [isAsking, setAsking] = useState(false)
+  return (
+    <>
+      <Button variant="subtle" color="gray" size="compact-sm" onClick={() => setAsking(true)}>
+        {words.inbox.eraseFiles}
+      </Button>
+      <Confirm
+        opened={isAsking}
+        onClose={() => setAsking(false)}
+        title={words.inbox.eraseFilesTitle}
+        action={words.files.erase}
+        danger
+        onConfirm={async () => {
+          const { erased } = await callData<{ erased: number }>(path, { method: 'DELETE' })
+          toast(words.inbox.filesErased(erased))
+        }}
+      >
+        {words.inbox.eraseFilesText}
+      </Confirm>
+    </>
   )
 }
 

@@ -64,6 +64,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   markReadByHand: 'operator',
   uploadInstanceMedia: 'operator',
   eraseInstanceMedia: 'operator',
+  eraseInstanceChatMedia: 'operator',
   redeliverEvent: 'operator',
   redeliverEvents: 'operator',
   writeAsContact: 'operator',

@@ -1,0 +1,31 @@
+import { Type } from 'typebox'
+import type { Api, ApiContext } from '../../context.ts'
+import { checkChat } from '../../input.ts'
+import { erasedSchema, eraseFilesOfChat } from '../../media/erase-files-of-chat.ts'
+import { instanceIdSchema } from '../../resources/instance.ts'
+import { recipientSchema } from '../../resources/message.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { getStorageOrRefuse } from './media-params.ts'
+
+export function eraseInstanceChatMedia(api: Api, context: ApiContext): void {
+  api.delete(
+    '/instances/:id/chats/:chat/media',
+    {
+      schema: {
+        operationId: 'eraseInstanceChatMedia',
+        summary: 'Erase the files of a chat as the administrator',
+        description: 'Like `eraseChatMedia`.',
+        tags: ['Conversations'],
+        params: Type.Object({ id: instanceIdSchema, chat: recipientSchema }),
+        response: { 200: dataOf(erasedSchema, 'Erased.') },
+      },
+      config: { refusals: ['instance_not_found', 'invalid_request', 'media_not_configured'] },
+    },
+    async request => {
+      const { media, instance } = await getStorageOrRefuse(context, { id: request.params.id })
+      const { chat } = request.params
+      checkChat('chat', chat)
+      return { data: await eraseFilesOfChat(context.store, media, instance.id, chat) }
+    },
+  )
+}

@@ -1,0 +1,32 @@
+import { Type } from 'typebox'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { checkChat } from '../../input.ts'
+import { erasedSchema, eraseFilesOfChat } from '../../media/erase-files-of-chat.ts'
+import { recipientSchema } from '../../resources/message.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+
+export function eraseChatMedia(api: Api, { media, store }: ApiContext): void {
+  api.delete(
+    '/chats/:chat/media',
+    {
+      schema: {
+        operationId: 'eraseChatMedia',
+        summary: 'Erase the files of a chat',
+        description:
+          'Erases the files of all messages of a chat, as `eraseMedia` does for one file. Also those that were uploaded and sent to ' +
+          'other chats too. The messages stay. Files of queued messages stay until a later call.',
+        tags: ['Media'],
+        params: Type.Object({ chat: recipientSchema }),
+        response: { 200: dataOf(erasedSchema, 'Erased.') },
+      },
+      config: { scope: 'media', refusals: ['invalid_request', 'media_not_configured'] },
+    },
+    async request => {
+      if (media === null) throw new Refusal('media_not_configured')
+      const { chat } = request.params
+      checkChat('chat', chat)
+      return { data: await eraseFilesOfChat(store, media, request.instanceId, chat) }
+    },
+  )
+}
