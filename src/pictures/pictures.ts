@@ -11,7 +11,7 @@ const MAX_BYTES = 16 * 1_048_576
 /** Processes at the same time. */
 const AT_ONCE = 2
 /** How long a picture waits for others, and how long it may then take. */
-const MAX_MS = 15_000
+const MAX_MS = 25_000
 const MAX_ANSWER_BYTES = 65_536
 /** A file is often sent to many recipients. */
 const MAX_KNOWN = 200
