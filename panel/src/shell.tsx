@@ -1,9 +1,10 @@
 import { ActionIcon, Button, Menu, Tooltip, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useCallback, useState } from 'react'
 import { call } from './api/client.ts'
 import { useAwaySince, useLiveChanges, useLiveState } from './api/live.ts'
+import { sessionQuery } from './api/queries.ts'
 import { useMay } from './api/use-role.ts'
 import { Notice } from './components/feedback/notice.tsx'
 import { BellIcon, GearIcon, GlobeIcon, MoonIcon, SearchIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
@@ -93,10 +94,19 @@ export function Shell() {
       <main id="content" className={classes.content} tabIndex={-1}>
         <AwayNotice />
         <Outlet />
+        <SandboxBanner />
       </main>
       <SearchPalette opened={isSearching} onOpen={openSearch} onClose={() => setSearching(false)} />
     </>
   )
+}
+
+/** Below every page, until a switch says that this is production. */
+function SandboxBanner() {
+  const words = useWords()
+  const { data: session } = useQuery(sessionQuery)
+  if (!session?.sandbox) return null
+  return <p className={classes.sandbox}>{words.shell.sandboxOn}</p>
 }
 
 /** Warns on every page that its data may be out of date. */

@@ -13,6 +13,7 @@ test('three clicks lead from the sign-in to the first message.read, without a re
   const page = await harness.open('/')
   await page.getByText('cat data/admin.key').waitFor()
   await signIn(page)
+  await page.getByText('The sandbox is on, for trying').waitFor()
   const marked = await page.evaluate(() => Object.assign(window, { stillHere: true }).stillHere)
   expect(marked).toBe(true)
 

@@ -32,6 +32,7 @@ export const shell = {
   away: 'The service does not answer.',
   awaySince: 'No answer since',
   awayText: 'This page shows the last known state, which may be out of date. It retries every few seconds.',
+  sandboxOn: 'The sandbox is on, for trying Pombal out. For production, start it with SANDBOX=off.',
   notFound: 'Page not found.',
   toInstances: 'Go to the instances',
 }

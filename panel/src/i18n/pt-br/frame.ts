@@ -35,6 +35,7 @@ export const shell: Words['shell'] = {
   awaySince: 'Sem resposta desde',
   awayText:
     'Esta página mostra o último estado conhecido, que pode estar desatualizado. Ela tenta de novo a cada poucos segundos.',
+  sandboxOn: 'O sandbox está ligado, para experimentar o Pombal. Em produção, inicie com SANDBOX=off.',
   notFound: 'Página não encontrada.',
   toInstances: 'Ir para as instâncias',
 }
