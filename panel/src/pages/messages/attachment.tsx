@@ -14,17 +14,17 @@ export type Attachment =
 
 const NONE: Attachment = { state: 'none', error: null }
 
-/** Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`, if that is not empty. */
+/** Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`. */
 export function useAttachment(instanceId: string) {
   const words = useWords()
   const [attachment, setAttachment] = useState<Attachment>(NONE)
-  const [url, setUrl] = useState('')
+  const [url, setUrl] = useState<string | null>(null)
   const upload = useRef<AbortController | null>(null)
   useEffect(() => () => upload.current?.abort(), [])
 
   function attach(file: File): void {
     upload.current?.abort()
-    setUrl('')
+    setUrl(null)
     const started = new AbortController()
     upload.current = started
     const { signal } = started
@@ -43,7 +43,7 @@ export function useAttachment(instanceId: string) {
   }
   function detach(): void {
     upload.current?.abort()
-    setUrl('')
+    setUrl(null)
     setAttachment(NONE)
   }
   return { attachment, attach, detach, url, setUrl }
@@ -98,16 +98,25 @@ export function AttachmentField({ attachment, attach, detach, url, setUrl, child
             <Button size="compact-sm" variant="default" onClick={() => picker.current?.click()}>
               {words.files.attach}
             </Button>
+            <Button
+              size="compact-sm"
+              variant="default"
+              aria-expanded={url !== null}
+              onClick={() => setUrl(url === null ? '' : null)}
+            >
+              {words.files.fromUrl}
+            </Button>
             <span className={classes.again}>{isOver ? words.files.drop : words.files.attachHint}</span>
           </>
         )}
         {attachment.state !== 'none' && <Attached attachment={attachment} onDetach={detach} />}
       </div>
-      {attachment.state === 'none' && (
+      {attachment.state === 'none' && url !== null && (
         <TextInput
           size="xs"
           mt="xs"
-          label={words.files.fromUrl}
+          label={words.files.url}
+          autoFocus
           placeholder="https://example.com/invoice.pdf"
           inputMode="url"
           autoComplete="off"

@@ -42,7 +42,7 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const [isTried, setTried] = useState(false)
   const attaching = useAttachment(instance.id)
   const { attachment } = attaching
-  const url = attaching.url.trim()
+  const url = attaching.url?.trim() ?? ''
   const named = url === '' ? undefined : { url }
   const media = attachment.state === 'stored' ? attachment.file.id : named
   /** The suggested text is no caption. */
