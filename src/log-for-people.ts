@@ -1,6 +1,6 @@
 import { prettyFactory } from 'pino-pretty'
 
-/** Everything that a terminal could take for a command, but for the ends of lines. */
+/** Control characters, except the ends of lines. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is removed
 const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g
 

@@ -1,4 +1,4 @@
-// Stops a number here and writes its session as a folder of Baileys. docs/migrating.md describes when and how.
+// Stops a number here and writes its session as a folder for Baileys. docs/migrating.md describes when and how.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../config.ts'

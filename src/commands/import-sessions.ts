@@ -1,4 +1,4 @@
-// Takes over numbers that another program of Baileys has linked, without a phone. docs/migrating.md describes when and how.
+// Takes over numbers that another program based on Baileys has linked, without a phone. docs/migrating.md describes when and how.
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'

@@ -50,7 +50,7 @@ async function run(): Promise<void> {
     onCompare: () => say('All rows are in PostgreSQL. They are compared now.'),
   })
   const seconds = Math.round((performance.now() - startedAt) / 1000)
-  if (outcome.kind === 'already') say('Everything had been moved before.')
+  if (outcome.kind === 'already') say('Everything has already been moved.')
   else say(`Moved ${outcome.rows} rows of ${outcome.tables} tables in ${seconds} s. Counts and digests are equal.`)
   say(nextSteps(settings))
 }

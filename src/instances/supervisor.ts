@@ -75,7 +75,7 @@ interface Entry {
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #running = new Map<InstanceId, Entry>()
-  /** Of the settings of other nodes, as they were logged. */
+  /** Settings of other nodes that differ and were logged. */
   #differences: ReadonlySet<string> = new Set()
   /** Instances that drain before they are handed over. */
   readonly #leaving = new Set<InstanceId>()

@@ -11,7 +11,7 @@ export function startEndingLinks(handouts: Pick<Handouts, 'endExpired'>, logger:
 
   async function rounds(): Promise<void> {
     while (!stopping.signal.aborted) {
-      // At once after a start: links that expired a day ago are erased soon.
+      // Immediately at the start: a day after it expired, a link is erased, and its code could no longer be withdrawn.
       await handouts.endExpired().catch(error => {
         if (!stopping.signal.aborted) logger.warn({ err: error }, 'links.not_ended')
       })

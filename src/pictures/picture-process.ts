@@ -11,7 +11,7 @@ import sharp from 'sharp'
 const MAX_PIXELS = 52_000_000
 /** Of the whole process. A progressive JPEG of 49 million pixels takes 231 MiB. */
 const MAX_RESIDENT_BYTES = 320 * 1_048_576
-/** For the case that the service has died: otherwise it ends this process earlier. */
+/** Takes effect only if the service has died. Otherwise the service ends this process sooner. */
 const MAX_MS = 30_000
 const CHECK_EVERY_MS = 10
 /** Both sides of the thumbnail. WhatsApp shows it blurred until the picture is downloaded. */

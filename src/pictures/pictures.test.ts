@@ -57,7 +57,7 @@ describe('a picture', () => {
     expect(await open().read(turned, 'image/jpeg')).toMatchObject({ width: 200, height: 300 })
   })
 
-  test('that moves says so', async () => {
+  test('that is animated is reported as animated', async () => {
     const moving = await sample(3).webp().toBuffer()
     expect(await open().read(moving, 'image/webp')).toMatchObject({ width: 300, height: 200, isAnimated: true })
   })
@@ -154,7 +154,7 @@ describe('a process that', () => {
     expect(await read(Buffer.from('x'), 'image/png')).toMatchObject({ width: 1 })
   })
 
-  test('gets only a part of the file costs the thumbnail once: the next message has it', async () => {
+  test('gets only a part of the file costs that message its thumbnail, and the next one has it', async () => {
     const { pictures, failures } = open()
     const file = stored(await sample().png().toBuffer(), 'image/png')
     const away = { media: file.media, open: () => Promise.reject(new FileUnavailable('away')) }

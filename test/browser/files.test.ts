@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { ptBr } from '../../panel/src/i18n/pt-br.ts'
+import { FileHost } from '../flows/media/file-host.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -14,10 +15,15 @@ const ECHO = '15005550005'
 const ACTIVE = '<html><script>window.opener ? opener.hacked = 1 : window.hacked = 1</script></html>'
 
 let harness: PanelHarness
+let host: FileHost
 beforeAll(async () => {
-  harness = await PanelHarness.start()
+  host = await FileHost.listen()
+  harness = await PanelHarness.start({ MEDIA_ALLOWED_NETWORKS: `127.0.0.1:${host.port}` })
 })
-afterAll(() => harness.dispose())
+afterAll(async () => {
+  await harness?.dispose()
+  await host?.[Symbol.asyncDispose]()
+})
 
 /** A picture that browsers show: 4 × 3 pixels. @param shade makes its content unique */
 function picture(shade: number): Buffer {
@@ -84,6 +90,21 @@ test.each([
   await page.getByRole('dialog').getByRole('button', { name: words.files.erase, exact: true }).click()
   await page.getByText(words.files.erased).waitFor()
   await until('one file', async () => (await page.getByRole('table').locator('img').count()) === 1)
+  expect(harness.complaints).toEqual([])
+})
+
+test('a file is sent from its URL', async () => {
+  const { id } = await harness.service.admin.createConnected('From a URL')
+  const page = await harness.openSignedIn(`/instances/${id}/messages`, { reducedMotion: 'reduce' })
+  await page.getByRole('button', { name: en.messages.send }).first().click()
+  const form = page.getByRole('dialog', { name: en.send.title })
+  await form.getByLabel(en.send.to).fill(ECHO)
+  await form.getByRole('button', { name: en.files.fromUrl }).click()
+  await form.getByLabel(en.files.url).fill(host.file('/foto.png', picture(140), { 'content-type': 'image/png' }))
+  expect(await seriousProblems(page)).toEqual([])
+  await form.getByRole('button', { name: en.send.action, exact: true }).click()
+  await page.getByText(en.message.readText).waitFor()
+  await isLoaded(page, '[role=dialog]')
   expect(harness.complaints).toEqual([])
 })
 

@@ -102,7 +102,7 @@ test('URLs that are not pages of the panel keep their meaning', async () => {
   expect(await answer('/openapi.json')).toEqual([200, 'application/json'])
 })
 
-/** The last one: from then on this address may guess no more. */
+/** The last test: afterwards this address is blocked from guessing. */
 test('after ten wrong passwords even the right one is refused for a while; the admin key still opens the panel', async () => {
   const page = await harness.open('/sign-in')
   const field = page.locator('input[type="password"]')

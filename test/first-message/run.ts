@@ -10,7 +10,7 @@ import { delimiter, join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
 const WITHIN_S = 180
-/** npm's packages of Node alone, one for each system. */
+/** The npm packages that contain only Node, one for each platform. */
 const NODES = ['20.20.2', '24.12.0'].map(version => `node-${process.platform}-${process.arch}@${version}`)
 const QUIET = ['--no-audit', '--no-fund', '--loglevel=error']
 /** What the demo prints of a receipt whose signature is right. */
@@ -25,7 +25,7 @@ interface Place {
   cache?: string
 }
 
-/** What `npm run` passes on does not belong to a stranger. A registry and certificates of this machine do. */
+/** Variables that a new user would not have, because `npm run` sets them. Settings of the registry and of certificates stay. */
 const NOT_PASSED_ON =
   /^(INIT_CWD$|npm_(package|lifecycle)_|npm_config_(cache|(strict_|local_|global_)?(allow|prefix))|NODE_(?!EXTRA_CA_CERTS))/i
 

@@ -57,7 +57,7 @@ export const setSubject = setting((query, _, { number }) => {
 export const setDescription = setting((query, before, { number }) => {
   const { id = createMessageId(), prev, delete: deletes } = query.attrs
   const text = bytes(query, 'body')?.toString()
-  // A client names the description that it replaces. Another one came first.
+  // A client names the description that it replaces. Another change came first.
   if ((prev ?? '') !== (before.description?.id ?? '')) return { error: '409', text: 'conflict' }
   if (deletes === 'true' || !text) {
     return { group: { description: undefined }, notice: node('description', { id }, [node('delete')]) }

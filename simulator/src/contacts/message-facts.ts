@@ -4,7 +4,7 @@ import { type Node, node } from '../wire/nodes.ts'
 import type { Content } from './content.ts'
 import { readVote } from './conversation.ts'
 
-/** What a phone shows of a message, apart from its file. Phones of the same scope have the polls that it may be about. */
+/** What a phone shows of a message, apart from its file. Phones of the same scope have the poll that a vote may belong to. */
 export function factsOf(inboxes: Inboxes, { text, quoted, mentions, details, actions, vote }: Content, from: string) {
   const facts: Pick<ReceivedMessage, 'text' | 'quoted' | 'mentions' | 'details' | 'vote'> = {
     text,

@@ -12,7 +12,7 @@ import { acquaintances, notice, ownNotice } from './notices.ts'
 import type { Picture, Profile } from './profile.ts'
 
 const JPEG = Buffer.from([0xff, 0xd8, 0xff])
-/** Baileys sends 640 by 640 points. */
+/** Baileys sends 640 by 640 pixels. */
 const MAX_PICTURE_BYTES = 2 * 1024 * 1024
 const MAX_ABOUT_LENGTH = 700
 const HIDDEN = { error: '401', text: 'not-authorized' } as const satisfies Answer
@@ -108,7 +108,7 @@ export async function setAbout({ account }: Asker, iq: Node): Promise<Answer> {
   return []
 }
 
-/** The business profile of somebody who has none, as everybody here. */
+/** The empty business profile: no account here has one. */
 export function answerBusinessProfile(): Answer {
   return [node('business_profile', { v: '244' })]
 }

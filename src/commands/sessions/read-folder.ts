@@ -32,7 +32,7 @@ export function findInFolder(folder: string): FoundSession[] {
   if (names.includes(CREDS_FILE)) return [readFolder(folder)]
   const inside = names.map(name => join(folder, name)).filter(child => listNames(child)?.includes(CREDS_FILE))
   if (inside.length > 0) return inside.sort().map(readFolder)
-  return [refuse(folder, `It is not a session of Baileys: neither it nor a folder in it contains ${CREDS_FILE}.`)]
+  return [refuse(folder, `It is not a Baileys session: neither it nor a folder in it contains ${CREDS_FILE}.`)]
 }
 
 function readFolder(folder: string): FoundSession {

@@ -26,7 +26,7 @@ interface Found {
 /**
  * The sessions in a file with rows of a database: a JSON object in each line, or one object with a field for each row (the answer of
  * `redis-cli --json HGETALL`).
- * @param keysFolder the keys of a session are in the folder of this name and its ID, where Evolution writes them
+ * @param keysFolder contains a folder of keys for each session, named by its ID, as Evolution writes them
  */
 export function findInFile(file: string, keysFolder: string | null): FoundSession[] {
   const rows = readRows(file)
@@ -52,7 +52,7 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
   })
 }
 
-/** Whether it is the name of a folder in another one, and leads nowhere else. */
+/** Whether a folder of this name is directly inside its parent. */
 function isFolderName(name: string): boolean {
   return name === basename(name) && !name.includes('\\') && name !== '.' && name !== '..' && !name.includes('\0')
 }

@@ -18,7 +18,7 @@ import { MOVED_TABLES } from './tables.ts'
 const MOVED_FROM_KEY = 'moved_from'
 const NOT_EMPTY = 'Give Pombal a new, empty database, or empty this one. Nothing was changed.'
 
-/** How far a table is: what is in PostgreSQL is committed together with it. */
+/** What has been copied of one table, committed together with the rows. */
 export interface TableProgress {
   rows: number
   /** Of the rows' digests, as a decimal number. */

@@ -43,7 +43,7 @@ const IS_MOVED: Record<Table, boolean> = {
   finished_deliveries: true,
   attempts: true,
   phone_orders: true,
-  // The processes that run. None does.
+  // No node runs during a move.
   nodes: false,
   panel_sessions: true,
   wrong_keys: true,

@@ -50,7 +50,7 @@ export class WaitingReader {
     )
   }
 
-  /** The first queued message of each chat, by the recipient. The queue is read once at most, until each chat has its first. */
+  /** The first queued message of each chat, by the recipient. Reads the queue at most once, and stops when the first message of every chat is found. */
   async #findFirsts(instanceId: InstanceId, rows: readonly Row[]): Promise<ReadonlyMap<string, number>> {
     const sendable = rows.filter(({ seq, state }) => seq > 0 && state === 'connected')
     const firsts = new Map<string, number>()

@@ -84,7 +84,7 @@ export class Uploads {
     }
   }
 
-  /** A small JPEG of a stored picture. Null if there is none: it costs nothing but the picture. */
+  /** A small JPEG of a stored picture. Null if none can be made: the message is sent without it. */
   async findThumbnail(
     { instanceId }: Pick<QueuedMessage, 'instanceId'>,
     mediaId: string,

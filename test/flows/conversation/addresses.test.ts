@@ -39,7 +39,7 @@ describe.each(STORES)('addresses, on %s', store => {
     expect((await talking.inbox(number)).map(({ text }) => text)).toEqual(texts)
   })
 
-  test('a LID whose look-up takes long is not overtaken by its number', async () => {
+  test('a message to a LID whose look-up takes long is not overtaken by one to the number', async () => {
     const number = '5511987650005'
     await talking.receive(number, 'oi')
     await talking.becomes(await talking.send({ to: number, text: 'first' }), 'read')

@@ -66,7 +66,7 @@ test('keys with names or values that no program writes are left out, and nothing
   expect(read).toBe(200)
 })
 
-test('a number that is none, a device that is none, and too many keys are refused', async () => {
+test('an invalid number, an invalid device and too many keys are refused', async () => {
   for (const me of [`${'9'.repeat(400)}:7`, '5511:7', 'x:7', '5511900000044', '5511900000044:9e9', '5511900000044:x']) {
     const session = linkedSession()
     session.creds.me = { id: `${me}@s.whatsapp.net` }

@@ -109,7 +109,7 @@ describe.each(STORES)('on %s', kind => {
     const absent = join(sessions, 'absent')
     for (const [folder, sentence] of [
       [torn, 'cut off'],
-      [foreign, 'not a session of Baileys'],
+      [foreign, 'not a Baileys session'],
       [absent, 'no such folder'],
       [join(sessions, 'running'), 'stop the other program'],
     ]) {
@@ -264,7 +264,7 @@ describe.each(STORES)('on %s', kind => {
     })
   })
 
-  test('a number that a node runs is not exported, nor into a folder that has files', async () => {
+  test('a number is not exported while a node runs it, or into a folder that is not empty', async () => {
     await run(['import-sessions', write('shop')])
     const [instance] = await instances()
     const used = await run(['export-session', instance!.id, join(sessions, 'shop')])

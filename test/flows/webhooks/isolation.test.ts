@@ -32,7 +32,7 @@ describe.each(STORES)('isolation on %s', kind => {
     await deaf.receiveMany(WAITING)
     const besideMs = await arrivalTimes()
     expect(besideMs[EVENTS / 2]).toBeLessThan(1_000 + 10 * quietMs[EVENTS / 2]!)
-    // Behind the deliveries that wait it would be ten minutes: 500 ms for each, 8 at a time.
+    // Queued behind the pending deliveries it would take ten minutes: 500 ms for each, 8 at a time.
     expect(besideMs[EVENTS * 0.95]).toBeLessThan(20_000)
     expect(dead.requests.length).toBeGreaterThan(0)
     expect(dead.mostOpen).toBeLessThanOrEqual(8)

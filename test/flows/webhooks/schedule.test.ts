@@ -26,7 +26,7 @@ describe('the contract’s own delays', () => {
       await consumer.receive()
       await receiver.waitFor(SHOWN_DELAYS.length + 1)
       loop.disable()
-      // A machine that was busy meanwhile is not held against the schedule.
+      // A delay because the machine was busy does not count against the schedule.
       const tolerance = TOLERANCE_MS + 2 * (loop.max / NANOSECONDS)
       for (const [index, delay] of SHOWN_DELAYS.entries()) {
         const [before, next] = [receiver.requests[index]!, receiver.requests[index + 1]!]

@@ -74,7 +74,7 @@ export const operatorEndpoints = {
   named: (id: string) => `Endpoint for all instances (${id})`,
   one: 'Endpoint for all instances',
   remedy:
-    'Fix the receiver, then retry what waits. Events that were given up are redelivered from the events of their instance.',
+    'Fix the receiver, then retry the waiting events. To redeliver events that were given up, open the events of their instance.',
   open: 'Open the endpoints',
   counts: (waiting: string, givenUp: string) => `Waiting: ${waiting}. Given up in 7 days: ${givenUp}.`,
 }

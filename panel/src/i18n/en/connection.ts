@@ -35,9 +35,9 @@ export const connection = {
   noCode: 'WhatsApp has not supplied a code to scan yet. Pombal keeps asking.',
   nextTry: 'Next attempt',
   resume: 'Try again now',
-  exportedTitle: 'Does no other program use this number’s session?',
+  exportedTitle: 'Is the other program stopped for good?',
   exportedText:
-    'The session was exported. If two programs use it, WhatsApp ends both, and the number has to be linked again. Stop the other program for good first.',
+    'The session was exported. If two programs use it, WhatsApp ends both, and the number has to be linked again.',
   exportedAction: 'Connect here',
   sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
   remedies: {

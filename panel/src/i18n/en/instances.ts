@@ -33,7 +33,7 @@ export const instances = {
   sandboxName: 'Sandbox',
   importSession: 'Take over a number from another program',
   importSessionHint:
-    'From the folder in which a program of Baileys, such as WAHA, keeps its session. No phone is needed. Stop that program for good first.',
+    'Choose the folder in which a program based on Baileys, such as WAHA, keeps its session. No phone is needed. Stop that program for good first.',
   sessionFolder: 'Folder of the session',
   createAction: 'Create',
   creating: 'Creating…',

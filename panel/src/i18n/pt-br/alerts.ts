@@ -75,7 +75,7 @@ export const operatorEndpoints: Words['operatorEndpoints'] = {
   named: id => `Endpoint para todas as instâncias (${id})`,
   one: 'Endpoint para todas as instâncias',
   remedy:
-    'Corrija o receptor e repita o que espera. Os eventos dos quais o Pombal desistiu são reenviados na lista de eventos da instância.',
+    'Corrija o receptor e repita os eventos que esperam. Para reenviar os eventos dos quais o Pombal desistiu, abra os eventos da instância.',
   open: 'Abrir os endpoints',
   counts: (waiting, givenUp) => `Esperando: ${waiting}. Desistências em 7 dias: ${givenUp}.`,
 }

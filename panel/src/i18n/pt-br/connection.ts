@@ -76,9 +76,9 @@ export const connection: Words['connection'] = {
   noCode: 'O WhatsApp ainda não forneceu um código. O Pombal continua pedindo.',
   nextTry: 'Próxima tentativa',
   resume: 'Tentar de novo agora',
-  exportedTitle: 'Nenhum outro programa usa a sessão deste número?',
+  exportedTitle: 'O outro programa foi parado de vez?',
   exportedText:
-    'A sessão foi exportada. Se dois programas a usarem, o WhatsApp encerra os dois, e será preciso vincular o número de novo. Antes, pare o outro programa de vez.',
+    'A sessão foi exportada. Se dois programas a usarem, o WhatsApp encerra os dois, e será preciso vincular o número de novo.',
   exportedAction: 'Conectar aqui',
   sandboxLinking: 'O telefone simulado lê o código sozinho: leva alguns segundos.',
   remedies: {

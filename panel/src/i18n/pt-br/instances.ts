@@ -35,7 +35,7 @@ export const instances: Words['instances'] = {
   sandboxName: 'Sandbox',
   importSession: 'Trazer um número de outro programa',
   importSessionHint:
-    'Da pasta em que um programa com Baileys, como o WAHA, guarda a sessão. Não precisa do telefone. Antes, pare esse programa de vez.',
+    'Escolha a pasta em que um programa com Baileys, como o WAHA, guarda a sessão. Não precisa do telefone. Antes, pare esse programa de vez.',
   sessionFolder: 'Pasta da sessão',
   createAction: 'Criar',
   creating: 'Criando…',

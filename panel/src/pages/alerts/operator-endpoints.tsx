@@ -1,19 +1,19 @@
 import { Button } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { call, callData } from '../../api/client.ts'
+import { callData } from '../../api/client.ts'
 import { operatorEndpointsQuery } from '../../api/queries.ts'
 import type { OperatorEndpoint, WebhookTest } from '../../api/types.ts'
 import { Badge } from '../../components/badges.tsx'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { formatCount } from '../../components/delivery-health.tsx'
-import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
 import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { Action, EndpointActions } from '../webhook/endpoint-actions.tsx'
 import { TestAnswer } from '../webhook/test-answer.tsx'
 import classes from './alerts.module.css'
 import { OperatorDialog } from './operator-dialog.tsx'
@@ -69,6 +69,8 @@ interface ItemProps {
 function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
   const words = useWords()
   const { id, url, description, events, active, secret, previousSecretUntil, deliveries } = endpoint
+  const client = useQueryClient()
+  const refresh = () => client.invalidateQueries(operatorEndpointsQuery)
   const test = useMutation({
     mutationFn: () => callData<WebhookTest>(`/endpoints/${id}/test`, { method: 'POST' }),
   })
@@ -105,43 +107,32 @@ function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
         <Problem error={test.error} />
       </div>
       <div className={classes.actions}>
-        <Button
-          variant="default"
-          size="compact-sm"
-          loading={test.isPending}
-          onClick={() => test.mutate()}
-          aria-label={words.endpoints.testOf(url)}
-        >
+        <Action label={words.endpoints.testOf(url)} onClick={() => test.mutate()} isBusy={test.isPending}>
           {words.webhook.test}
-        </Button>
-        <Button variant="default" size="compact-sm" onClick={onEdit} aria-label={words.endpoints.editOf(url)}>
+        </Action>
+        <Action label={words.endpoints.editOf(url)} onClick={onEdit}>
           {words.endpoints.edit}
-        </Button>
-        <Actions endpoint={endpoint} onSecret={() => onFresh(true)} />
+        </Action>
+        {deliveries.retrying > 0 && <Retry endpoint={endpoint} refresh={refresh} />}
+        <EndpointActions
+          path={`/endpoints/${id}`}
+          endpoint={endpoint}
+          refresh={refresh}
+          onSecret={() => onFresh(true)}
+        />
       </div>
     </li>
   )
 }
 
-function Actions({
-  endpoint: { id, url, active, deliveries },
-  onSecret,
-}: {
+interface RetryProps {
   endpoint: OperatorEndpoint
-  onSecret: () => void
-}) {
+  refresh: () => Promise<unknown>
+}
+
+function Retry({ endpoint: { id, url }, refresh }: RetryProps) {
   const words = useWords()
   const toast = useToast()
-  const client = useQueryClient()
-  const [asked, setAsked] = useState<'remove' | 'rotate' | null>(null)
-  const refresh = () => client.invalidateQueries(operatorEndpointsQuery)
-  const pause = useMutation({
-    mutationFn: () => callData(`/endpoints/${id}`, { method: 'PATCH', body: { active: !active } }),
-    onSuccess: async () => {
-      toast(active ? words.endpoints.pausedNow : words.endpoints.resumedNow)
-      await refresh()
-    },
-  })
   const retry = useMutation({
     mutationFn: () => callData<{ count: number }>(`/endpoints/${id}/retry`, { method: 'POST' }),
     onSuccess: async ({ count }) => {
@@ -149,67 +140,12 @@ function Actions({
       await refresh()
     },
   })
-  async function remove(): Promise<void> {
-    await call(`/endpoints/${id}`, { method: 'DELETE' })
-    toast(words.endpoints.removed)
-    await refresh()
-  }
-  async function rotate(): Promise<void> {
-    await callData(`/endpoints/${id}/secret`, { method: 'POST' })
-    await refresh()
-    onSecret()
-  }
-  const isRemoval = asked === 'remove'
   return (
     <>
-      {deliveries.retrying > 0 && (
-        <Button
-          variant="default"
-          size="compact-sm"
-          loading={retry.isPending}
-          onClick={() => retry.mutate()}
-          aria-label={words.endpoints.retryOf(url)}
-        >
-          {words.endpoints.retry}
-        </Button>
-      )}
-      <Button
-        variant="default"
-        size="compact-sm"
-        loading={pause.isPending}
-        onClick={() => pause.mutate()}
-        aria-label={active ? words.endpoints.pauseOf(url) : words.endpoints.resumeOf(url)}
-      >
-        {active ? words.endpoints.pause : words.endpoints.resume}
-      </Button>
-      <Button
-        variant="default"
-        size="compact-sm"
-        onClick={() => setAsked('rotate')}
-        aria-label={words.endpoints.rotateOf(url)}
-      >
-        {words.webhook.rotate}
-      </Button>
-      <Button
-        variant="subtle"
-        color="red"
-        size="compact-sm"
-        onClick={() => setAsked('remove')}
-        aria-label={words.endpoints.removeOf(url)}
-      >
-        {words.endpoints.remove}
-      </Button>
-      <Problem error={pause.error ?? retry.error} />
-      <Confirm
-        opened={asked !== null}
-        onClose={() => setAsked(null)}
-        title={isRemoval ? words.endpoints.removeTitle : words.webhook.rotateTitle}
-        action={isRemoval ? words.endpoints.remove : words.webhook.rotate}
-        danger={isRemoval}
-        onConfirm={isRemoval ? remove : rotate}
-      >
-        {isRemoval ? words.endpoints.removeText : words.webhook.rotateText}
-      </Confirm>
+      <Action label={words.endpoints.retryOf(url)} onClick={() => retry.mutate()} isBusy={retry.isPending}>
+        {words.endpoints.retry}
+      </Action>
+      <Problem error={retry.error} />
     </>
   )
 }

@@ -1,23 +1,21 @@
 import { Button, Group } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { type ReactNode, useState } from 'react'
 import { ALL_EVENTS, DEFAULT_ENDPOINT, isTestReceiver } from '../../../../src/domain/events/endpoint.ts'
-import { call, callData } from '../../api/client.ts'
+import { callData } from '../../api/client.ts'
 import { endpointsQuery } from '../../api/queries.ts'
-import type { Endpoint, EndpointHealth, WebhookTest } from '../../api/types.ts'
+import type { EndpointHealth, WebhookTest } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Badge, type Tone } from '../../components/badges.tsx'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { formatCount } from '../../components/delivery-health.tsx'
-import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
-import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card, Fact, Facts } from '../../components/panels.tsx'
 import { RetryAll } from '../../components/retry-all.tsx'
 import { Ago, Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { Action, EndpointActions } from './endpoint-actions.tsx'
 import { TestAnswer } from './test-answer.tsx'
 import classes from './webhook.module.css'
 
@@ -40,6 +38,7 @@ interface EndpointCardProps {
 /** One endpoint: its state, and what can be done about it. */
 export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCardProps) {
   const words = useWords()
+  const client = useQueryClient()
   const { id, instanceId, url, active, description, previousSecretUntil, deliveries } = endpoint
   const mayTest = useMay('operator')
   const isOwner = useMay('owner')
@@ -108,7 +107,14 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
             {words.endpoints.edit}
           </Action>
         )}
-        {isOwner && <OwnerActions endpoint={endpoint} onSecret={onSecret} />}
+        {isOwner && (
+          <EndpointActions
+            path={`/instances/${instanceId}/endpoints/${id}`}
+            endpoint={endpoint}
+            refresh={() => client.invalidateQueries(endpointsQuery(instanceId))}
+            onSecret={onSecret}
+          />
+        )}
       </Group>
     </Card>
   )
@@ -160,91 +166,5 @@ function FreshSecret({ secret, onDone }: { secret: string; onDone: () => void })
         </Button>
       </div>
     </div>
-  )
-}
-
-function OwnerActions({ endpoint, onSecret }: Pick<EndpointCardProps, 'endpoint' | 'onSecret'>) {
-  const words = useWords()
-  const toast = useToast()
-  const client = useQueryClient()
-  const [asking, setAsking] = useState<'rotate' | 'remove' | null>(null)
-  const { id, instanceId, url, active } = endpoint
-  const path = `/instances/${instanceId}/endpoints/${id}`
-  const refresh = () => client.invalidateQueries(endpointsQuery(instanceId))
-  const pause = useMutation({
-    mutationFn: () => callData<Endpoint>(path, { method: 'PATCH', body: { active: !active } }),
-    onSuccess: async changed => {
-      toast(changed.active ? words.endpoints.resumedNow : words.endpoints.pausedNow)
-      await refresh()
-    },
-  })
-  const close = () => setAsking(null)
-  return (
-    <>
-      <Action
-        label={active ? words.endpoints.pauseOf(url) : words.endpoints.resumeOf(url)}
-        onClick={() => pause.mutate()}
-        isBusy={pause.isPending}
-      >
-        {active ? words.endpoints.pause : words.endpoints.resume}
-      </Action>
-      <Action label={words.endpoints.rotateOf(url)} onClick={() => setAsking('rotate')}>
-        {words.webhook.rotate}
-      </Action>
-      <Action label={words.endpoints.removeOf(url)} onClick={() => setAsking('remove')}>
-        {words.endpoints.remove}
-      </Action>
-      <Problem error={pause.error} />
-      <Confirm
-        opened={asking === 'rotate'}
-        onClose={close}
-        title={words.webhook.rotateTitle}
-        action={words.webhook.rotate}
-        onConfirm={async () => {
-          const { secret } = await callData<Endpoint>(`${path}/secret`, { method: 'POST' })
-          onSecret(secret)
-          toast(words.webhook.rotated)
-          await refresh()
-        }}
-      >
-        <p>{words.webhook.rotateText}</p>
-        <ul className={classes.list}>
-          <li>{words.webhook.rotateStandard}</li>
-          <li>{words.webhook.rotateService}</li>
-        </ul>
-      </Confirm>
-      <Confirm
-        opened={asking === 'remove'}
-        onClose={close}
-        title={words.endpoints.removeTitle}
-        action={words.endpoints.remove}
-        danger
-        onConfirm={async () => {
-          await call(path, { method: 'DELETE' })
-          toast(words.endpoints.removed)
-          await refresh()
-        }}
-      >
-        <p>
-          <code>{url}</code>
-        </p>
-        {words.endpoints.removeText}
-      </Confirm>
-    </>
-  )
-}
-
-interface ActionProps {
-  label: string
-  onClick: () => void
-  isBusy?: boolean
-  children: ReactNode
-}
-
-function Action({ label, onClick, isBusy = false, children }: ActionProps) {
-  return (
-    <Button size="compact-sm" variant="default" aria-label={label} onClick={onClick} loading={isBusy}>
-      {children}
-    </Button>
   )
 }

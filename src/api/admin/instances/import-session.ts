@@ -9,9 +9,9 @@ import { noteForAudit } from '../audit/record-changes.ts'
 import { newToken, newWebhookSecret } from '../secrets.ts'
 import { orNotFound } from './instance-params.ts'
 
-/** A session with 1,000 pre-keys and as many contacts has about half of it. */
+/** A session with 1,000 pre-keys and as many contacts is about half this size. */
 const MAX_BODY_BYTES = 8 * 1024 * 1024
-/** A commit of more keys would delay the others. The command has no limit. */
+/** A commit with more keys would delay other commits. The command has no limit. */
 const MAX_KEYS = 20_000
 const EXTENSION = /\.json$/
 
@@ -43,7 +43,7 @@ export function importSession(api: Api, { store, readSession, now }: ApiContext)
     {
       schema: {
         operationId: 'importSession',
-        summary: 'Create an instance from a session of Baileys',
+        summary: 'Create an instance from a Baileys session',
         description:
           'Takes over a number that another program has linked. The instance is `stopped` until somebody connects it. ' +
           'Stop the other program for good first: two programs with one session destroy it. At most 8 MiB.',

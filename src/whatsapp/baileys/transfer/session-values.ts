@@ -35,7 +35,7 @@ export function keyFileName(type: string, id: string): string {
   return `${`${type}-${id}`.replaceAll('/', '__').replaceAll(':', '-')}.json`
 }
 
-/** In the names of files Baileys replaces `/` by `__` and `:` by `-`. An ID that is as it was stays so. */
+/** In the names of files Baileys replaces `/` by `__` and `:` by `-`. An ID in its original form is returned unchanged. */
 function idOf(type: KeyType, id: string): string {
   if (type === 'app-state-sync-key') return id.replaceAll('__', '/')
   if (type === 'sender-key') return id.replace(SENDER_KEY_FILE, '$1::$2::$3')

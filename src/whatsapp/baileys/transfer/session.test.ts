@@ -59,7 +59,7 @@ describe('a folder of Baileys', () => {
     expect(read(quoted)).toEqual(read(files))
   })
 
-  test('of Baileys 6 has its sender keys as bytes afterwards, and the lists by which its sessions move to LIDs', () => {
+  test('of Baileys 6 is converted: sender keys become bytes, and lists of devices are added by which its sessions move to LIDs', () => {
     const session = linkedSession()
     const states = [{ senderKeyId: 1, senderChainKey: { iteration: 2, seed: Buffer.alloc(32, 1) } }]
     session.keys['sender-key'] = { [SENDER_KEY]: states }
@@ -71,7 +71,7 @@ describe('a folder of Baileys', () => {
     expect(rowOf(found, 'device-list', '5511900000001')).toEqual(['0'])
   })
 
-  test('without its unreadable keys is complete enough: they are counted and left out', () => {
+  test('is accepted without its unreadable keys, which are counted', () => {
     const files: Map<string, string | null> = new Map(sessionFiles(linkedSession()))
     files.set('session-5511900000001.0.json', '{"_sessions":{')
     files.set('pre-key-1.json', JSON.stringify({ public: 1 }))
@@ -86,11 +86,11 @@ describe('a folder of Baileys', () => {
 describe('a session is refused', () => {
   const wrong = Buffer.alloc(64, 9)
   test.each<[string, (session: LinkedSession) => void, RegExp]>([
-    ['if no phone has confirmed it', ({ creds }) => delete creds.account, /no phone took it/],
+    ['if no phone has confirmed it', ({ creds }) => delete creds.account, /no phone confirmed it/],
     ['if it lacks the device', ({ creds }) => (creds.me!.id = '5511987654321@s.whatsapp.net'), /which device/],
-    ['if a key pair is not one', ({ creds }) => (creds.noiseKey.public = Buffer.alloc(32)), /noise key/],
+    ['if the noise keys are no pair', ({ creds }) => (creds.noiseKey.public = Buffer.alloc(32)), /noise key/],
     [
-      'if the identity is not one',
+      'if the identity keys are no pair',
       ({ creds }) => (creds.signedIdentityKey.private = Buffer.alloc(32, 7)),
       /identity key/,
     ],

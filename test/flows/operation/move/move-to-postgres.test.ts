@@ -132,7 +132,7 @@ describe('pombal move-to-postgres', () => {
       expect(digestOfFiles()).toEqual(files)
       // As if it had been killed before its last step.
       writeFileSync(marker(), readFileSync(marker(), 'utf8').replace('"moved"', '"moving"'))
-      expect((await runMove(moved())).output).toContain('Everything had been moved before.')
+      expect((await runMove(moved())).output).toContain('Everything has already been moved.')
       await expect(open()).rejects.toThrow('set DATABASE_URL')
 
       const after = await new Service({ dataDir, env: { ...moved(), WHATSAPP_URL: network.url } }).start()
