@@ -5,7 +5,7 @@ import type { StoreClock } from '../store/clock.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 import { type Moment, Renewal } from '../store/leases/renewal.ts'
-import { findDifferences, type SharedSettings } from './shared-settings.ts'
+import { findDifferences, type SharedSettings } from './settings-differences.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000

@@ -31,7 +31,7 @@ export class Dispatcher {
   readonly #laneOptions: LaneOptions
   readonly #lanes = new Map<InstanceId, InstanceLanes>()
   readonly #closing = new Map<InstanceId, Promise<void>>()
-  /** Instances to open again when their lane has been shut. */
+  /** Instances to open again when their lanes have been shut. */
   readonly #reopening = new Map<InstanceId, Lease>()
   readonly #unrecorded = new Map<InstanceId, { attempts: readonly EndedAttempt[]; forget: () => void }>()
   #lanesToPoll = this.#lanes.values()
@@ -57,7 +57,7 @@ export class Dispatcher {
   /** Attempts in flight, for metrics. */
   get inFlight(): number {
     let sum = 0
-    for (const lane of this.#lanes.values()) sum += lane.inFlight
+    for (const lanes of this.#lanes.values()) sum += lanes.inFlight
     return sum
   }
 
@@ -82,10 +82,10 @@ export class Dispatcher {
   /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
   async shut(instanceId: InstanceId, graceMs = GRACE_MS): Promise<void> {
     this.#reopening.delete(instanceId)
-    const lane = this.#lanes.get(instanceId)
-    if (lane) {
+    const lanes = this.#lanes.get(instanceId)
+    if (lanes) {
       this.#lanes.delete(instanceId)
-      this.#closing.set(instanceId, this.#close(instanceId, lane, graceMs))
+      this.#closing.set(instanceId, this.#close(instanceId, lanes, graceMs))
     }
     await this.#closing.get(instanceId)
   }
@@ -113,8 +113,8 @@ export class Dispatcher {
     for (; this.#pollsDue >= 1; this.#pollsDue -= 1) {
       const next = this.#lanesToPoll.next()
       if (next.done) this.#lanesToPoll = this.#lanes.values()
-      const lane = next.done ? this.#lanesToPoll.next().value : next.value
-      lane?.wake()
+      const lanes = next.done ? this.#lanesToPoll.next().value : next.value
+      lanes?.wake()
     }
     this.#cancelPoll = this.#clock.after(POLL_STEP_MS, () => this.#pollSome())
   }

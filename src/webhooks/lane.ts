@@ -40,7 +40,7 @@ const FAILING_WAITS_MS = 200
  *
  * - `running`: attempts start as they become due, first attempts in the order of the events, retries at their due time.
  * - `draining`, after `shut` or once the lease is lost: no attempt starts; those in flight end and are recorded.
- * - `ended`: ended attempts that were not recorded are in `unrecorded`, for the instance's next lane on this node.
+ * - `ended`: ended attempts that were not recorded are in `unrecorded`, for the endpoint's next lane on this node.
  *   Attempts that did not end are made again by the instance's next owner, under the same webhook-id.
  *
  * While its endpoint is inactive the lane holds: it starts nothing until a hint or a poll finds the endpoint active.

@@ -2,8 +2,8 @@ export const DELIVERY_STATES = ['pending', 'blocked', 'delivered', 'exhausted'] 
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
 
 /**
- * The filters of an event list: a state, or a finer one. `retrying`: pending, after a failed attempt. `not_posted`: no URL was
- * set when the event was created, and it was not redelivered.
+ * The filters of an event list: a state, or a finer one. `retrying`: pending, after a failed attempt. `not_posted`: no
+ * endpoint received the event when it was created, and it was not redelivered.
  */
 export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'retrying', 'not_posted'] as const
 export type DeliveryFilter = (typeof DELIVERY_FILTERS)[number]

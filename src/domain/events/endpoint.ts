@@ -49,7 +49,7 @@ export function isTestReceiver(url: string): boolean {
   return url.includes(TEST_RECEIVER_HOST) && URL.parse(url)?.hostname === TEST_RECEIVER_HOST
 }
 
-/** A URL that receives the events of an instance, with a secret, an order, retries and a log of its own. */
+/** A URL that receives the events of an instance, with a secret, an order and a log of its own. All follow one retry schedule. */
 export interface Endpoint {
   instanceId: InstanceId
   id: EndpointId

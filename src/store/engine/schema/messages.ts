@@ -23,11 +23,11 @@ export interface MessagesTable {
   /** Set together with `content`, by the first preparation. */
   address: string | null
   content: Uint8Array | null
-  /** The file that the message contains; null for a text. */
+  /** The file that the message contains, or the image of a link preview (`file` is then null). Null for any other text. */
   media_id: Generated<string | null>
   /** How it is shown, as JSON. Null for a text. */
   file: Generated<string | null>
-  /** Whatever a text has besides its text, or a command, as JSON (`MessageExtras`). Null for a plain text. */
+  /** What a message has besides its text and its file, or a command, as JSON (`MessageExtras`). Null if it has nothing else. */
   extras: Generated<string | null>
   /** The moment of a scheduled message. */
   not_before: Generated<number | null>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { findDifferences } from './shared-settings.ts'
+import { findDifferences } from './settings-differences.ts'
 
 const OWN = { RETENTION_DAYS: '30', PUBLIC_URL: 'https://pombal.example/', ADMIN_KEY: 'a1' }
 const other = (settings: object) => ({ node: 'other', settings: JSON.stringify(settings) })
