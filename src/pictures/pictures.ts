@@ -10,7 +10,9 @@ import { Turns } from '../kit/turns.ts'
 const MAX_BYTES = 16 * 1_048_576
 /** Processes at the same time. */
 const AT_ONCE = 2
-/** How long a picture waits for others, and how long it may then take. */
+/** How long a picture waits for others: a message is not delayed much for a thumbnail, whatever other instances send. */
+const MAX_WAIT_MS = 5_000
+/** How long it may then take. */
 const MAX_MS = 25_000
 const MAX_ANSWER_BYTES = 65_536
 /** A file is often sent to many recipients. */
@@ -50,14 +52,14 @@ export class Pictures {
     if (!showsPicture(mimetype) || size > MAX_BYTES) return null
     const known = this.#known.get(id)
     if (known !== undefined) return known
-    if (!(await this.#turns.take(this.#within(signal)))) {
+    if (!(await this.#turns.take(within(signal, Math.min(MAX_WAIT_MS, this.#maxMs))))) {
       this.#onFailed(id, 'Other pictures took too long.')
       return null
     }
     try {
       // Another message may have contained the same file.
       const meanwhile = this.#known.get(id)
-      const found = meanwhile === undefined ? await this.#run(open, this.#within(signal)) : meanwhile
+      const found = meanwhile === undefined ? await this.#run(open, within(signal, this.#maxMs)) : meanwhile
       this.#known.set(id, found)
       return found
     } catch (error) {
@@ -68,10 +70,6 @@ export class Pictures {
     } finally {
       this.#turns.end()
     }
-  }
-
-  #within(signal: AbortSignal): AbortSignal {
-    return AbortSignal.any([signal, AbortSignal.timeout(this.#maxMs)])
   }
 
   async #run(open: StoredFile['open'], signal: AbortSignal): Promise<Picture> {
@@ -94,6 +92,10 @@ export class Pictures {
       child.kill('SIGKILL')
     }
   }
+}
+
+function within(signal: AbortSignal, ms: number): AbortSignal {
+  return AbortSignal.any([signal, AbortSignal.timeout(ms)])
 }
 
 /** The process did not find a picture in the file, or died. */

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { Type } from 'typebox'
 import type { InstanceId } from '../../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
@@ -40,6 +41,8 @@ export async function eraseFilesOfChat(
       if (outcome === 'in_use') inUse.add(id)
     }
     cursor = page.nextCursor ?? undefined
+    // On SQLite reads do not let other calls take their turn.
+    await setImmediate()
   } while (cursor !== undefined)
   return { erased, inUse: inUse.size }
 }

@@ -6,9 +6,9 @@ import type { Store } from '../../store/store.ts'
 
 /** The store, without the service. On SQLite the service must be stopped. @throws StoreUnusable, StoreUnavailable, BadSettings */
 export function openStoreOf(settings: Settings): Promise<Store> {
-  const { dataDir, databaseUrl, ratePerMinute } = settings
+  const { dataDir, databaseUrl, ratePerMinute, upgradeBackups } = settings
   const { masterKey } = openKeys(settings)
-  return openStore({ dataDir, masterKey, ratePerMinute, ...(databaseUrl !== null && { databaseUrl }) })
+  return openStore({ dataDir, masterKey, ratePerMinute, upgradeBackups, ...(databaseUrl !== null && { databaseUrl }) })
 }
 
 /** The entry in the audit of what a command does. */

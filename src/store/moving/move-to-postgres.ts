@@ -88,6 +88,8 @@ class Move {
     // A second copy would send again what the first one has sent.
     if (marker.state === 'moved') refuseMoved(dataDir)
     const begun = state.kind === 'begun' ? state.record : await this.#begin(marker)
+    // No service starts from now on, but one may have started before.
+    await this.#target.refuseOthers()
     const record = await this.#copy(begun)
     this.#options.onCompare?.()
     await this.#compare(record)

@@ -99,6 +99,11 @@ export class PostgresTarget {
     await waitUntilAlone(this.#pool)
   }
 
+  /** @throws StillInUse if a service runs on this database */
+  async refuseOthers(): Promise<void> {
+    await waitUntilAlone(this.#pool)
+  }
+
   /** From now on the service does not start on this database. */
   async begin(id: string): Promise<MoveRecord> {
     const record: MoveRecord = { id, tables: {} }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Waiting } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
@@ -42,7 +43,7 @@ export class WaitingReader {
         .innerJoin('leases', 'leases.instance_id', 'messages.instance_id')
         .leftJoin('paces', 'paces.instance_id', 'messages.instance_id')
         .select(['messages.id', 'messages.seq', 'messages.recipient', 'messages.address', 'messages.not_before'])
-        .select(['messages.media_id', 'connections.restricted_until', 'paces.opens_at', 'paces.new_recipients_at'])
+        .select(['messages.file', 'connections.restricted_until', 'paces.opens_at', 'paces.new_recipients_at'])
         .select(currentStateOf('connections', 'leases', statements.now).as('state'))
         .where('messages.instance_id', '=', instanceId)
         .where('messages.id', 'in', [...ids])
@@ -50,7 +51,7 @@ export class WaitingReader {
     )
   }
 
-  /** The first queued message of each chat, by the recipient. Reads the queue at most once, and stops when the first message of every chat is found. */
+  /** The first queued message of each chat, by the recipient. Reads the queue at most once, and stops when it has found them all. */
   async #findFirsts(instanceId: InstanceId, rows: readonly Row[]): Promise<ReadonlyMap<string, number>> {
     const sendable = rows.filter(({ seq, state }) => seq > 0 && state === 'connected')
     const firsts = new Map<string, number>()
@@ -74,6 +75,8 @@ export class WaitingReader {
       // The rest was sent meanwhile.
       if (found.length < QUEUED_AT_ONCE) break
       after = found.at(-1)!.seq
+      // On SQLite reads do not let other calls take their turn.
+      await setImmediate()
     }
     return firsts
   }
@@ -115,5 +118,5 @@ function assess(row: Row, isFirst: boolean, contacts: ReadonlySet<string>, now: 
   if (isStranger && restricted > now) return { waitingFor: 'restriction', notBefore: restricted }
   const paced = Math.max(row.opens_at ?? 0, isStranger ? (row.new_recipients_at ?? 0) : 0)
   if (paced > now) return { waitingFor: 'pace', notBefore: paced }
-  return row.media_id === null ? null : { waitingFor: 'media', notBefore: null }
+  return row.file === null ? null : { waitingFor: 'media', notBefore: null }
 }

@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Names } from '../conversations/chat-lines.ts'
+import { otherSpelling } from '../../domain/recipients/spellings.ts'
+import { type Names, namesOf } from '../conversations/chat-lines.ts'
 import { findNames } from '../conversations/chat-names.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -8,6 +10,7 @@ import { oneByOne } from '../engine/operation.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows } from '../media/file-rows.ts'
+import { chatOf } from '../numbers/contacts.ts'
 import type { ErasedContact } from './retention.ts'
 
 /** Messages in one commit. */
@@ -54,7 +57,7 @@ export class ContactErasure {
   }
 
   async erase(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact> {
-    const names = await findNames(this.#core, instanceId, contact)
+    const names = await this.#findNames(instanceId, contact)
     const total: ErasedContact = { messages: 0, events: 0, files: 0, kept: 0 }
     const eraseAll = async (messages: readonly Found[]) => {
       if (messages.length === 0) return
@@ -66,11 +69,14 @@ export class ContactErasure {
       await eraseAll(messages)
       if (messages.length < STEP) break
       below = messages.at(-1)!.id
+      await setImmediate()
     }
     for (let below: string | null = ABOVE_ALL; below !== null; ) {
       const part = await this.#findInGroups(instanceId, names, below)
       for (let at = 0; at < part.found.length; at += STEP) await eraseAll(part.found.slice(at, at + STEP))
       below = part.next
+      // On SQLite reads do not let other calls take their turn.
+      await setImmediate()
     }
     // The names are needed to find what is left.
     if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
@@ -78,6 +84,26 @@ export class ContactErasure {
     // Fails while another process reads the file. The next retention step then does it.
     await this.#core.traces.erase().catch(() => undefined)
     return total
+  }
+
+  /** All names of the contact. Of another spelling of the number there must be a message or a look-up that shows it. */
+  async #findNames(instanceId: InstanceId, contact: string): Promise<Names> {
+    const { chats } = await findNames(this.#core, instanceId, contact)
+    const spellings = chats.flatMap(chat => otherSpelling(chat) ?? [])
+    if (spellings.length === 0) return namesOf(...chats)
+    const possible = namesOf(...chats, ...spellings)
+    const [names, addresses] = [sql.join(possible.chats), sql.join(possible.addresses)]
+    const pairs = await this.#read(sql<{ name: string; address: string }>`
+      select distinct recipient as name, address from messages
+      where instance_id = ${instanceId} and address is not null and address in (${addresses}) and recipient in (${names})
+      union select number as name, address from numbers
+      where instance_id = ${instanceId} and number in (${names}) and address in (${addresses})`)
+    const same = pairs
+      .map(({ name, address }) => [name, chatOf(address)])
+      .filter(pair => pair.some(name => chats.includes(name)))
+      .flat()
+    const all = await Promise.all(same.map(name => findNames(this.#core, instanceId, name)))
+    return namesOf(...chats, ...all.flatMap(found => found.chats))
   }
 
   /** Messages and commands of the chat below an ID, the highest first. */

@@ -7,6 +7,8 @@ import { callerAddress } from '../sign-in/caller-address.ts'
 /** The characters of a session ID that are recorded: enough to find it in the list. */
 export const SHOWN_OF_SESSION = 8
 const MAX_DETAIL_LENGTH = 100
+/** Of a number. */
+const SHOWN_DIGITS = 4
 const OF_AN_INSTANCE = '/admin/v1/instances/:id'
 const OF_A_SESSION = '/admin/v1/sessions/:id'
 
@@ -50,6 +52,11 @@ export function noteForAudit(request: FastifyRequest, details: AuditEntry['detai
   const entry = request.audit.entry as { -readonly [K in keyof AuditEntry]: AuditEntry[K] }
   entry.details = { ...entry.details, ...details }
   if (instanceId !== undefined) entry.instanceId = instanceId
+}
+
+/** A person or group in the audit. It is kept for ever, so it does not name them. */
+export function lastDigits(name: string): string {
+  return `…${name.replace(/@.*/, '').slice(-SHOWN_DIGITS)}`
 }
 
 function entryOf(request: FastifyRequest, action: string): AuditEntry {

@@ -3,10 +3,8 @@ import { parseRecipient } from '../../../domain/recipients/recipient.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { instanceIdSchema } from '../../resources/instance.ts'
-import { noteForAudit } from '../audit/record-changes.ts'
+import { lastDigits, noteForAudit } from '../audit/record-changes.ts'
 import { getInstanceOrRefuse } from '../instances/instance-params.ts'
-
-const SHOWN_DIGITS = 4
 
 const paramsSchema = Type.Object({
   id: instanceIdSchema,
@@ -47,8 +45,7 @@ export function eraseContact(api: Api, { store }: ApiContext): void {
       const { id, contact } = request.params
       const kind = parseRecipient(contact)?.kind
       if (kind !== 'number' && kind !== 'lid') throw invalid('contact', 'must be a number or a LID')
-      // The audit is kept for ever, so it does not name the person.
-      noteForAudit(request, { contact: `…${contact.replace(/@.*/, '').slice(-SHOWN_DIGITS)}` })
+      noteForAudit(request, { contact: lastDigits(contact) })
       const instance = await getInstanceOrRefuse(store, id)
       return { data: await store.retention.eraseContact(instance.id, contact, store.clock.now()) }
     },

@@ -5,6 +5,7 @@ import { erasedSchema, eraseFilesOfChat } from '../../media/erase-files-of-chat.
 import { instanceIdSchema } from '../../resources/instance.ts'
 import { recipientSchema } from '../../resources/message.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
+import { lastDigits, noteForAudit } from '../audit/record-changes.ts'
 import { getStorageOrRefuse } from './media-params.ts'
 
 export function eraseInstanceChatMedia(api: Api, context: ApiContext): void {
@@ -25,6 +26,7 @@ export function eraseInstanceChatMedia(api: Api, context: ApiContext): void {
       const { media, instance } = await getStorageOrRefuse(context, { id: request.params.id })
       const { chat } = request.params
       checkChat('chat', chat)
+      noteForAudit(request, { chat: lastDigits(chat) })
       return { data: await eraseFilesOfChat(context.store, media, instance.id, chat) }
     },
   )

@@ -20,9 +20,9 @@ export function flawOf(creds: unknown): string | null {
   const { me, account, registrationId, noiseKey, signedIdentityKey, signedPreKey, advSecretKey } =
     creds as Partial<AuthenticationCreds>
   if (noiseKey === undefined && me === undefined) return 'It holds no credentials of Baileys.'
-  if (typeof me?.id !== 'string' || !account) return 'No number is linked: a code was requested, but no phone confirmed it.'
-  if (!PHONE.test(numberOf(me.id) ?? '') || !DEVICE.test(me.id))
-    return 'It does not name a number and its device.'
+  if (typeof me?.id !== 'string' || !account)
+    return 'No number is linked: a code was requested, but no phone confirmed it.'
+  if (!PHONE.test(numberOf(me.id) ?? '') || !DEVICE.test(me.id)) return 'It does not name a number and its device.'
   for (const [name, pair] of [
     ['noise key', noiseKey],
     ['identity key', signedIdentityKey],

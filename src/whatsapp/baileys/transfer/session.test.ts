@@ -77,8 +77,9 @@ describe('a folder of Baileys', () => {
     files.set('pre-key-1.json', JSON.stringify({ public: 1 }))
     files.set('pre-key-2.json', null)
     files.set('lid-mapping-1.json', '""')
+    files.set('tctoken-x.json', '{"t":{"type":"Buffer","data":5}}')
     files.set('notes-of-somebody.json', '{}')
-    expect(read(files)).toMatchObject({ unreadable: 4 })
+    expect(read(files)).toMatchObject({ unreadable: 5 })
     expect(places(read(files)).join()).not.toContain('pre-key/')
   })
 })
@@ -87,7 +88,11 @@ describe('a session is refused', () => {
   const wrong = Buffer.alloc(64, 9)
   test.each<[string, (session: LinkedSession) => void, RegExp]>([
     ['if no phone has confirmed it', ({ creds }) => delete creds.account, /no phone confirmed it/],
-    ['if it lacks the device', ({ creds }) => (creds.me!.id = '5511987654321@s.whatsapp.net'), /which device/],
+    [
+      'if it lacks the device',
+      ({ creds }) => (creds.me!.id = '5511987654321@s.whatsapp.net'),
+      /a number and its device/,
+    ],
     ['if the noise keys are no pair', ({ creds }) => (creds.noiseKey.public = Buffer.alloc(32)), /noise key/],
     [
       'if the identity keys are no pair',

@@ -93,7 +93,7 @@ export function* writeSession(rows: Iterable<SessionRow>): Generator<{ name: str
 
 function parseCreds(json: string | null): AuthenticationCreds {
   try {
-    if (json) return parseValue(json) as AuthenticationCreds
+    if (json) return serializable(parseValue(json)) as AuthenticationCreds
   } catch {}
   throw new UnusableSession('Its credentials (creds) are empty or were cut off while they were written.')
 }
@@ -103,7 +103,7 @@ function storedValue(type: KeyType, json: string | null): unknown {
   if (json === null) return undefined
   try {
     const value = parseValue(json)
-    return value === null ? null : (usableKey(type, value, isPair) ?? undefined)
+    return value === null ? null : (serializable(usableKey(type, value, isPair)) ?? undefined)
   } catch {
     return undefined
   }
@@ -126,4 +126,10 @@ function missingDeviceLists(keys: readonly { type: KeyType; id: string }[]) {
     devices.set(user, [...(devices.get(user) ?? []), device])
   }
   return Array.from(devices, ([id, value]) => ({ type: 'device-list' as const, id, value }))
+}
+
+/** The value, which can be written. @throws if it cannot */
+function serializable<T>(value: T): T {
+  writeValue(value)
+  return value
 }

@@ -1,9 +1,7 @@
 import type { MessageId } from '../../../domain/ids.ts'
+import { shortSpelling } from '../../../domain/recipients/spellings.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { userOf } from '../../baileys/addresses.ts'
-
-/** Brazil, Mexico, Argentina: the same number may be written with or without a digit after the country or area code. */
-const OPTIONAL_DIGITS = [/^(55\d\d)9(\d{8})$/, /^(52)1(\d{10})$/, /^(54)9(\d{10})$/]
 
 /** A chat and the next messages to it, in the order accepted. They may name the chat by different addresses. */
 export class QueuedChat {
@@ -101,10 +99,5 @@ export class QueuedChat {
  */
 export function chatKeyOf(to: string): string {
   if (to.endsWith('@g.us') || to.endsWith('lid')) return to
-  const number = userOf(to) ?? to
-  for (const pattern of OPTIONAL_DIGITS) {
-    const [, before, after] = pattern.exec(number) ?? []
-    if (before !== undefined && after !== undefined) return before + after
-  }
-  return number
+  return shortSpelling(userOf(to) ?? to)
 }

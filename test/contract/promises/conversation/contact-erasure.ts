@@ -5,6 +5,7 @@ import { accept, createConnected, deliverAll, incoming, newMessage, PREPARED } f
 import type { CreateHarness, StoreHarness } from '../../harness.ts'
 
 const THEM = '5511987654321'
+const OTHER_SPELLING = '551187654321'
 const LID = '123456789012345@lid'
 const OTHER = '5511911112222'
 const GROUP = '120363041234567890@g.us'
@@ -76,6 +77,36 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(left).toMatch(/sent to another/)
       expect(left).toMatch(/written by another/)
       expect(await store.retention.eraseContact(instanceId, THEM, later)).toMatchObject({ messages: 0, kept: 0 })
+    })
+
+    test.each([THEM, OTHER_SPELLING, LID])('erases both spellings of a number, named as %s', async name => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const then = now - 2 * DAY_MS
+      // WhatsApp knows their number without the ninth digit.
+      for (const [to, whatsappNumber, text] of [
+        [THEM, OTHER_SPELLING, 'sent to them'],
+        [OTHER, OTHER, 'sent to another'],
+      ] as const) {
+        const message = newMessage(instanceId, { id: newMessageId(then), to, text })
+        await store.messages.accept(message, then)
+        const address = `${whatsappNumber}@s.whatsapp.net`
+        await store.messages.recordPrepared(lease, message.id, { ...PREPARED, address })
+        await store.messages.recordProgress(lease, message.whatsappId, 'read', then)
+      }
+      const theirs = incoming({ from: OTHER_SPELLING, lid: LID, text: 'written by them', name: 'Their Name' })
+      await store.events.recordIncoming(lease, theirs, then)
+      await store.events.recordIncoming(lease, incoming({ from: '551111112222', text: 'written by another' }), then)
+      await deliverAll(store, lease)
+      expect(await store.retention.eraseContact(instanceId, name, now)).toMatchObject({ messages: 2, kept: 0 })
+      const left = await everything()
+      expect(left).not.toMatch(new RegExp(`${THEM}|${OTHER_SPELLING}|${LID}|Their Name|sent to them|written by them`))
+      // Two people whose numbers differ in the optional digit only.
+      expect(await store.retention.eraseContact(instanceId, OTHER, now)).toMatchObject({ messages: 1, kept: 0 })
+      expect(await everything()).toMatch(/written by another/)
     })
   })
 }
