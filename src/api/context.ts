@@ -10,7 +10,7 @@ import type { Logger } from 'pino'
 import type { Scope } from '../domain/access.ts'
 import type { SigningSecrets } from '../domain/events/endpoint.ts'
 import type { EventKind, TEST_EVENT } from '../domain/events/event.ts'
-import type { EventId, InstanceId } from '../domain/ids.ts'
+import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { ByteRange, Media } from '../domain/media.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
@@ -205,6 +205,8 @@ declare module 'fastify' {
     budget: Budget | null
     /** The error code of the answer, for the log; empty if the call succeeded. */
     refusalCode: RefusalCode | ''
+    /** The message or command that this request created or repeated, for the log; empty if there is none. */
+    messageId: MessageId | ''
   }
   interface FastifyContextConfig {
     /** The refusals specific to this operation. The reference adds the common ones. */

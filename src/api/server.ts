@@ -91,6 +91,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.setErrorHandler(answerError)
   api.decorateRequest('instanceId', '')
   api.decorateRequest('refusalCode', '')
+  api.decorateRequest('messageId', '')
   api.decorateRequest('sessionId', '')
   api.decorateRequest('hasKey', false)
   api.decorateRequest('audit', null)

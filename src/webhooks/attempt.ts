@@ -86,13 +86,14 @@ function afterFailure(
 
 /** Logs one line. It contains only the host of the URL, because path and query may contain the consumer's secrets. */
 export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: AttemptOptions['logger']): void {
-  const { instanceId, endpointId, eventId, kind, url } = delivery
+  const { instanceId, endpointId, eventId, messageId, kind, url } = delivery
   const { attemptNumber, status, error, durationMs } = attempt
   const host = URL.parse(url)?.host ?? null
   const fact = {
     instanceId,
     endpointId,
     eventId,
+    ...(messageId !== null && { messageId }),
     kind,
     host,
     attemptNumber,

@@ -15,6 +15,7 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
     instanceId: 'a',
     eventId: `evt_${seq}`,
     endpointId: DEFAULT_ENDPOINT,
+    messageId: null,
     requested: null,
     kind: 'message.sent',
     url: 'https://consumer.test/',

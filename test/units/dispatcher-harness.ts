@@ -50,6 +50,7 @@ class Rows {
       instanceId,
       eventId: `evt_${seq}`,
       endpointId: options.endpoint ?? DEFAULT_ENDPOINT,
+      messageId: null,
       requested: null,
       kind: 'message.received',
       url: `https://consumer.test/${options.endpoint ?? instanceId}`,

@@ -102,10 +102,10 @@ async function accept(
   reply: Pick<FastifyReply, 'code' | 'header'>,
   content: CommandContent,
 ): Promise<{ data: { id: string; status: 'queued' } }> {
-  const { headers } = request as FastifyRequest
+  const call = request as FastifyRequest
   const acceptedAt = now()
-  const key = findIdempotencyKey(headers)
-  const { instanceId, messageId: targetId } = await scope.targetOf(request as FastifyRequest)
+  const key = findIdempotencyKey(call.headers)
+  const { instanceId, messageId: targetId } = await scope.targetOf(call)
   const command = { ...content, targetId } as NonNullable<RequestedExtras['command']>
   if (!isId(targetId)) throw new Refusal('message_not_found')
   const message = {
@@ -119,6 +119,7 @@ async function accept(
     idempotency: key === undefined ? undefined : { key, digest: hash('sha256', JSON.stringify({ command }), 'buffer') },
   }
   const { id, replayed } = await requestAcceptance(store, message, acceptedAt)
+  call.messageId = id
   if (replayed) reply.header('idempotent-replayed', 'true')
   reply.code(202)
   return { data: { id, status: 'queued' } }

@@ -107,6 +107,7 @@ export function createRequestLog(logger: Logger) {
           status: reply.statusCode,
           code: request.refusalCode || undefined,
           instanceId: request.instanceId || undefined,
+          messageId: request.messageId || undefined,
           address: REFUSED_CALLERS.has(reply.statusCode) ? callerAddress(request) : undefined,
           durationMs: Math.round(reply.elapsedTime * 1000) / 1000,
         },

@@ -47,6 +47,7 @@ export function sendText(api: Api, { store, media, now }: ApiContext): void {
       const message = composeMessage({ to, text, ...options }, acceptedAt)
       const key = findIdempotencyKey(request.headers)
       const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
+      request.messageId = id
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },

@@ -1,7 +1,7 @@
 import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/events/delivery.ts'
 import type { Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
-import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 
 export interface DeliverySummary {
@@ -39,6 +39,8 @@ export interface DueDelivery {
   instanceId: InstanceId
   eventId: EventId
   endpointId: EndpointId
+  /** The message that the event is about; null if there is none. */
+  messageId: MessageId | null
   kind: EventKind
   url: string
   body: Uint8Array

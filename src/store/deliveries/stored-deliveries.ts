@@ -18,6 +18,7 @@ interface DueRow {
   instance_id: string
   event_id: string
   endpoint_id: string
+  message_id: string | null
   kind: EventKind
   url: string
   body: string
@@ -169,7 +170,7 @@ function prepare(statements: Statements) {
       'deliveries.url',
     ])
     .select(['deliveries.attempts', 'deliveries.due_at', 'deliveries.failed_at'])
-    .select(['deliveries.requested_at', 'deliveries.scheduled_at', 'events.kind', 'events.body'])
+    .select(['deliveries.requested_at', 'deliveries.scheduled_at', 'events.kind', 'events.message_id', 'events.body'])
 
   return {
     listFirst: statements.one(
@@ -212,6 +213,7 @@ function toDue(row: DueRow): DueDelivery {
     instanceId: row.instance_id,
     eventId: row.event_id,
     endpointId: row.endpoint_id,
+    messageId: row.message_id,
     kind: row.kind,
     url: row.url,
     body: Buffer.from(row.body),

@@ -120,6 +120,12 @@ export interface ReceivedMedia {
 /** `foreign`: the message was prepared for another address. */
 export type ProgressOutcome = 'recorded' | 'unchanged' | 'unknown_message' | 'foreign'
 
+/** The outcome of a receipt, and the message that it is about. */
+export interface ReceiptOutcome {
+  outcome: ProgressOutcome
+  messageId: MessageId | null
+}
+
 export interface MessageFilter {
   state?: MessageState | undefined
   to?: string | undefined
@@ -175,15 +181,19 @@ export interface Messages {
   /**
    * Moves a prepared message forward (`movesTo`). All moves, with their events and deliveries, are one commit. An
    * acknowledgement is `sent`. Each event's timestamp is `now`, but never before the message's previous event.
+   */
+  recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number): Promise<ProgressOutcome>
+  /**
+   * The same for a receipt.
    * @param from addresses of the reporting party; nothing changes unless the message was prepared for one of them
    */
-  recordProgress(
+  recordReceipt(
     lease: Lease,
     whatsappId: string,
     reached: MessageProgress,
     now: number,
-    from?: readonly string[],
-  ): Promise<ProgressOutcome>
+    from: readonly string[],
+  ): Promise<ReceiptOutcome>
   /** `unchanged` unless the message is queued or sent (`canFail`). An unprepared message is found only by its own ID. */
   recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
   /**

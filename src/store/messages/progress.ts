@@ -64,6 +64,7 @@ export interface ProgressInput {
 
 interface Progressed {
   outcome: ProgressOutcome
+  messageId: MessageId | null
   steps: readonly MessageStep[]
   deliverable: boolean
 }
@@ -121,6 +122,7 @@ export class Progress {
           const outcome = isForeign ? 'foreign' : moves.length > 0 ? 'recorded' : 'unchanged'
           recorded.push({
             outcome: message === undefined ? 'unknown_message' : outcome,
+            messageId: message?.id ?? null,
             steps: message === undefined ? [] : stepsOf(message, moves),
             deliverable: false,
           })

@@ -21,9 +21,9 @@ import type {
   Messages,
   NewMessage,
   PreparedMessage,
-  ProgressOutcome,
   QueuedMessage,
   QuotedMessage,
+  ReceiptOutcome,
   StoredIncoming,
 } from './messages.ts'
 import { prepareOperation } from './preparing.ts'
@@ -178,23 +178,22 @@ export class StoredMessages implements Messages {
     return this.#core.write(this.#prepare, { lease, id, prepared })
   }
 
-  recordProgress(
+  async recordProgress(lease: Lease, whatsappId: string, reached: MessageProgress, now: number) {
+    return (await this.#record({ lease, whatsappId, news: reached, now })).outcome
+  }
+
+  recordReceipt(
     lease: Lease,
     whatsappId: string,
     reached: MessageProgress,
     now: number,
-    from?: readonly string[],
-  ): Promise<ProgressOutcome> {
+    from: readonly string[],
+  ): Promise<ReceiptOutcome> {
     return this.#record({ lease, whatsappId, news: reached, now, from })
   }
 
-  recordFailure(
-    lease: Lease,
-    { id, whatsappId }: MessageReference,
-    failure: MessageFailure,
-    now: number,
-  ): Promise<ProgressOutcome> {
-    return this.#record({ lease, id, whatsappId, news: failure, now })
+  async recordFailure(lease: Lease, { id, whatsappId }: MessageReference, failure: MessageFailure, now: number) {
+    return (await this.#record({ lease, id, whatsappId, news: failure, now })).outcome
   }
 
   async recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number> {
@@ -209,11 +208,11 @@ export class StoredMessages implements Messages {
     return row?.address && row.content ? { address: row.address, content: row.content } : null
   }
 
-  async #record(input: ProgressInput): Promise<ProgressOutcome> {
-    const { outcome, deliverable } = await this.#core.write(this.#progress.record, input)
+  async #record(input: ProgressInput): Promise<ReceiptOutcome> {
+    const { outcome, messageId, deliverable } = await this.#core.write(this.#progress.record, input)
     if (deliverable) this.#core.hints.publish('deliveries', input.lease.instanceId)
     if (outcome === 'recorded') this.#core.hints.publish('log', input.lease.instanceId)
-    return outcome
+    return { outcome, messageId }
   }
 }
 

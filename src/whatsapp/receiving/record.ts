@@ -61,13 +61,17 @@ export class IncomingRecorder {
     const { store, lease, logger, now } = this.#options
     const { whatsappIds, reached, from } = receipt
     const record = (whatsappId: string, addresses: readonly string[]) =>
-      untilStored(() => store.messages.recordProgress(lease, whatsappId, reached, now(), addresses), closed)
+      untilStored(() => store.messages.recordReceipt(lease, whatsappId, reached, now(), addresses), closed)
     const recorded = await Promise.all(
       whatsappIds.map(async whatsappId => {
-        let outcome = await record(whatsappId, from)
+        let { outcome, messageId } = await record(whatsappId, from)
         const address = outcome === 'foreign' ? await receipt.findAddress(whatsappId) : null
-        if (address !== null) outcome = await record(whatsappId, [address])
-        logger.debug({ instanceId: lease.instanceId, whatsappId, reached, outcome }, 'receipt.recorded')
+        if (address !== null) ({ outcome, messageId } = await record(whatsappId, [address]))
+        const { instanceId } = lease
+        logger.debug(
+          { instanceId, messageId: messageId ?? undefined, whatsappId, reached, outcome },
+          'receipt.recorded',
+        )
         return outcome === 'foreign' ? [] : [whatsappId]
       }),
     )

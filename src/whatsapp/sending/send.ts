@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
 import type { Command } from '../../domain/conversation.ts'
 import { expiryFailure, type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
@@ -74,6 +75,7 @@ export interface TransmitterOptions {
   /** Receives the time from each write to WhatsApp's acknowledgement. */
   health?: { acknowledged(latencyMs: number): void } | undefined
   now: () => number
+  logger: Pick<Logger, 'debug'>
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
   onFailed(error: unknown): void
@@ -170,10 +172,14 @@ export class Transmitter {
 
   /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */
   async #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
-    const { store, lease, signal } = this.#options
+    const { store, lease, logger, signal } = this.#options
     const stored = await untilStored(() => store.messages.recordPrepared(lease, message.id, prepared), signal)
     if (stored === null) throw new Gone()
     message.prepared = stored
+    logger.debug(
+      { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId },
+      'message.prepared',
+    )
     // An earlier attempt stored other content. The next attempt sends that.
     if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
   }

@@ -144,11 +144,11 @@ export function progressContract(createHarness: CreateHarness): void {
       const prepared = { address: '551199990000@s.whatsapp.net', content: Buffer.from([1]) }
       await store.messages.recordPrepared(lease, message.id, prepared)
       const report = (from: readonly string[]) =>
-        store.messages.recordProgress(lease, message.whatsappId, 'read', 1_000, from)
-      expect(await report([])).toBe('foreign')
-      expect(await report(['551199990001@s.whatsapp.net'])).toBe('foreign')
+        store.messages.recordReceipt(lease, message.whatsappId, 'read', 1_000, from)
+      expect(await report([])).toEqual({ outcome: 'foreign', messageId: message.id })
+      expect(await report(['551199990001@s.whatsapp.net'])).toEqual({ outcome: 'foreign', messageId: message.id })
       expect((await store.messages.find(lease.instanceId, message.id))?.state).toBe('queued')
-      expect(await report(['99@lid', prepared.address])).toBe('recorded')
+      expect(await report(['99@lid', prepared.address])).toEqual({ outcome: 'recorded', messageId: message.id })
       expect((await store.messages.find(lease.instanceId, message.id))?.state).toBe('read')
     })
 

@@ -71,6 +71,7 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
         acceptedAt,
       )
       const { id } = await acceptMessage(store, instance.id, message, key, acceptedAt)
+      request.messageId = id
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )

@@ -90,6 +90,7 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
       const { id, replayed } = await acceptMessage(store, instanceId, message, key, acceptedAt)
+      request.messageId = id
       const sent = form === 'voice' ? await store.messages.find(instanceId, id) : null
       const note = sent?.file?.notVoice && { note: NOT_VOICE }
       if (replayed) reply.header('idempotent-replayed', 'true')

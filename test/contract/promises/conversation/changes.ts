@@ -10,7 +10,6 @@ import {
   deliverAll,
   incoming,
   listReady,
-  PREPARED,
   withStore,
 } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
@@ -132,7 +131,7 @@ export function changesContract(createHarness: CreateHarness): void {
       const lease = await open()
       const { instanceId } = lease
       const { id, whatsappId: target } = await acceptPrepared(context.store, lease, { to: NUMBER })
-      await context.store.messages.recordProgress(lease, target, 'sent', 0, [PREPARED.address])
+      await context.store.messages.recordProgress(lease, target, 'sent', 0)
       expect(await record(lease, { target })).toBe('ignored')
       const owner = { target, from: SELF, chat: NUMBER, written: true, ofOwn: true } as const
       expect(await record(lease, owner)).toBe('recorded')
@@ -203,7 +202,7 @@ export function changesContract(createHarness: CreateHarness): void {
         to: NUMBER,
         extras: { preview, metadata: { order: 7 } },
       })
-      await messages.recordProgress(lease, target, 'sent', Date.now(), [PREPARED.address])
+      await messages.recordProgress(lease, target, 'sent', Date.now())
       const command = await acceptPrepared(context.store, lease, {
         id: newCommandId(1),
         to: NUMBER,
