@@ -20,7 +20,7 @@ export function runMove(env: Record<string, string>): Promise<MoveRun> {
   return startMove(env).ended
 }
 
-function startMove(env: Record<string, string>) {
+export function startMove(env: Record<string, string>, onOutput?: (text: string) => void) {
   const child = spawn(process.execPath, [PROGRAM, 'move-to-postgres'], {
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -31,6 +31,7 @@ function startMove(env: Record<string, string>) {
     stream.setEncoding('utf8').on('data', text => {
       output += text
       captureLog(text)
+      onOutput?.(text)
     })
   }
   const ended = new Promise<MoveRun>(resolve => child.once('close', code => resolve({ code, output })))
