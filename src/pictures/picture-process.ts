@@ -4,7 +4,6 @@
  * takes too much time or memory.
  */
 import { writeFileSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import sharp from 'sharp'
 
 /** Today's phones take pictures of up to 50 million. */
@@ -17,8 +16,6 @@ const CHECK_EVERY_MS = 10
 /** Both sides of the thumbnail. WhatsApp shows it blurred until the picture is downloaded. */
 const THUMBNAIL_PIXELS = 100
 const THUMBNAIL_QUALITY = 50
-/** Lower than the service's. The lowest would leave it no time at all on a busy machine. */
-const NICE = 5
 /** The formats that are decoded. Never SVG, which is a program. */
 const DECODERS = [
   'VipsForeignLoadJpegBuffer',
@@ -32,9 +29,8 @@ function giveUp(): void {
   process.kill(process.pid, 'SIGKILL')
 }
 
-function yieldToOthers(): void {
+function endFirst(): void {
   try {
-    setPriority(NICE)
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
     // Not on this system.
@@ -64,5 +60,5 @@ setTimeout(giveUp, MAX_MS).unref()
 setInterval(() => {
   if (process.memoryUsage.rss() > MAX_RESIDENT_BYTES) giveUp()
 }, CHECK_EVERY_MS).unref()
-yieldToOthers()
+endFirst()
 await read()

@@ -4,6 +4,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { pino } from 'pino'
 import { systemClock } from '../../kit/clock.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+import { lowerThreadPriority } from '../../kit/thread-priority.ts'
 import { Turns } from '../../kit/turns.ts'
 import { openFiles } from '../../media/open-files.ts'
 import { Pictures } from '../../pictures/pictures.ts'
@@ -29,6 +30,8 @@ import {
 } from './messages.ts'
 import { fromPlain } from './plain-errors.ts'
 
+/** If there are not enough cores, callers and webhooks go first: they wait for an answer. */
+const LOWER_BY = 10
 /** Files that the connections of a thread fetch from WhatsApp at once. */
 const FETCHES_AT_ONCE = 12
 
@@ -202,5 +205,7 @@ containLibraryErrors(thread.logger, error => {
 parentPort?.on('message', (messages: ToThread[]) => {
   for (const message of messages) thread.take(message)
 })
+// From now on, so that a busy machine does not delay the start.
+lowerThreadPriority(LOWER_BY)
 // Written now, because a killed process cannot write the compile cache when it ends.
 flushCompileCache()

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import { pino } from 'pino'
 import { expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/kit/clock.ts'
@@ -82,3 +84,20 @@ test('a result that cannot be sent to a thread fails that call only', async () =
   await connection.stop()
   await threads.close()
 })
+
+test.runIf(process.platform === 'linux')('a thread of connections has a lower priority than the API', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { threads, connection } = await inThread(harness)
+  expect(prioritiesOfThreads()).toContain(getPriority() + 10)
+  await connection.stop()
+  await threads.close()
+  await until('the thread to end', () => !prioritiesOfThreads().includes(getPriority() + 10))
+})
+
+/** The niceness of each thread of this process: field 19 of its `stat` (proc_pid_stat(5)), where the state is field 3. */
+function prioritiesOfThreads(): number[] {
+  return readdirSync('/proc/self/task').map(id => {
+    const fields = readFileSync(`/proc/self/task/${id}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    return Number(fields[16])
+  })
+}
