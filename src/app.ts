@@ -10,7 +10,7 @@ import { startAlerts } from './alerts/watch.ts'
 import type { Api } from './api/context.ts'
 import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
-import { createConnector } from './connector.ts'
+import { connectionSettings, createConnector, createProxyCheck } from './connector.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
@@ -239,14 +239,14 @@ function openThreads(
   { settings, logger, logTo, store, metrics, closers }: NodeContext,
   mayAct: () => boolean,
 ): WhatsappThreads {
-  const { version, device, threads: count } = settings.whatsapp
+  const { threads: count } = settings.whatsapp
   // One core stays for the API and the webhooks.
   const oneFewerThanCores = Math.max(1, availableParallelism() - 1)
   const program = identifyProgram()
   const threads = new WhatsappThreads({
     store,
     threads: count ?? oneFewerThanCores,
-    settings: { ...(version && { version }), device, messageTtlMs: settings.messageTtlMs },
+    settings: connectionSettings(settings),
     media: mediaOf(settings),
     isReplaced: () => identifyProgram() !== program,
     logger,
@@ -326,6 +326,7 @@ function createApi(
         signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: settings.version }),
       post: request => webhooks.poster.send(request),
     },
+    proxies: { check: createProxyCheck(settings) },
     oidc: openProvider(settings),
     readSession: readInThread,
     alerts: {

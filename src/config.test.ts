@@ -81,13 +81,14 @@ describe('settings', () => {
     ['MEDIA_RETENTION_DAYS', '0', '0.00001–36500'],
     ['MEDIA_ALLOWED_NETWORKS', '10.0.0.0/8:0', 'CIDR networks'],
     ['MEDIA_ALLOWED_NETWORKS', 'example.com', 'CIDR networks'],
+    ['PROXY_ALLOWED_NETWORKS', 'proxy.example:1080', 'CIDR networks'],
     ['MEDIA_QUOTA_MB', '0', '1–1000000000'],
     ['MEDIA_MB_PER_MINUTE', '0', '1–1000000000'],
   ])('%s of %s is refused, and the error has the allowed values', (name, value, bounds) => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(bounds)])
   })
 
-  test('accept networks for media, with and without a port', () => {
+  test('accept networks for media and for proxies, with and without a port', () => {
     const MEDIA_ALLOWED_NETWORKS = '10.0.0.0/8, 10.1.2.3:9000,[fd00::/8]:9000,::1'
     expect(readSettings({ MEDIA_ALLOWED_NETWORKS }).media.allowedNetworks).toEqual([
       '10.0.0.0/8',
@@ -95,6 +96,8 @@ describe('settings', () => {
       { network: 'fd00::/8', port: 9000 },
       '::1',
     ])
+    const { proxyNetworks } = readSettings({ PROXY_ALLOWED_NETWORKS: '10.1.2.3:1080' })
+    expect(proxyNetworks).toEqual([{ network: '10.1.2.3', port: 1080 }])
   })
 
   test('accept a folder or a bucket for media', () => {

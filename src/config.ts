@@ -2,8 +2,9 @@ import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { MAX_RETRIES, MAX_RETRY_DELAY_MS, RETRY_DELAYS_MS } from './domain/events/delivery.ts'
 import { DEFAULT_LINKED_DEVICE, LINKED_DEVICES, type LinkedDevice } from './domain/linked-device.ts'
+import type { AllowedNetwork } from './domain/media.ts'
 import { Environment } from './environment.ts'
-import { type MediaSettings, readMedia } from './media-settings.ts'
+import { type MediaSettings, parseNetworksAtPorts, readMedia } from './media-settings.ts'
 import { readVersion } from './program-files.ts'
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
 
@@ -70,6 +71,8 @@ export interface Settings {
     /** How many threads run connections; null: one fewer than the cores, at least one. */
     threads: number | null
   }
+  /** Where the proxies of instances may be although it is not a public address; with a port, only at that port. */
+  proxyNetworks: readonly AllowedNetwork[]
   media: MediaSettings
   /** The OpenID Connect provider; null: people do not sign in with one. */
   oidc: { issuer: URL; clientId: string; clientSecret: string; name: string } | null
@@ -180,6 +183,12 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       ),
       threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
     },
+    proxyNetworks: read(
+      'PROXY_ALLOWED_NETWORKS',
+      [],
+      'addresses and CIDR networks separated by commas, each with a port if it is for that port only, such as 10.0.0.0/8,10.1.2.3:1080',
+      parseNetworksAtPorts,
+    ),
     media: readMedia(read),
     oidc: readOidc(read, problems, publicUrl),
     mail: readMail(read, problems),

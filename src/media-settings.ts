@@ -80,7 +80,7 @@ function tryDecode(path: string): string | null {
   }
 }
 
-function parseNetworksAtPorts(text: string): AllowedNetwork[] | undefined {
+export function parseNetworksAtPorts(text: string): AllowedNetwork[] | undefined {
   const networks = text.split(',').map(part => parseNetworkAtPort(part.trim()))
   return networks.every(network => network !== undefined) ? networks : undefined
 }

@@ -17,6 +17,7 @@ export function sharedSettings(settings: Settings, adminKey: string): Record<str
     WEBHOOK_TIMEOUT_MS: webhook.timeoutMs,
     WEBHOOK_RETRY_DELAYS_MS: webhook.retryDelaysMs,
     WEBHOOK_ALLOWED_NETWORKS: webhook.allowedNetworks,
+    PROXY_ALLOWED_NETWORKS: settings.proxyNetworks,
     MEDIA_URL: media.place,
     MEDIA_RETENTION_DAYS: media.retentionMs / 86_400_000,
     MEDIA_QUOTA_MB: media.quotaBytes / 1_048_576,

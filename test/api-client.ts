@@ -55,6 +55,7 @@ export interface ConnectionView {
   reason: string
   qr: string | null
   pairingCode: string | null
+  proxy: string | null
   phone: string | null
   simulated: boolean
 }
@@ -108,6 +109,9 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
     deleteInstance: (id: string) => ask<undefined>('DELETE', `/instances/${id}`),
     connect: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/connect`, {}),
     connection: (id: string) => ask<ConnectionView>('GET', `/instances/${id}/connection`),
+    proxy: (id: string) => ask<{ url: string | null }>('GET', `/instances/${id}/proxy`),
+    setProxy: (id: string, url: string | null) => ask<{ url: string | null }>('PUT', `/instances/${id}/proxy`, { url }),
+    health: (id: string) => ask<{ proxy: string | null }>('GET', `/instances/${id}/health`),
     logout: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/logout`),
     replaceWebhookSecret: (id: string) => ask<{ secret: string }>('POST', `/instances/${id}/webhook/secret`),
     listEvents: (id: string, query = '') => ask<EventView[]>('GET', `/instances/${id}/events${query}`),

@@ -115,6 +115,7 @@ const RECEIVED_FIELDS = Object.keys(
 const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>> = {
   MEDIA_URL: settings => settings.media.place,
   MEDIA_ALLOWED_NETWORKS: settings => settings.media.allowedNetworks[0] ?? null,
+  PROXY_ALLOWED_NETWORKS: settings => settings.proxyNetworks[0] ?? null,
   METRICS_PORT: settings => settings.metricsPort,
   OIDC_ISSUER: settings => settings.oidc,
   OIDC_CLIENT_ID: settings => settings.oidc,

@@ -115,7 +115,15 @@ export const MODULES: readonly Module[] = [
   },
   {
     path: 'src/connector.ts',
-    modules: ['src/config.ts', 'src/instances', 'src/sandbox', 'src/store', 'src/whatsapp'],
+    modules: [
+      'src/config.ts',
+      'src/domain',
+      'src/instances',
+      'src/outbound',
+      'src/sandbox',
+      'src/store',
+      'src/whatsapp',
+    ],
     packages: [],
   },
   {
@@ -225,7 +233,7 @@ export const MODULES: readonly Module[] = [
   // The only module that imports Baileys.
   {
     path: 'src/whatsapp/baileys',
-    modules: ['src/domain', 'src/kit', ...STORE],
+    modules: ['src/domain', 'src/kit', 'src/outbound', ...STORE],
     packages: [
       'baileys',
       'libsignal',
@@ -245,6 +253,7 @@ export const MODULES: readonly Module[] = [
       'src/domain',
       'src/kit',
       'src/media/open-files.ts',
+      'src/outbound',
       'src/pictures/pictures.ts',
       'src/whatsapp/baileys',
       ...STORE,
@@ -260,11 +269,23 @@ export const MODULES: readonly Module[] = [
     ],
   },
 
-  // Connections to addresses that callers name: which addresses are allowed, and the resolution of names.
+  // Connections to addresses that callers name: which addresses are allowed, the resolution of names, and the proxies of instances.
   {
     path: 'src/outbound',
-    modules: ['src/kit'],
-    packages: ['ipaddr.js', 'node:dns/promises', 'node:http', 'node:https', 'node:net', 'node:os'],
+    modules: ['src/domain', 'src/kit'],
+    packages: [
+      'https-proxy-agent',
+      'ipaddr.js',
+      'node:dns/promises',
+      'node:events',
+      'node:http',
+      'node:https',
+      'node:net',
+      'node:os',
+      'node:tls',
+      'socks-proxy-agent',
+      'undici',
+    ],
   },
   {
     path: 'src/webhooks',

@@ -145,6 +145,10 @@ export interface ApiOptions {
     /** Resolves once the simulated phone is on or off. */
     switchPhone(instanceId: InstanceId, on: boolean): Promise<void>
   }
+  proxies: {
+    /** Resolves once WhatsApp has answered through the proxy. @throws Refusal */
+    check(url: string): Promise<void>
+  }
   webhooks: {
     /** The headers of one attempt, signed. */
     headersOf(attempt: AttemptToSign): Record<string, string>

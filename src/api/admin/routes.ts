@@ -17,6 +17,7 @@ import { connectInstance } from './connection/connect-instance.ts'
 import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
 import { logoutInstance } from './connection/logout-instance.ts'
+import { getProxy, setProxy } from './connection/proxy.ts'
 import { streamConnection } from './connection/stream-connection.ts'
 import { instanceCommands } from './conversation/instance-commands.ts'
 import { listChatEntries } from './conversation/list-chat-entries.ts'
@@ -113,6 +114,8 @@ const OPERATIONS = [
   getConnection,
   streamConnection,
   getHealth,
+  getProxy,
+  setProxy,
   getInstanceWebhook,
   setInstanceWebhook,
   replaceWebhookSecret,

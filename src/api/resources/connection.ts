@@ -5,11 +5,19 @@ import {
   RECONNECTING_MS,
   type StoredConnection,
 } from '../../domain/connection/connection.ts'
+import { withoutPassword } from '../../domain/connection/proxy-url.ts'
 import type { Instance } from '../../domain/instance.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
 import { restrictionSchema, restrictionView } from './restriction.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
+
+export const proxySchema = nullable(
+  Type.String({
+    description: 'The URL of the proxy through which the instance connects, without its password. Null: none.',
+    examples: ['socks5://user@proxy.example:1080'],
+  }),
+)
 
 export const connectionSchema = Type.Object(
   {
@@ -30,6 +38,7 @@ export const connectionSchema = Type.Object(
     ),
     retryAt: nullable(moment('When the next attempt to connect starts.')),
     restriction: restrictionSchema,
+    proxy: proxySchema,
     phone: phoneSchema,
     lastConnectedAt: nullable(moment('When the connection was last known to be open.')),
     simulated: Type.Boolean({ description: 'Whether the WhatsApp network is simulated.' }),
@@ -58,6 +67,7 @@ export function connectionView(
     pairingCode: stored.pairingCode,
     retryAt: toIsoOrNull(stored.retryAt),
     restriction: restrictionView(stored.restriction, now),
+    proxy: stored.proxy && withoutPassword(stored.proxy),
     phone: stored.phone,
     lastConnectedAt: toIsoOrNull(stored.lastConnectedAt),
     simulated: allSimulated || instance.kind === 'sandbox',

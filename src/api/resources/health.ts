@@ -3,7 +3,7 @@ import type { ConnectionHealth } from '../../store/connections/connections.ts'
 import { type ConnectionView, connectionSchema } from './connection.ts'
 import { moment, nullable, toIso, toIsoOrNull } from './schema-kit.ts'
 
-const { instanceId, state, reason, cause, since, restriction } = connectionSchema.properties
+const { instanceId, state, reason, cause, since, restriction, proxy } = connectionSchema.properties
 
 export const healthSchema = Type.Object(
   {
@@ -13,6 +13,7 @@ export const healthSchema = Type.Object(
     cause,
     since,
     restriction,
+    proxy,
     lastFrameAt: nullable(
       moment(
         'When WhatsApp last sent anything. While connected this is at least every 30 s, and it is updated as often.',
@@ -60,7 +61,7 @@ export const healthSchema = Type.Object(
 export type HealthView = Static<typeof healthSchema>
 
 export function healthView(connection: ConnectionView, health: ConnectionHealth): HealthView {
-  const { instanceId, state, reason, cause, since, restriction } = connection
+  const { instanceId, state, reason, cause, since, restriction, proxy } = connection
   const { acknowledgement } = health
   return {
     instanceId,
@@ -69,6 +70,7 @@ export function healthView(connection: ConnectionView, health: ConnectionHealth)
     cause,
     since,
     restriction,
+    proxy,
     lastFrameAt: toIsoOrNull(health.lastFrameAt),
     lastAcknowledgement: acknowledgement && {
       at: toIso(acknowledgement.at),

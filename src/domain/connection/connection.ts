@@ -61,6 +61,7 @@ export const CONNECTION_CAUSES = [
   'phone_offline',
   'device_limit',
   'unreachable',
+  'proxy_failed',
   'sandbox_off',
   'thread_crashed',
   'imported',

@@ -9,6 +9,8 @@ export interface ConnectionRecord extends StoredConnection {
   instanceId: InstanceId
   kind: InstanceKind
   deleted: boolean
+  /** The URL of the instance's proxy, with its password. */
+  proxy: string | null
 }
 
 /** The health of a connection, as last reported by its owner. */
@@ -39,6 +41,8 @@ export interface Connections {
   requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null, isConfirmed?: boolean): Promise<boolean>
   /** Sets the goal `logged_out`: the owner unlinks the number. False if there is no such instance. */
   requestLogout(id: InstanceId): Promise<boolean>
+  /** The hint `goal` announces it, and the owner reconnects through it. False if there is no such instance. @param proxy its URL; null: none */
+  setProxy(id: InstanceId, proxy: string | null): Promise<boolean>
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
    * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. A

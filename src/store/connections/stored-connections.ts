@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Restriction } from '../../domain/connection/restriction.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
+import { proxyPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
@@ -60,6 +61,7 @@ export class StoredConnections implements Connections {
       lastConnectedAt: row.last_connected_at,
       retryAt: row.retry_at,
       restriction: toRestriction(row),
+      proxy: row.sealed_proxy && toText(this.#core.sealing.open(id, proxyPlace(id), row.sealed_proxy)),
     }
   }
 
@@ -69,6 +71,16 @@ export class StoredConnections implements Connections {
 
   requestLogout(id: InstanceId): Promise<boolean> {
     return this.#request({ id, goal: 'logged_out', pairingPhone: null, isConfirmed: true })
+  }
+
+  async setProxy(id: InstanceId, proxy: string | null): Promise<boolean> {
+    const sealed = proxy === null ? null : this.#core.sealing.seal(id, proxyPlace(id), Buffer.from(proxy))
+    const isSet = await this.#core.write(this.#operations.setProxy, { id, sealed })
+    if (isSet) {
+      this.#core.hints.publish('goal', id)
+      this.#core.hints.publish('connection', id)
+    }
+    return isSet
   }
 
   async record(lease: Lease, change: Change, now: number): Promise<void> {
@@ -112,6 +124,9 @@ export class StoredConnections implements Connections {
 function operations(core: Core, reports: ConnectionReports) {
   const { statements } = core
   const { db } = statements
+  /** The instance of the row is not deleted. */
+  const isLive = sql<boolean>`exists (
+    select 1 from instances where instances.id = connections.instance_id and instances.deleted_at is null)`
 
   return {
     request: oneByOne(
@@ -124,18 +139,26 @@ function operations(core: Core, reports: ConnectionReports) {
             .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
             .where('instance_id', '=', id)
             .where(isConfirmed ? sql<boolean>`true` : sql<boolean>`coalesce(cause, '') <> 'exported'`)
-            .where(eb =>
-              eb.exists(
-                eb
-                  .selectFrom('instances')
-                  .select('instances.id')
-                  .where('instances.id', '=', id)
-                  .where('instances.deleted_at', 'is', null),
-              ),
-            )
+            .where(isLive)
             .returning('instance_id'),
         )
         return requested.length > 0
+      },
+    ),
+
+    setProxy: oneByOne(
+      'connections.proxy',
+      (input: { id: InstanceId; sealed: Uint8Array | null }) => input.id,
+      async (tx, { id, sealed }): Promise<boolean> => {
+        const changed = await tx.query(
+          db
+            .updateTable('connections')
+            .set({ sealed_proxy: sealed })
+            .where('instance_id', '=', id)
+            .where(isLive)
+            .returning('instance_id'),
+        )
+        return changed.length > 0
       },
     ),
 
@@ -181,6 +204,10 @@ function operations(core: Core, reports: ConnectionReports) {
       reports.record(tx, lease.instanceId, now),
     ),
   }
+}
+
+function toText(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString()
 }
 
 function columns(change: Change, goalVersion: number) {

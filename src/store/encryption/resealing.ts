@@ -12,6 +12,7 @@ import {
   mediaSourcePlace,
   OPERATOR_SCOPE,
   operatorSecretPlace,
+  proxyPlace,
   type Sealing,
 } from './sealing.ts'
 
@@ -77,6 +78,7 @@ export class Resealing {
     await this.#resealMediaKeys(total)
     await this.#resealMediaSources(total)
     await this.#resealAlertTargets(total)
+    await this.#resealProxies(total)
     await this.#resealOperatorEndpoints(total)
     return { values: this.#done, unreadable: this.#unreadable }
   }
@@ -85,7 +87,7 @@ export class Resealing {
     const { db } = this.#statements
     const count = sql<{ total: number }>`
       select (select count(*) from instances) + (select count(*) from endpoints) + (select count(*) from credentials)
-        + (select count(*) from media_files) + (select count(*) from media_downloads)
+        + (select count(*) from connections where sealed_proxy is not null) + (select count(*) from media_files) + (select count(*) from media_downloads)
         + (select count(*) from alert_targets) + (select count(*) from operator_endpoints) as total`
     const [row] = await this.#backend.reader.query<{ total: number }>({ compile: () => count.compile(db) })
     return Number(row?.total ?? 0)
@@ -227,6 +229,26 @@ export class Resealing {
       return { id, secret: anew(secret), previous_secret: previous_secret && anew(previous_secret) }
     }
     await this.#walk(page, { id: '' }, update, reseal, total)
+  }
+
+  async #resealProxies(total: number): Promise<void> {
+    const { db } = this.#statements
+    const page = this.#statements.one((after: { instance_id: string }) =>
+      db
+        .selectFrom('connections')
+        .select(['instance_id', 'sealed_proxy'])
+        .where('sealed_proxy', 'is not', null)
+        .where('instance_id', '>', after.instance_id)
+        .orderBy('instance_id')
+        .limit(STEP)
+        .$narrowType<{ sealed_proxy: Uint8Array }>(),
+    )
+    const update = this.#statements.update('connections', { instance_id: 'text' }, { sealed_proxy: 'blob' })
+    const reseal = (row: { instance_id: string; sealed_proxy: Uint8Array }) => ({
+      ...row,
+      sealed_proxy: this.#reseal(row.instance_id, proxyPlace(row.instance_id), row.sealed_proxy),
+    })
+    await this.#walk(page, { instance_id: '' }, update, reseal, total)
   }
 
   async #resealAlertTargets(total: number): Promise<void> {

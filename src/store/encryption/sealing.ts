@@ -84,6 +84,10 @@ export function mediaSourcePlace(instanceId: InstanceId, mediaId: string): strin
   return `media_downloads:${instanceId}:${mediaId}:sealed_source`
 }
 
+export function proxyPlace(instanceId: InstanceId): string {
+  return `connections:${instanceId}:sealed_proxy`
+}
+
 /** The scope of the secrets of operator endpoints, which belong to no instance. */
 export const OPERATOR_SCOPE = 'operator_endpoints'
 

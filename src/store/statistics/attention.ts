@@ -19,6 +19,7 @@ const FAILED_TO_LINK = [
   'login_refused',
   'no_linked_devices',
   'unreachable',
+  'proxy_failed',
   'passkey_required',
   'identity_rejected',
   'linking_unfinished',

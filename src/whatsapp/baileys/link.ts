@@ -53,7 +53,8 @@ export class Link {
     this.#options = { ...options, events: outsideLibrary(options.events) }
     this.#calls = new LibraryCalls(options.logger, () => this.#endAs(LIBRARY_BROKE))
     this.closed = this.#calls.closed
-    this.files = new LinkFiles(this.#calls, () => this.#socket, options.network.kind === 'simulated')
+    const simulated = options.network.kind === 'simulated'
+    this.files = new LinkFiles(this.#calls, () => this.#socket, { simulated, proxy: options.proxy ?? null })
     this.#incoming = new IncomingMessages({
       self: () => this.self,
       mapping: () => this.#socket.signalRepository.lidMapping,
@@ -68,11 +69,12 @@ export class Link {
 
   #open(): WASocket {
     const options = outsideLibrary(this.#options)
-    const { credentials, caches, network, version, device, queryTimeoutMs, keepAliveMs } = options
+    const { credentials, caches, network, proxy, version, device, queryTimeoutMs, keepAliveMs } = options
     const journal = new Journal(credentials)
     const socket = makeWASocket(
       socketOptions({
         network,
+        proxy,
         version,
         device,
         queryTimeoutMs,

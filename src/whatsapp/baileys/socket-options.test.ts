@@ -1,4 +1,6 @@
+import { DEFAULT_CONNECTION_CONFIG } from 'baileys'
 import { expect, test } from 'vitest'
+import { WHATSAPP_SERVER } from '../connection/connection-settings.ts'
 import { type SocketParts, socketOptions } from './socket-options.ts'
 
 const parts = (more: Partial<SocketParts>) => ({ network: { kind: 'whatsapp' }, ...more }) as SocketParts
@@ -18,4 +20,8 @@ test('a server without a valid certificate is trusted only on loopback', () => {
   expect(socketOptions(parts({ network: { kind: 'simulated', url: 'wss://127.0.0.1:1/' } }))).toHaveProperty('agent')
   const elsewhere = parts({ network: { kind: 'simulated', url: 'wss://web.whatsapp.example/' } })
   expect(() => socketOptions(elsewhere)).toThrow('loopback')
+})
+
+test('a proxy is tested with the server that the library connects to', () => {
+  expect(DEFAULT_CONNECTION_CONFIG.waWebSocketUrl).toBe(WHATSAPP_SERVER)
 })

@@ -12,6 +12,7 @@ import {
 } from 'baileys'
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import { DEFAULT_LINKED_DEVICE, type LinkedDevice } from '../../domain/linked-device.ts'
+import type { InstanceProxy } from '../../outbound/proxy/instance-proxy.ts'
 import { isLoopback } from './addresses.ts'
 import type { createSignalRepository } from './signal/signal-repository.ts'
 
@@ -38,6 +39,8 @@ const BROWSERS: Readonly<Record<LinkedDevice, [string, string, string]>> = {
 
 export interface SocketParts {
   network: Network
+  /** Everything that goes to WhatsApp goes through it. Default: none. */
+  proxy?: InstanceProxy | null | undefined
   /** The version of WhatsApp Web. Default: the one that ships with Baileys. */
   version?: [number, number, number] | undefined
   device?: LinkedDevice | undefined
@@ -62,6 +65,7 @@ export interface SocketParts {
 export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
   const {
     network,
+    proxy = null,
     version,
     device = DEFAULT_LINKED_DEVICE,
     queryTimeoutMs = QUERY_TIMEOUT_MS,
@@ -73,6 +77,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     // Never fetched, so a start depends on no other server.
     ...(version && { version }),
     ...(network.kind === 'simulated' && simulated(network.url)),
+    ...(proxy && through(proxy, network.kind === 'whatsapp')),
     // Shown in the phone's list of linked devices. Pairing codes require a known platform. Constant per account.
     browser: BROWSERS[device],
     // Otherwise our own sends would be emitted as events, which hide receipts that arrive at the same time.
@@ -96,6 +101,12 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     // Our key store retries by itself and ends the socket when it fails.
     transactionOpts: { maxCommitRetries: 1, delayBetweenTriesMs: 0 },
   }
+}
+
+/** Baileys fetches histories and parts of the app state with `fetch`. */
+function through(proxy: InstanceProxy, verifies: boolean): Partial<UserFacingSocketConfig> {
+  const agent = proxy.agent(verifies)
+  return { agent, fetchAgent: agent, options: { dispatcher: proxy.dispatcher(verifies) } as object }
 }
 
 /** @throws TypeError for a host that is not loopback, because the server's certificate is not verified */

@@ -1,5 +1,6 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection/connection.ts'
 import { backoffMs } from '../../kit/backoff.ts'
+import { isProxyFailure, PROXY_FAILURES } from '../../outbound/proxy/proxy-failed.ts'
 import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
 import { linkingFailure, UNFINISHED } from './linking-failures.ts'
 
@@ -81,6 +82,9 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
 
 export function afterClose(end: LinkEnd): AfterClose {
   if (end.deviceRemoved) return { kind: 'logged_out' }
+  if (end.code === NOT_REACHED && isProxyFailure(end.systemCode)) {
+    return { kind: 'retry', cause: 'proxy_failed', reason: PROXY_FAILURES[end.systemCode] }
+  }
   if (end.code === NOT_REACHED) {
     return { kind: 'retry', cause: 'unreachable', reason: `WhatsApp could not be reached (${end.systemCode}).` }
   }
@@ -150,6 +154,8 @@ export function nextStep(end: LinkEnd, situation: Situation): NextStep {
     }
   }
   if (!linksItself && failures >= MAX_LINKING_FAILURES) {
+    if (cause === 'proxy_failed')
+      return { kind: 'rest', state: 'unlinked', cause, reason: `${reason} Then connect again.` }
     return {
       kind: 'rest',
       state: 'unlinked',

@@ -3,6 +3,7 @@ import { currentState, type StoredConnection } from '../../domain/connection/con
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { Turns } from '../../kit/turns.ts'
+import { createProxies } from '../../outbound/proxy/proxies.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { LeaseLost, StoreUnavailable } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -14,8 +15,9 @@ import { Sender } from '../sending/sender.ts'
 import type { NextStep } from './after-close.ts'
 import { ConnectionPacing } from './connection-pacing.ts'
 import type { ConnectionFiles, ConnectionStore } from './connection-parts.ts'
+import type { ConnectionNetwork, ConnectionSettings } from './connection-settings.ts'
 import { HealthLog } from './health-log.ts'
-import { type ConnectionNetwork, type ConnectionSettings, LinkManager } from './link-manager.ts'
+import { LinkManager } from './link-manager.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
 import { NEVER_CONNECTED, NO_CODES, Status } from './status.ts'
 import { WindingUp } from './winding-up.ts'
@@ -115,6 +117,7 @@ export class Connection {
     this.#links = new LinkManager({
       ...options,
       ...shared,
+      openProxy: createProxies(options.settings.proxyAddresses),
       pacing: options.pacing ?? new ConnectionPacing(),
       status: this.#status,
       windingUp: this.#windingUp,
@@ -219,8 +222,7 @@ export class Connection {
     if (record.deleted) return this.#windUpDeleted()
     await this.#reportAway(record)
     if (record.goalVersion === this.#goalVersion) {
-      // An unexpected error ended an earlier step and left neither a link nor a retry.
-      if (record.goal === 'online' && !this.#links.hasLink && !this.#links.isWaitingToRetry) await this.#links.open()
+      if (record.goal === 'online') await this.#links.keepOnline(record.proxy)
       if (record.state === 'logged_out') await this.#windingUp.failLeftOver()
       return
     }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import type { ConnectionCause, StoredConnection } from '../../domain/connection/connection.ts'
-import type { LinkedDevice } from '../../domain/linked-device.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import { waitAtMost, withDeadline } from '../../kit/deadline.ts'
+import type { InstanceProxy } from '../../outbound/proxy/instance-proxy.ts'
 import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Store } from '../../store/store.ts'
@@ -22,6 +22,7 @@ import type { Sender } from '../sending/sender.ts'
 import { type LoggedOut, type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
 import type { ConnectionPacing } from './connection-pacing.ts'
+import type { ConnectionNetwork, ConnectionSettings } from './connection-settings.ts'
 import type { HealthLog } from './health-log.ts'
 import { Pause } from './pause.ts'
 import type { RestrictionWatch } from './restriction-watch.ts'
@@ -37,24 +38,10 @@ const DELETED_TIMEOUT_MS = 500
 const RESTRICTED = 463
 const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
 
-/** `none`: this node cannot connect the instance. The operator can fix the reason. */
-export type ConnectionNetwork = Network | { kind: 'none'; cause: ConnectionCause; reason: string }
-
-export interface ConnectionSettings {
-  /** Version of WhatsApp Web. Default: the one that ships with the driver. */
-  version?: [number, number, number]
-  device?: LinkedDevice
-  messageTtlMs: number
-  ackTimeoutMs?: number
-  /** How long to wait for WhatsApp's answer to a query. Default: 15 s. */
-  queryTimeoutMs?: number
-  /** Interval of the keep-alive query. The socket ends 5 s after an unanswered one. Default: 25 s. */
-  keepAliveMs?: number
-}
-
 export interface LinkManagerOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'credentials'>
+  openProxy(url: string): InstanceProxy
   network: ConnectionNetwork
   settings: ConnectionSettings
   mayAct?: () => boolean
@@ -97,6 +84,8 @@ export class LinkManager {
   sender: Sender
   /** True until the account that is linked has connected once. */
   isFirstLogin = false
+  /** The URL of the proxy of the latest link. */
+  #proxy: string | null = null
 
   constructor(options: LinkManagerOptions) {
     this.#options = options
@@ -146,6 +135,16 @@ export class LinkManager {
     this.#link = null
     this.#credentials = null
     this.#openedAt = null
+  }
+
+  /** Opens a link if an unexpected error has left neither one nor a retry. Changes to another proxy at once. */
+  async keepOnline(proxy: string | null): Promise<void> {
+    if (!this.hasLink && !this.isWaitingToRetry) return this.open()
+    if (proxy === this.#proxy) return
+    // A phone may have scanned the code just now.
+    await this.settled()
+    this.reset(this.#pairingPhone)
+    await this.open()
   }
 
   /** Closes the link and forgets what was cached for its account. */
@@ -198,6 +197,7 @@ export class LinkManager {
     const credentials: CredentialStore = found ?? CredentialStore.create(options)
     this.#credentials = credentials
     this.#codes = found ? null : this.#createCodes(network)
+    this.#proxy = (await status.find())?.proxy ?? null
     // Removes a code of an earlier socket.
     await status.record({ ...NO_CODES, ...(found ? this.#loggingIn() : ASKING) })
     if (signal.aborted) return
@@ -215,8 +215,10 @@ export class LinkManager {
 
   #createLink(network: Network, credentials: CredentialStore): Link {
     const { lease, store, settings, mayAct, directory, recorder, restriction, health, runStep } = this.#options
+    const proxy = this.#proxy === null ? null : this.#options.openProxy(this.#proxy)
     const link: Link = new Link({
       network,
+      proxy,
       version: settings.version,
       device: settings.device,
       queryTimeoutMs: settings.queryTimeoutMs,

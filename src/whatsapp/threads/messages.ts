@@ -3,7 +3,7 @@ import type { HintTopic } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
 import type { Store } from '../../store/store.ts'
-import type { ConnectionNetwork, ConnectionSettings } from '../connection/link-manager.ts'
+import type { ConnectionNetwork, ConnectionSettings } from '../connection/connection-settings.ts'
 
 /** The parts of the store that a thread calls. Arguments and results are plain data. */
 export type ThreadStore = Pick<

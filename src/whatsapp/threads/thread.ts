@@ -16,7 +16,7 @@ import { silenceSignalConsole } from '../baileys/signal/quiet-libsignal.ts'
 import { Connection } from '../connection/connection.ts'
 import { ConnectionPacing } from '../connection/connection-pacing.ts'
 import type { ConnectionFiles } from '../connection/connection-parts.ts'
-import type { ConnectionNetwork } from '../connection/link-manager.ts'
+import type { ConnectionNetwork } from '../connection/connection-settings.ts'
 import {
   type FromThread,
   Outbox,

@@ -3,7 +3,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import type { Hints } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
-import type { ConnectionNetwork } from '../connection/link-manager.ts'
+import type { ConnectionNetwork } from '../connection/connection-settings.ts'
 import {
   FORWARDED_HINTS,
   type FromThread,

@@ -20,6 +20,7 @@ const OPERATOR = {
   active: true,
   description: null,
 }
+const PROXY = 'socks5://a:b@proxy.example:1080'
 const MEDIA_FILE = { fileId: 'file_1' }
 const MEDIUM = {
   id: 'med_1',
@@ -78,6 +79,7 @@ export function rotationContract(createHarness: CreateHarness): void {
       await store.media.finish({ ...MEDIA_FILE, instanceId: lease.instanceId, ...MEDIUM }, NOW)
       const message = incoming({ type: 'image', file: { facts: FACTS, source: SOURCE } })
       await store.events.recordIncoming(lease, message, NOW, { quotaBytes: 1_000, retentionMs: 1 })
+      await store.connections.setProxy(lease.instanceId, PROXY)
       await store.leases.release(lease)
       await store.close()
     })
@@ -107,6 +109,7 @@ export function rotationContract(createHarness: CreateHarness): void {
         expect(medium?.kind === 'stored' && Buffer.from(medium.key).equals(mediaKey)).toBe(true)
         const { due } = await store.downloads.listDue(lease.instanceId, NOW, 10)
         expect(due.map(({ source }) => source)).toEqual([SOURCE])
+        expect((await store.connections.find(lease.instanceId))?.proxy).toBe(PROXY)
         for (const [id, value] of values) expect(Buffer.from(found.get(id)!).equals(value)).toBe(true)
       } finally {
         await store.close()
@@ -116,9 +119,9 @@ export function rotationContract(createHarness: CreateHarness): void {
     test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
       const reported: [number, number][] = []
       const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
-      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 4, unreadable: 0 })
-      expect(reported[0]).toEqual([0, CREDENTIALS + 4])
-      expect(reported.at(-1)).toEqual([CREDENTIALS + 4, CREDENTIALS + 4])
+      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 5, unreadable: 0 })
+      expect(reported[0]).toEqual([0, CREDENTIALS + 5])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 5, CREDENTIALS + 5])
       await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(NEW)
     })

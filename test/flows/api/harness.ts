@@ -131,6 +131,7 @@ export class ApiHarness {
       checkWebhookUrl: guard.checkLiteral,
       alerts: { canMail: true, sendTest: async () => null },
       readSession: readInThread,
+      proxies: { check: async () => undefined },
       sandbox: {
         enabled: true,
         async writeAs(instanceId, message) {

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:https'
+import { Agent, createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { proto } from 'baileys'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -52,6 +52,7 @@ describe('a file is downloaded', () => {
       downloadFile(source, {
         findHosts: async () => hosts.map(hostname => ({ hostname })),
         simulated,
+        openAgent: () => new Agent({ rejectUnauthorized: false }),
         signal: AbortSignal.timeout(20_000),
       }),
     )

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import { Agent } from 'node:https'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { until } from '../../../simulator/test/wait.ts'
@@ -61,6 +62,7 @@ describe('a file that is uploaded to WhatsApp', () => {
     const options: UploadOptions = {
       connect: renew => client.sock.refreshMediaConn(renew),
       simulated: true,
+      openAgent: () => new Agent({ rejectUnauthorized: false }),
       signal: AbortSignal.timeout(60_000),
     }
     return { simulator, client, options }

@@ -61,6 +61,8 @@ export const connection = {
     device_limit: 'The account has too many linked devices. Remove one on the phone, then try again.',
     unreachable:
       'WhatsApp could not be reached. Check that this machine has internet access and can reach web.whatsapp.com.',
+    proxy_failed:
+      'The proxy of this instance does not work. Check that it runs and accepts the user name and password, or set another one under Settings.',
     sandbox_off: 'The sandbox is switched off here. Start Pombal with SANDBOX=on, then try again.',
     thread_crashed:
       'Pombal crashed several times while it worked for this number, and stopped the number to protect the others. Search the log for whatsapp.thread_died, update Pombal, then try again.',

@@ -64,6 +64,7 @@ export const connection: Words['connection'] = {
     phone_offline: 'O telefone aceitou o código, mas não confirmou.',
     device_limit: 'A conta tem aparelhos conectados demais.',
     unreachable: 'Não foi possível alcançar o WhatsApp.',
+    proxy_failed: 'O proxy desta instância não funciona. Tentando de novo.',
     sandbox_off: 'O sandbox está desligado.',
     thread_crashed: 'O Pombal falhou várias vezes ao trabalhar para este número e o parou.',
     imported: 'A sessão veio de outro programa.',
@@ -101,6 +102,8 @@ export const connection: Words['connection'] = {
       'O telefone aceitou o código, mas não confirmou. Veja se ele tem internet, deixe o WhatsApp aberto nele e tente de novo.',
     device_limit: 'A conta tem aparelhos conectados demais. Remova um no telefone e tente de novo.',
     unreachable: 'Não foi possível alcançar o WhatsApp. Veja se esta máquina tem internet e alcança web.whatsapp.com.',
+    proxy_failed:
+      'O proxy desta instância não funciona. Veja se ele está no ar e aceita o usuário e a senha, ou defina outro na aba Configurações.',
     sandbox_off: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on e tente de novo.',
     thread_crashed:
       'O Pombal falhou várias vezes ao trabalhar para este número e o parou para proteger os outros. Procure whatsapp.thread_died no log, atualize o Pombal e tente de novo.',

@@ -18,6 +18,7 @@ export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
   'device_limit',
   'version_refused',
   'unreachable',
+  'proxy_failed',
 ] as const satisfies readonly ConnectionCause[])
 
 const NUMBER = /^[1-9][0-9]{6,14}$/

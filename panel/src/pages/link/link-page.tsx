@@ -19,6 +19,7 @@ const FOR_THE_SENDER: ReadonlySet<ConnectionCause> = new Set([
   'identity_rejected',
   'version_refused',
   'unreachable',
+  'proxy_failed',
   'sandbox_off',
   'thread_crashed',
 ] as const satisfies readonly ConnectionCause[])

@@ -71,6 +71,8 @@ export interface ConnectionsTable {
   restricted_until: number | null
   /** 1 if WhatsApp reported the end. The column keeps its old name, because nodes of the previous version still use it. */
   restriction_told: number | null
+  /** The URL of the proxy, with its password. Null: none. */
+  sealed_proxy: Uint8Array | null
 }
 
 export interface ConnectionReportsTable {

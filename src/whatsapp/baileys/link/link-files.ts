@@ -1,5 +1,7 @@
+import { Agent } from 'node:https'
 import type { WASocket } from 'baileys'
 import type { FileSource } from '../../../domain/media.ts'
+import type { InstanceProxy } from '../../../outbound/proxy/instance-proxy.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { type Attachment, attach } from '../media/attach.ts'
 import { downloadFile } from '../media/download.ts'
@@ -14,12 +16,18 @@ export class LinkFiles {
   readonly #calls: LibraryCalls
   readonly #socket: () => WASocket
   readonly #simulated: boolean
+  readonly #proxy: InstanceProxy | null
   readonly #connections = new MediaConnections(node => this.#socket().query(node))
 
-  constructor(calls: LibraryCalls, socket: () => WASocket, simulated: boolean) {
+  constructor(
+    calls: LibraryCalls,
+    socket: () => WASocket,
+    { simulated, proxy }: { simulated: boolean; proxy: InstanceProxy | null },
+  ) {
     this.#calls = calls
     this.#socket = socket
     this.#simulated = simulated
+    this.#proxy = proxy
   }
 
   /**
@@ -29,20 +37,24 @@ export class LinkFiles {
    */
   upload(attachment: Attachment): Promise<Uint8Array> {
     const connect = (renew: boolean) => this.#connections.get(renew)
-    return this.#calls.orClosed(() =>
-      attach(attachment, { connect, simulated: this.#simulated, signal: this.#transferSignal() }),
-    )
+    return this.#calls.orClosed(() => attach(attachment, { connect, ...this.#route(), signal: this.#transferSignal() }))
   }
 
   /** @throws DownloadFailed, also when the link ends first; AlteredFile after the last byte */
   download(source: FileSource): AsyncIterable<Uint8Array> {
     const findHosts = async () => (await this.#calls.orClosed(() => this.#connections.get(false))).hosts
-    return downloadFile(source, { findHosts, simulated: this.#simulated, signal: this.#transferSignal() })
+    return downloadFile(source, { findHosts, ...this.#route(), signal: this.#transferSignal() })
   }
 
   /** @throws LinkClosed when the link ends first */
   requestReUpload(source: FileSource): Promise<ReUpload> {
     return this.#calls.orClosed(() => requestReUpload(this.#socket(), source, this.#calls.closed))
+  }
+
+  #route() {
+    const simulated = this.#simulated
+    const openAgent = () => this.#proxy?.agent(!simulated) ?? new Agent(simulated ? { rejectUnauthorized: false } : {})
+    return { simulated, openAgent }
   }
 
   #transferSignal(): AbortSignal {

@@ -11,7 +11,7 @@ import type { SocketParts } from '../socket-options.ts'
 import type { LinkEvents } from './events.ts'
 
 export interface LinkOptions
-  extends Pick<SocketParts, 'network' | 'version' | 'device' | 'queryTimeoutMs' | 'keepAliveMs'> {
+  extends Pick<SocketParts, 'network' | 'proxy' | 'version' | 'device' | 'queryTimeoutMs' | 'keepAliveMs'> {
   credentials: CredentialStore
   devices: DeviceCache
   caches: LibraryCaches

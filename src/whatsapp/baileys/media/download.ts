@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { Agent, request } from 'node:https'
+import { type Agent, request } from 'node:https'
 import { type FileSource, MAX_MEDIA_BYTES } from '../../../domain/media.ts'
 import { decryptFromWhatsapp, encryptedSize } from './cipher.ts'
 import { isMediaHost, isMediaPath } from './hosts.ts'
@@ -25,6 +25,8 @@ export interface DownloadOptions {
   /** The hosts that WhatsApp names. Nothing that a sender writes decides which host is asked. */
   findHosts(): Promise<readonly { hostname: string }[]>
   simulated: boolean
+  /** For the connections to the hosts: through the proxy of the instance, if it has one. */
+  openAgent(): Agent
   signal: AbortSignal
 }
 
@@ -33,7 +35,7 @@ export interface DownloadOptions {
  * @throws DownloadFailed, or AlteredFile after the last byte: discard the bytes then
  */
 export async function* downloadFile(source: FileSource, options: DownloadOptions): AsyncGenerator<Uint8Array> {
-  const agent = new Agent(options.simulated ? { rejectUnauthorized: false } : {})
+  const agent = options.openAgent()
   try {
     const sealed = limit(await find(source.directPath, agent, options))
     yield* decryptFromWhatsapp(source.mediaKey, source.form, sealed, source)

@@ -1,4 +1,4 @@
-import { Agent, request } from 'node:https'
+import { type Agent, request } from 'node:https'
 import { pipeline } from 'node:stream/promises'
 import { FileUnavailable, type MediaForm } from '../../../domain/media.ts'
 import { encryptedSize, encryptForWhatsapp } from './cipher.ts'
@@ -59,13 +59,15 @@ export interface UploadOptions {
   connect(renew: boolean): Promise<MediaConnection>
   /** True: only hosts on loopback are used, and their certificates are not verified. False: only WhatsApp's own hosts. */
   simulated: boolean
+  /** For the connections to the hosts: through the proxy of the instance, if it has one. */
+  openAgent(): Agent
   signal: AbortSignal
 }
 
 /** Uploads to the first host that takes the file, and asks once for a new authorization. @throws UploadFailed */
 export async function uploadFile(file: FileToUpload, options: UploadOptions): Promise<UploadedFile> {
-  const { connect, simulated, signal } = options
-  const agent = new Agent(simulated ? { rejectUnauthorized: false } : {})
+  const { connect, simulated, openAgent, signal } = options
+  const agent = openAgent()
   let why = 'WhatsApp names no media host.'
   try {
     for (const renew of [false, true]) {

@@ -1,0 +1,156 @@
+import { EventEmitter, once } from 'node:events'
+import { type ClientRequest, request as httpRequest } from 'node:http'
+import { type Agent, request as httpsRequest } from 'node:https'
+import { isIP, type LookupFunction, type Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import { HttpsProxyAgent } from 'https-proxy-agent'
+import { SocksProxyAgent } from 'socks-proxy-agent'
+import { type Dispatcher, Dispatcher1Wrapper, Agent as UndiciAgent } from 'undici'
+import { proxyPort } from '../../domain/connection/proxy-url.ts'
+import { withDeadline } from '../../kit/deadline.ts'
+import type { AddressGuard } from '../address-guard.ts'
+import type { Lookup } from '../resolver.ts'
+import { ProxyFailed, type ProxyFailure } from './proxy-failed.ts'
+
+/** From the first byte to the proxy until its answer. */
+const TIMEOUT_MS = 15_000
+/** Longer than the proxy may take, so that its own failure is reported. */
+const PROBE_TIMEOUT_MS = 20_000
+const OK = 200
+const LOGIN_REQUIRED = 407
+
+type ProxyAgent = HttpsProxyAgent<string> | SocksProxyAgent
+type ConnectOptions = Parameters<ProxyAgent['connect']>[1]
+
+/** The proxy of an instance. Names of servers are resolved by the proxy, so nothing about a connection goes around it. */
+export class InstanceProxy {
+  readonly #url: URL
+  readonly #guard: AddressGuard
+  readonly #resolve: Lookup
+
+  /** @param url as `findProxyUrlFault` accepts it */
+  constructor(url: string, guard: AddressGuard, resolve: Lookup) {
+    this.#url = new URL(url)
+    this.#guard = guard
+    this.#resolve = resolve
+  }
+
+  /**
+   * An agent for the requests and sockets of `node:http`, `node:https` and `ws`. They fail with `ProxyFailed` if the proxy fails.
+   * @param verifies whether the certificate of the server behind the proxy is verified. That of the proxy always is
+   */
+  agent(verifies: boolean): Agent {
+    const agent = this.#createAgent()
+    agent.connect = this.#connectOrFail(agent, agent.connect.bind(agent))
+    // Node merges these into the options of each request.
+    Object.assign(agent.options, { rejectUnauthorized: verifies })
+    return agent as unknown as Agent
+  }
+
+  /** The same for Node's own `fetch`, and for `https:` only. */
+  dispatcher(verifies: boolean): Dispatcher {
+    const agent = this.agent(verifies) as unknown as ProxyAgent
+    const direct = new UndiciAgent({
+      connect: ({ hostname, port, servername }, callback) => {
+        const options = {
+          host: hostname,
+          port: Number(port || 443),
+          servername: servername ?? (isIP(hostname) === 0 ? hostname : undefined),
+          rejectUnauthorized: verifies,
+          secureEndpoint: true,
+        }
+        openSocket(agent, options as ConnectOptions).then(
+          socket => callback(null, socket),
+          error => callback(error, null),
+        )
+      },
+    })
+    // Node's `fetch` contains an older undici.
+    return new Dispatcher1Wrapper(direct)
+  }
+
+  /**
+   * Asks the server behind the proxy for anything.
+   * @returns null if it answers; `no_answer` if the proxy works and the server does not answer
+   */
+  async probe(server: URL, verifies: boolean): Promise<ProxyFailure | 'no_answer' | null> {
+    const isSecure = server.protocol === 'wss:' || server.protocol === 'https:'
+    const { hostname: host, port } = server
+    const options = { method: 'HEAD', host, port: port || (isSecure ? 443 : 80), agent: this.agent(verifies) }
+    const request = isSecure ? httpsRequest(options) : httpRequest(options)
+    const failed = new AbortController()
+    const answered = once(request, 'response', { signal: failed.signal })
+    request.end()
+    try {
+      await withDeadline(PROBE_TIMEOUT_MS, answered)
+      return null
+    } catch (error) {
+      return error instanceof ProxyFailed ? error.code : 'no_answer'
+    } finally {
+      failed.abort()
+      request.on('error', () => undefined).destroy()
+    }
+  }
+
+  #createAgent(): ProxyAgent {
+    const lookup = this.#lookup()
+    if (this.#url.protocol !== 'socks5:') return new HttpsProxyAgent(this.#url.href, { lookup } as object)
+    // With socks5h the name of the server is sent to the proxy.
+    const remote = this.#url.href.replace(/^socks5:/, 'socks5h:')
+    return new SocksProxyAgent(remote, { socketOptions: { lookup } as object })
+  }
+
+  #connectOrFail(agent: ProxyAgent, connect: ProxyAgent['connect']): ProxyAgent['connect'] {
+    return async (request: ClientRequest, options: ConnectOptions) => {
+      const host = this.#url.hostname.replace(/^\[|\]$/g, '')
+      if (isIP(host) !== 0 && !this.#guard.allows(host, proxyPort(this.#url))) throw new ProxyFailed('PROXY_BLOCKED')
+      let status = OK
+      request.once('proxyConnect', (answer: { statusCode: number }) => {
+        status = answer.statusCode
+      })
+      const ended = new AbortController()
+      // Read when the socket is created, which `connect` does at once. A SOCKS client ends by itself.
+      if (agent instanceof HttpsProxyAgent) Object.assign(agent.connectOpts, { signal: ended.signal })
+      const opening = connect(request, options) as Promise<Socket>
+      const socket = await withDeadline(TIMEOUT_MS, opening).catch(error => {
+        ended.abort()
+        opening.then(late => late.destroy()).catch(() => undefined)
+        throw ProxyFailed.from(error)
+      })
+      if (status === OK) return socket
+      socket.destroy()
+      throw new ProxyFailed(status === LOGIN_REQUIRED ? 'PROXY_LOGIN' : 'PROXY_REFUSED')
+    }
+  }
+
+  /** Every address of the proxy's name must be allowed, and the connection goes to one that was checked. */
+  #lookup(): LookupFunction {
+    const port = proxyPort(this.#url)
+    return (hostname, options, callback) => {
+      this.#resolve(hostname).then(
+        addresses => {
+          const first = addresses[0]
+          if (first === undefined || !addresses.every(({ address }) => this.#guard.allows(address, port)))
+            callback(new ProxyFailed('PROXY_BLOCKED'), '')
+          else if (options.all) callback(null, [...addresses])
+          else callback(null, first.address, first.family)
+        },
+        error => callback(error, ''),
+      )
+    }
+  }
+}
+
+/** `fetch` needs a socket whose handshake is complete. */
+async function openSocket(agent: ProxyAgent, options: ConnectOptions): Promise<Socket> {
+  const request = Object.assign(new EventEmitter(), { destroy: () => undefined })
+  const socket = (await agent.connect(request as unknown as ClientRequest, options)) as Socket
+  if (!(socket instanceof TLSSocket)) return socket
+  try {
+    await once(socket, 'secureConnect', { signal: AbortSignal.timeout(TIMEOUT_MS) })
+  } catch (error) {
+    socket.on('error', () => undefined).destroy()
+    throw error
+  }
+  return socket
+}

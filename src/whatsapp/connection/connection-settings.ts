@@ -1,0 +1,24 @@
+import type { ConnectionCause } from '../../domain/connection/connection.ts'
+import type { LinkedDevice } from '../../domain/linked-device.ts'
+import type { AddressPolicy } from '../../outbound/address-guard.ts'
+import type { Network } from '../baileys/socket-options.ts'
+
+/** Where Baileys connects to. Stated here, because the main thread does not load Baileys. */
+export const WHATSAPP_SERVER = 'wss://web.whatsapp.com/ws/chat'
+
+/** `none`: this node cannot connect the instance. The operator can fix the reason. */
+export type ConnectionNetwork = Network | { kind: 'none'; cause: ConnectionCause; reason: string }
+
+export interface ConnectionSettings {
+  /** Version of WhatsApp Web. Default: the one that ships with the driver. */
+  version?: [number, number, number]
+  device?: LinkedDevice
+  messageTtlMs: number
+  ackTimeoutMs?: number
+  /** How long to wait for WhatsApp's answer to a query. Default: 15 s. */
+  queryTimeoutMs?: number
+  /** Interval of the keep-alive query. The socket ends 5 s after an unanswered one. Default: 25 s. */
+  keepAliveMs?: number
+  /** The addresses at which proxies may be. Default: public ones. */
+  proxyAddresses?: AddressPolicy
+}
