@@ -14,34 +14,24 @@ const WHY_UNSUPPORTED = {
   preview: 'The image of a preview must be JPEG, PNG, WebP or GIF.',
 } as const
 
-/** A message without its instance and idempotency key. */
-type ComposedMessage = Omit<NewMessage, 'instanceId' | 'idempotency'>
+type Content = Pick<NewMessage, 'to' | 'text' | 'file' | 'extras' | 'notBefore'>
 
 /** Validates a message and assigns its IDs. @throws Refusal */
 export function composeMessage(
-  { to, text, file, extras, notBefore }: Pick<NewMessage, 'to' | 'text' | 'file' | 'extras' | 'notBefore'>,
+  instanceId: InstanceId,
+  content: Content,
+  idempotencyKey: string | undefined,
   now: number,
-): ComposedMessage {
+): NewMessage {
+  const { to, text, file } = content
   checkRecipient(to)
   checkText(text, file === undefined ? 'text' : 'caption')
-  const more = { ...(file && { file }), ...(extras && { extras }), ...(notBefore !== undefined && { notBefore }) }
-  return { id: newMessageId(now), to, text, ...more, whatsappId: newWhatsappId() }
+  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: contentDigest(content) }
+  return { ...content, instanceId, id: newMessageId(now), whatsappId: newWhatsappId(), idempotency }
 }
 
 /** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
 export async function acceptMessage(
-  store: Store,
-  instanceId: InstanceId,
-  message: ComposedMessage,
-  idempotencyKey: string | undefined,
-  now: number,
-): Promise<{ id: MessageId; replayed: boolean }> {
-  const idempotency = idempotencyKey === undefined ? undefined : { key: idempotencyKey, digest: contentDigest(message) }
-  return requestAcceptance(store, { ...message, instanceId, idempotency }, now)
-}
-
-/** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
-export async function requestAcceptance(
   { messages }: Store,
   message: NewMessage,
   now: number,
@@ -71,7 +61,7 @@ export async function requestAcceptance(
 }
 
 /** Bodies with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
-function contentDigest({ to, text, file, extras, notBefore }: ComposedMessage): Buffer {
+function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
   if (extras !== undefined || notBefore !== undefined) {
     const { mediaId, url, ...shown } = file ?? {}
     const named = file === undefined ? null : { mediaId: url ?? mediaId, ...shown }

@@ -13,11 +13,10 @@ import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.
 import {
   acceptJsonBodies,
   checkHost,
-  countRequests,
   createRequestIds,
-  createRequestLog,
   MAX_BODY_BYTES,
   readableTarget,
+  recordAnswers,
 } from './http/requests.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { refuseUnknownPaths } from './http/unknown-paths.ts'
@@ -51,7 +50,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   const callers = new KnownCallers()
   const { trustedProxies = [] } = options.settings
   const api: Api = Fastify({
-    // Fastify's logging creates a child logger per request. `createRequestLog` writes one line instead.
+    // Fastify's logging creates a child logger per request. `recordAnswers` writes one line instead.
     logger: false,
     genReqId: newRequestId,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
@@ -107,8 +106,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     done(context.closing.aborted ? unavailable() : checkHost(request.raw))
   })
   refuseWhenBusy(api, callers)
-  api.addHook('onResponse', createRequestLog(context.logger))
-  api.addHook('onResponse', countRequests(context.onAnswered))
+  api.addHook('onResponse', recordAnswers(context))
   auditOperations(api, context.logger)
 
   await api.register(fastifySwagger, openApiOptions(context))

@@ -85,7 +85,9 @@ export class Lane implements LimitedUser {
       store.hints.on(
         'deliveries',
         (_, __, about) => {
-          if (about === undefined || about === endpointId) this.#onDeliveries()
+          if (about !== undefined && about !== endpointId) return
+          if (this.#isFailing) this.#wakeLater()
+          else this.wake()
         },
         instanceId,
       ),
@@ -113,11 +115,6 @@ export class Lane implements LimitedUser {
   wake(): void {
     this.#claims.invalidate()
     this.#advance()
-  }
-
-  #onDeliveries(): void {
-    if (this.#isFailing) this.#wakeLater()
-    else this.wake()
   }
 
   #wakeLater(): void {

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import type { RequestedExtras } from '../../domain/conversation.ts'
 import { newCommandId, newWhatsappId } from '../../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
-import { requestAcceptance } from '../accept-message.ts'
+import { acceptMessage } from '../accept-message.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { checkText, findIdempotencyKey, isId } from '../input.ts'
 import { acceptedCommandSchema } from '../resources/conversation/command.ts'
@@ -118,7 +118,7 @@ async function accept(
     // A digest of an object never equals that of a text, which is a list.
     idempotency: key === undefined ? undefined : { key, digest: hash('sha256', JSON.stringify({ command }), 'buffer') },
   }
-  const { id, replayed } = await requestAcceptance(store, message, acceptedAt)
+  const { id, replayed } = await acceptMessage(store, message, acceptedAt)
   call.messageId = id
   if (replayed) reply.header('idempotent-replayed', 'true')
   reply.code(202)

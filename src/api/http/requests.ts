@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { Logger } from 'pino'
 import { Refusal } from '../../domain/refusal.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
 import type { Api, ApiContext } from '../context.ts'
@@ -91,18 +90,23 @@ function parseJson(request: FastifyRequest, bytes: Buffer, done: (error: Error |
   }
 }
 
+const UNKNOWN = { method: 'unknown', route: 'unknown' }
+
 /**
- * Logs one line per request. It contains the route, but neither path, query, headers nor body, so it holds no secrets.
+ * Logs one line per answered request, and counts it. The line contains the route, but neither path, query, headers nor body, so it
+ * holds no secrets. Paths without a route, and methods that no route has, count together: a caller could make up any number of
+ * them.
  */
-export function createRequestLog(logger: Logger) {
+export function recordAnswers({ logger, onAnswered }: Pick<ApiContext, 'logger' | 'onAnswered'>) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    const { config, url } = request.routeOptions
+    const { method, routeOptions } = request
+    const { config, url } = routeOptions
     const level = config.quiet ? 'debug' : 'info'
     if (logger.isLevelEnabled(level)) {
       logger[level](
         {
           requestId: request.id,
-          method: request.method,
+          method,
           route: url,
           status: reply.statusCode,
           code: request.refusalCode || undefined,
@@ -114,18 +118,9 @@ export function createRequestLog(logger: Logger) {
         'request.answered',
       )
     }
-    done()
-  }
-}
-
-const UNKNOWN = { method: 'unknown', route: 'unknown' }
-
-/** Paths without a route, and methods that no route has, count together: a caller could make up any number of them. */
-export function countRequests(onAnswered: ApiContext['onAnswered']) {
-  return ({ method, routeOptions }: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream')
     onAnswered({
-      ...(routeOptions.url === undefined ? UNKNOWN : { method, route: routeOptions.url }),
+      ...(url === undefined ? UNKNOWN : { method, route: url }),
       status: reply.statusCode,
       durationMs: isStream ? null : reply.elapsedTime,
     })

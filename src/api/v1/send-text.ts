@@ -44,9 +44,9 @@ export function sendText(api: Api, { store, media, now }: ApiContext): void {
       const { to, text } = request.body
       const options = parseTextOptions(request.body, to, acceptedAt)
       if (options.extras?.preview?.image !== undefined && media === null) throw new Refusal('media_not_configured')
-      const message = composeMessage({ to, text, ...options }, acceptedAt)
       const key = findIdempotencyKey(request.headers)
-      const { id, replayed } = await acceptMessage(store, request.instanceId, message, key, acceptedAt)
+      const message = composeMessage(request.instanceId, { to, text, ...options }, key, acceptedAt)
+      const { id, replayed } = await acceptMessage(store, message, acceptedAt)
       request.messageId = id
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })

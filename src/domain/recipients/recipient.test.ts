@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { correctedRecipient, parseRecipient } from './recipient.ts'
+import { correctedRecipient, otherSpelling, parseRecipient, shortSpelling } from './recipient.ts'
 
 describe('a recipient', () => {
   test.each(['1234567', '5511987654321', '123456789012345'])('%s is a number', to => {
@@ -53,3 +53,20 @@ test.each([
 ])('the correct form of %j is %j', (to, corrected) => {
   expect(correctedRecipient(to)).toBe(corrected)
 })
+
+test.each([
+  ['5511987654321', '551187654321'],
+  ['5215512345678', '525512345678'],
+  ['5491112345678', '541112345678'],
+])('%s may be written %s', (long, short) => {
+  expect([shortSpelling(long), shortSpelling(short)]).toEqual([short, short])
+  expect([otherSpelling(long), otherSpelling(short)]).toEqual([short, long])
+})
+
+test.each(['15551230001', '4915112345678', '120363041234567890@g.us', '123456789012345@lid'])(
+  '%s has one spelling',
+  name => {
+    expect(shortSpelling(name)).toBe(name)
+    expect(otherSpelling(name)).toBeNull()
+  },
+)

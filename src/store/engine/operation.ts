@@ -108,13 +108,15 @@ export function arrange(units: readonly Unit[]): Group[] {
   const groups: (Group & { keys: Set<string> })[] = []
   const placeOfInstance = new Map<InstanceId, { rare: number; ordered: number; any: number }>()
   const latestOfOperation = new Map<object, number>()
-  const last = Map.groupBy(
-    units.filter(({ operation }) => operation.isLast),
-    ({ operation }) => operation,
-  )
+  const last = new Map<Group['operation'], Group>()
   for (const unit of units) {
     const { operation, input, instanceId } = unit
-    if (operation.isLast) continue
+    if (operation.isLast) {
+      const group = last.get(operation) ?? { operation, units: [] }
+      last.set(operation, group)
+      group.units.push(unit)
+      continue
+    }
     const { isRare, isIndependent } = operation
     const keys = operation.keys?.(input).map(key => `${instanceId}/${key}`) ?? []
     let at = latestOfOperation.get(operation)
@@ -131,5 +133,5 @@ export function arrange(units: readonly Unit[]): Group[] {
     placeOfInstance.set(instanceId, latest)
     latestOfOperation.set(operation, at!)
   }
-  return [...groups, ...Array.from(last, ([operation, members]) => ({ operation, units: members }))]
+  return [...groups, ...last.values()]
 }

@@ -67,24 +67,17 @@ export class Writer {
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
     const lease = operation.lease?.(input)
-    const unit = {
-      operation,
-      input,
-      instanceId,
-      lease,
-      turn: this.#joinTurn(operation, instanceId),
-      resolve,
-      reject,
-    } as Unit
+    // Urgent units overtake the others, so they have no turn.
+    const takesTurns = this.#independent !== null && !urgent && (operation.isRare || operation.isIndependent)
+    const turn = takesTurns ? this.#joinTurn(operation.isRare === true, instanceId) : null
+    const unit = { operation, input, instanceId, lease, turn, resolve, reject } as Unit
     if (urgent) lane.waiting.unshift(unit)
     else lane.waiting.push(unit)
     this.#startSoon(lane)
     return promise
   }
 
-  /** Urgent units overtake the others, so they have no turn. */
-  #joinTurn({ isRare = false, isIndependent, urgent }: Operation<never, unknown>, instanceId: InstanceId): Turn | null {
-    if (this.#independent === null || urgent || !(isRare || isIndependent)) return null
+  #joinTurn(isRare: boolean, instanceId: InstanceId): Turn {
     const turns = this.#turns.get(instanceId) ?? []
     this.#turns.set(instanceId, turns)
     if (turns.at(-1)?.isRare !== isRare) turns.push({ isRare, units: 0 })
@@ -93,8 +86,7 @@ export class Writer {
     return turn
   }
 
-  #leaveTurn({ turn, instanceId }: Unit): void {
-    if (turn === null) return
+  #leaveTurn(instanceId: InstanceId, turn: Turn): void {
     turn.units--
     const turns = this.#turns.get(instanceId)!
     while (turns[0]?.units === 0) turns.shift()
@@ -173,9 +165,9 @@ export class Writer {
     for (const { instanceId } of units) lane.busy.set(instanceId, begunAt)
     await this.#settle(units)
     lane.begunAt.splice(lane.begunAt.indexOf(begunAt), 1)
-    for (const unit of units) {
-      lane.busy.delete(unit.instanceId)
-      this.#leaveTurn(unit)
+    for (const { instanceId, turn } of units) {
+      lane.busy.delete(instanceId)
+      if (turn !== null) this.#leaveTurn(instanceId, turn)
     }
     for (const each of this.#lanes) if (each.waiting.length > 0) this.#startSoon(each)
     if (this.#closed !== null) this.#finishClosing()

@@ -71,9 +71,11 @@ export class EventRecorder {
   /** @param events the events of each instance in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
     const inOrder = events.map((event, index) => ({ ...event, seq: index }))
+    // Operator endpoints are read, and locked, only for the few events that they may receive.
+    const reach = events.some(({ kind }) => isOperatorPattern(kind)) ? 'all' : 'own'
     // The lock first: the second statement then sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
-      this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id)), reachOf(events)),
+      this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id)), reach),
       tx.each(this.#statements.insertEvent, inOrder),
     ])
     const recorded = new Set<EventId>()
@@ -176,11 +178,6 @@ export class Subscriptions {
       for (const subscriptions of found.values()) subscriptions.push({ id, url, events: eventsOf(events) })
     return found
   }
-}
-
-/** Operator endpoints are read, and locked, only for the few events that they may receive. */
-function reachOf(events: readonly NewEvent[]): Reach {
-  return events.some(({ kind }) => isOperatorPattern(kind)) ? 'all' : 'own'
 }
 
 /** @param stored null: the kinds of the contract */

@@ -8,7 +8,7 @@ import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
-import { fetchInserter, fileChecker, fileColumns, namesMedium } from './message-files.ts'
+import { fetchInserter, fileChecker, fileColumns } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 /** How long an idempotency key is valid (contract §3). */
@@ -97,7 +97,7 @@ export function acceptOperation(
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         accepted.push(input)
-        if (namesMedium(message)) withFile.push(message)
+        if (message.file ?? message.extras?.preview?.image) withFile.push(message)
         if (message.extras !== undefined || message.notBefore !== undefined) withExtras.push(input)
       }
       const files = withFile.length === 0 ? undefined : await checkFiles(tx, withFile)
@@ -145,7 +145,7 @@ export function acceptOperation(
         else scheduled.push({ ...row, seq: -randomInt(1, MAX_SCHEDULED_SEQ), not_before })
         if (cancelled !== null) cancellations.push({ instanceId: instance_id, command: id, message: cancelled, now })
       }
-      insertFetches(tx, fetches)
+      if (fetches.length > 0) insertFetches(tx, fetches)
       if (rows.length > 0) tx.post(queries.insertMessage, rows)
       if (scheduled.length > 0) tx.post(queries.insertScheduled, scheduled)
       if (cancellations.length > 0) await cancel(tx, cancellations)

@@ -24,15 +24,6 @@ interface MediaRow {
   file_id: string | null
 }
 
-function previewIdOf({ extras }: NewMessage): string | undefined {
-  return extras?.preview?.image
-}
-
-/** Whether the message refers to a medium, as its file or as the image of its preview. */
-export function namesMedium(message: NewMessage): boolean {
-  return message.file !== undefined || previewIdOf(message) !== undefined
-}
-
 /** @returns a check of the files of messages, and of the images of their previews */
 export function fileChecker(statements: Statements) {
   // The lock keeps the file from being erased before the commit. Afterwards the queued message does.
@@ -49,17 +40,17 @@ export function fileChecker(statements: Statements) {
     if (await hasOldNodes(statements, tx, feature))
       return new Map(messages.map(message => [message, { kind: 'old_nodes' }]))
     const keys = messages.flatMap(message => {
-      const { instanceId: instance_id, file } = message
-      const id = file === undefined ? previewIdOf(message) : file.url === undefined && file.mediaId
+      const { instanceId: instance_id, file, extras } = message
+      const id = file === undefined ? extras?.preview?.image : file.url === undefined && file.mediaId
       return id ? [{ instance_id, id }] : []
     })
     const rows = keys.length === 0 ? [] : await tx.each(findMedia, keys)
     const found = new Map(rows.map(row => [`${row.instance_id}/${row.id}`, row]))
     return new Map(
       messages.map(message => {
-        const { instanceId, file, text } = message
+        const { instanceId, file, text, extras } = message
         const find = (id: string) => found.get(`${instanceId}/${id}`)
-        if (file === undefined) return [message, checkPreview(previewIdOf(message)!, find)]
+        if (file === undefined) return [message, checkPreview(extras!.preview!.image!, find)]
         if (file.url !== undefined) return [message, checkUnknown(file, text)]
         const media = find(file.mediaId)
         return [message, media === undefined ? { kind: 'no_media' } : checkFile(file, text, media)]
@@ -120,7 +111,6 @@ export function fetchInserter(statements: Statements) {
     const rows = fetches.flatMap(({ instanceId: instance_id, file: { mediaId: id, filename, url }, now }) =>
       url === undefined ? [] : [{ instance_id, id, filename, url, now }],
     )
-    if (rows.length === 0) return
     tx.post(
       insertMedia,
       // Replaced by its real expiry once the file is stored. Until then the queued message keeps the row from expiring.

@@ -248,30 +248,18 @@ function after(message: MovingMessage, move: Move, now: number): MovingMessage {
 function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
   const { instance_id, id: message_id } = message
   const timestamp = message.last_event_at!
-  return {
-    instance_id,
-    id: newEventId(now),
-    ...describe(message, move, timestamp),
-    timestamp,
-    created_at: now,
-    message_id,
-    incoming_digest: null,
-  }
-}
-
-function describe(message: MovingMessage, move: Move, timestamp: number): Pick<NewEvent, 'kind' | 'body'> {
-  const { instance_id: instanceId, id: messageId, recipient: to } = message
-  const extras: MessageExtras = message.extras === null ? {} : JSON.parse(message.extras)
-  const { metadata, quote, command } = extras
-  const subject = { instanceId, messageId, to, metadata, ...(quote?.dropped && { quoted: false as const }) }
+  const { metadata, quote, command }: MessageExtras = message.extras === null ? {} : JSON.parse(message.extras)
+  const row = { instance_id, id: newEventId(now), timestamp, created_at: now, message_id, incoming_digest: null }
+  const subject = { instanceId: instance_id, messageId: message_id, to: message.recipient, metadata }
   if (command !== undefined) {
     const about = { kind: command.kind, messageId: command.target.messageId }
     const failure = typeof move === 'string' ? null : move
     const kind = failure === null ? 'command.done' : 'command.failed'
-    return { kind, body: commandBody(subject, about, failure, timestamp) }
+    return { ...row, kind, body: commandBody(subject, about, failure, timestamp) }
   }
-  if (typeof move === 'string') return { kind: `message.${move}`, body: progressBody(subject, move, timestamp) }
-  return { kind: 'message.failed', body: failureBody(subject, move, timestamp) }
+  const shown = { ...subject, ...(quote?.dropped && { quoted: false as const }) }
+  if (typeof move === 'string') return { ...row, kind: `message.${move}`, body: progressBody(shown, move, timestamp) }
+  return { ...row, kind: 'message.failed', body: failureBody(shown, move, timestamp) }
 }
 
 function prepare(statements: Statements) {

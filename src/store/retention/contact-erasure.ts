@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { otherSpelling } from '../../domain/recipients/spellings.ts'
+import { otherSpelling } from '../../domain/recipients/recipient.ts'
 import { type Names, namesOf } from '../conversations/chat-lines.ts'
 import { findNames } from '../conversations/chat-names.ts'
 import type { Transaction } from '../engine/backend.ts'

@@ -40,7 +40,12 @@ export class OutcomeRecorder {
   }
 
   record(message: QueuedMessage, outcome: FinalOutcome): void {
-    this.#inFlight.set(message.whatsappId, this.#recordOutcome(message, outcome))
+    const { onRecorded, onFailed } = this.#options
+    const recording = this.#record(message, outcome)
+      .finally(() => this.#inFlight.delete(message.whatsappId))
+      .then(() => onRecorded(message))
+      .catch(onFailed)
+    this.#inFlight.set(message.whatsappId, recording)
   }
 
   /** Resolves when no outcome of this message is being recorded. */
@@ -57,16 +62,6 @@ export class OutcomeRecorder {
   /** Resolves when nothing is being recorded. */
   async drained(): Promise<void> {
     await Promise.all(this.#inFlight.values())
-  }
-
-  async #recordOutcome(message: QueuedMessage, outcome: FinalOutcome): Promise<void> {
-    const { onRecorded, onFailed } = this.#options
-    try {
-      await this.#record(message, outcome).finally(() => this.#inFlight.delete(message.whatsappId))
-      onRecorded(message)
-    } catch (error) {
-      onFailed(error)
-    }
   }
 
   #record(message: MessageReference, outcome: FinalOutcome): Promise<unknown> {

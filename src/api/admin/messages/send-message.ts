@@ -61,16 +61,8 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
       const acceptedAt = now()
       if (named !== undefined && media === null) throw new Refusal('media_not_configured')
       const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, null), form }
-      const message = composeMessage(
-        {
-          to,
-          text,
-          ...(file && { file }),
-          ...(quote !== undefined && { extras: { quote } }),
-        },
-        acceptedAt,
-      )
-      const { id } = await acceptMessage(store, instance.id, message, key, acceptedAt)
+      const content = { to, text, ...(file && { file }), ...(quote !== undefined && { extras: { quote } }) }
+      const { id } = await acceptMessage(store, composeMessage(instance.id, content, key, acceptedAt), acceptedAt)
       request.messageId = id
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },

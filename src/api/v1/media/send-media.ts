@@ -86,10 +86,10 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       const name = filename === undefined ? null : cleanFilename(filename)
       const file = { ...fileOf(named, media, acceptedAt, name), form }
       const options = parseTextOptions(request.body, to, acceptedAt)
-      const message = composeMessage({ to, text, file, ...options }, acceptedAt)
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
-      const { id, replayed } = await acceptMessage(store, instanceId, message, key, acceptedAt)
+      const message = composeMessage(instanceId, { to, text, file, ...options }, key, acceptedAt)
+      const { id, replayed } = await acceptMessage(store, message, acceptedAt)
       request.messageId = id
       const sent = form === 'voice' ? await store.messages.find(instanceId, id) : null
       const note = sent?.file?.notVoice && { note: NOT_VOICE }

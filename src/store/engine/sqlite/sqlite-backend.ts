@@ -161,10 +161,10 @@ class SqliteSession implements Session {
   }
 
   async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
-    return retryWhileBusy(() => this.executeAll(statement, [values]))
+    return this.each(statement, [values])
   }
 
-  async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
+  async each<I extends object, O>(statement: Statement<I, O>, rows: readonly I[]): Promise<O[]> {
     return retryWhileBusy(() => this.executeAll(statement, rows))
   }
 

@@ -1,5 +1,5 @@
 import type { MessageId } from '../../../domain/ids.ts'
-import { shortSpelling } from '../../../domain/recipients/spellings.ts'
+import { shortSpelling } from '../../../domain/recipients/recipient.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { userOf } from '../../baileys/addresses.ts'
 
