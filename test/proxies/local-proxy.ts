@@ -17,7 +17,7 @@ export interface LocalProxyOptions {
 }
 
 /** A proxy on loopback that records its tunnels. */
-export class LocalProxy {
+export class LocalProxy implements AsyncDisposable {
   readonly #options: LocalProxyOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -63,6 +63,10 @@ export class LocalProxy {
     this.#server.close()
     this.cut()
     await once(this.#server, 'close')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
   }
 
   #createServer(): Server {

@@ -26,6 +26,7 @@ import type {
   OperatorEndpoint,
   Pace,
   Page,
+  ProxySetting,
   SandboxPhone,
   Session,
   SignInOptions,
@@ -254,6 +255,13 @@ export function paceQuery(id: string) {
   return queryOptions({
     queryKey: ['pace', id],
     queryFn: ({ signal }) => callData<Pace>(`/instances/${id}/pace`, { signal }),
+  })
+}
+
+export function proxyQuery(id: string) {
+  return queryOptions({
+    queryKey: ['proxy', id],
+    queryFn: ({ signal }) => callData<ProxySetting>(`/instances/${id}/proxy`, { signal }),
   })
 }
 

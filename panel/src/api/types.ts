@@ -18,7 +18,7 @@ export type {
   FailingEndpointView as FailingOperatorEndpoint,
   TroubleView as TroubledInstance,
 } from '../../../src/api/resources/attention.ts'
-export type { ConnectionView as Connection } from '../../../src/api/resources/connection.ts'
+export type { ConnectionView as Connection, ProxyView as ProxySetting } from '../../../src/api/resources/connection.ts'
 export type {
   ConversationLineView as ConversationLine,
   ConversationView as Conversation,

@@ -19,6 +19,10 @@ export const proxySchema = nullable(
   }),
 )
 
+export const proxyViewSchema = Type.Object({ url: proxySchema }, { title: 'Proxy' })
+
+export type ProxyView = Static<typeof proxyViewSchema>
+
 export const connectionSchema = Type.Object(
   {
     instanceId: instanceIdSchema,

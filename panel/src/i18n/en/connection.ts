@@ -115,6 +115,7 @@ export const health = {
   acknowledgement: 'Last message acknowledged',
   tookTime: (time: string) => `after ${time}`,
   undecryptable: 'Messages that could not be decrypted',
+  proxy: 'Proxy',
   restriction: 'Restriction',
   restrictedUntil: 'WhatsApp does not let the number start new chats until',
   restrictedForNow: 'WhatsApp does not let the number start new chats; Pombal tries again at',

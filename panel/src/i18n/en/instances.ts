@@ -124,6 +124,19 @@ export const pace = {
   saved: 'The pace was saved.',
 }
 
+export const proxy = {
+  title: 'Proxy',
+  hint: 'Everything between this instance and WhatsApp goes through the proxy: the connection, and files in both directions. The service tests it before it uses it.',
+  current: 'In use:',
+  url: 'Address of the proxy',
+  urlHint:
+    'An http, https or socks5 URL, with the user name and password if the proxy needs them. The password is not shown again.',
+  save: 'Test and use',
+  saved: 'The proxy works. The instance connects through it.',
+  remove: 'Use no proxy',
+  removed: 'The instance connects without a proxy.',
+}
+
 export const keys = {
   title: 'API keys',
   hint: 'Give each program a key of its own, limited to what it needs. All of them share the rate limit of the instance.',

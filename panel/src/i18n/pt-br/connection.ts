@@ -156,6 +156,7 @@ export const health: Words['health'] = {
   acknowledgement: 'Última mensagem confirmada',
   tookTime: time => `após ${time}`,
   undecryptable: 'Mensagens que não puderam ser decifradas',
+  proxy: 'Proxy em uso',
   restriction: 'Restrição',
   restrictedUntil: 'O WhatsApp não deixa o número iniciar conversas novas até',
   restrictedForNow: 'O WhatsApp não deixa o número iniciar conversas novas; o Pombal tenta de novo às',

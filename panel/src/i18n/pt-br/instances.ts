@@ -127,6 +127,18 @@ export const pace: Words['pace'] = {
   saved: 'O ritmo foi salvo.',
 }
 
+export const proxy: Words['proxy'] = {
+  title: 'Proxy da instância',
+  hint: 'Tudo entre esta instância e o WhatsApp passa pelo proxy: a conexão e os arquivos, nos dois sentidos. O serviço o testa antes de usá-lo.',
+  current: 'Em uso:',
+  url: 'Endereço do proxy',
+  urlHint: 'Uma URL http, https ou socks5, com o usuário e a senha se o proxy os pedir. A senha não aparece de novo.',
+  save: 'Testar e usar',
+  saved: 'O proxy funciona. A instância conecta por ele.',
+  remove: 'Não usar proxy',
+  removed: 'A instância conecta sem proxy.',
+}
+
 export const keys: Words['keys'] = {
   title: 'Chaves da API',
   hint: 'Dê a cada programa uma chave própria, limitada ao que ele precisa. Todas dividem o limite de chamadas da instância.',

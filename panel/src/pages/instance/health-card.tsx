@@ -11,7 +11,7 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
   // Nothing to show before the first socket.
   if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return null
   const meanings: Partial<Record<number, string>> = words.codes
-  const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, closes } = health
+  const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, proxy, closes } = health
   return (
     <Card title={words.title} hint={words.hint}>
       <Facts>
@@ -33,6 +33,11 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
             </>
           )}
         </Fact>
+        {proxy && (
+          <Fact name={words.proxy}>
+            <code>{proxy}</code>
+          </Fact>
+        )}
         <Fact name={words.restriction}>
           {restriction ? (
             <>

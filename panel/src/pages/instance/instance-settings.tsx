@@ -17,6 +17,7 @@ import { FreshToken, keepToken } from './fresh-token.tsx'
 import { useInstance } from './instance.tsx'
 import { Keys } from './keys/keys.tsx'
 import { PaceCard } from './pace.tsx'
+import { ProxyCard } from './settings/proxy.tsx'
 
 export function InstanceSettings() {
   const instance = useInstance()
@@ -28,6 +29,7 @@ export function InstanceSettings() {
       {isOperator && <Rename key={instance.name} instance={instance} />}
       <FactsCard instance={instance} />
       {isOperator && <PaceCard instanceId={instance.id} />}
+      {isOperator && instance.kind === 'whatsapp' && <ProxyCard instanceId={instance.id} />}
       {isOwner && <Token instance={instance} />}
       {isOwner && <Keys instanceId={instance.id} />}
       {isOperator && instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}

@@ -2,12 +2,10 @@ import { Type } from 'typebox'
 import { findProxyUrlFault, MAX_PROXY_URL_LENGTH, withoutPassword } from '../../../domain/connection/proxy-url.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { proxySchema } from '../../resources/connection.ts'
+import { type ProxyView, proxyViewSchema } from '../../resources/connection.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
 import { noteForAudit } from '../audit/record-changes.ts'
 import { getInstanceOrRefuse, instanceParams, orNotFound } from '../instances/instance-params.ts'
-
-const viewSchema = Type.Object({ url: proxySchema }, { title: 'Proxy' })
 
 const bodySchema = Type.Object(
   {
@@ -34,7 +32,7 @@ export function getProxy(api: Api, { store }: ApiContext): void {
         summary: 'Read the proxy of an instance',
         tags: ['Connection'],
         params: instanceParams,
-        response: { 200: dataOf(viewSchema, 'The proxy.') },
+        response: { 200: dataOf(proxyViewSchema, 'The proxy.') },
       },
       config: { refusals: ['instance_not_found'] },
     },
@@ -60,7 +58,7 @@ export function setProxy(api: Api, context: ApiContext): void {
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,
-        response: { 200: dataOf(viewSchema, 'The new proxy.') },
+        response: { 200: dataOf(proxyViewSchema, 'The new proxy.') },
       },
       config: {
         refusals: [
@@ -89,6 +87,6 @@ export function setProxy(api: Api, context: ApiContext): void {
   )
 }
 
-function viewOf(url: string | null) {
+function viewOf(url: string | null): ProxyView {
   return { url: url === null ? null : withoutPassword(url) }
 }
