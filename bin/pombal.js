@@ -18,6 +18,8 @@ const YOUNG_GENERATION = '--max-semi-space-size'
 // from running for tens of milliseconds every few seconds. Here they leave it a core.
 const HELPERS = '--v8-pool-size'
 const MAX_HELPERS = 4
+// Lets the program collect the buffers that files have passed through (`src/media/used-buffers.ts`).
+const COLLECTOR = '--expose-gc'
 
 /** @returns the command, or undefined if the process has printed what was asked for and must end */
 function readCommand() {
@@ -97,7 +99,7 @@ async function run(command) {
   const { isServer } = COMMANDS[command]
   const limits = isServer && !isGiven(YOUNG_GENERATION) && !process.connected && process.platform !== 'win32'
   const memory = { MALLOC_ARENA_MAX: '2', GLIBC_TUNABLES: 'glibc.malloc.mxfast=0' }
-  const options = [`${YOUNG_GENERATION}=16`, ...(isGiven(HELPERS) ? [] : [`${HELPERS}=${countHelpers()}`])]
+  const options = [`${YOUNG_GENERATION}=16`, COLLECTOR, ...(isGiven(HELPERS) ? [] : [`${HELPERS}=${countHelpers()}`])]
   if (limits) return runAgain(node, options, { ...memory, ...process.env })
   if (!isRight) return runAgain(node, [], process.env)
 

@@ -1,5 +1,6 @@
 /**
- * Files of 100 MiB, both ways, through one instance. They are stored in a folder.
+ * Files of 100 MiB, both ways, through one instance. They are stored in a folder on SQLite, and in a bucket of an S3 server in memory on
+ * PostgreSQL.
  *
  * - Sending: from `POST /v1/messages/media` of a file that is already stored until WhatsApp has acknowledged the message. The
  *   reference is bare Baileys, which sends the same file from the disk, with the same simulated WhatsApp in its own process.
@@ -8,7 +9,7 @@
  * - The 95th percentile of API calls meanwhile. Every 20 ms a call posts a text or reads an instance, in turn, without waiting for
  *   earlier calls.
  *
- * Not measured: buckets, files from URLs, many files at once.
+ * Not measured: files from URLs, many files at once.
  */
 import { randomBytes } from 'node:crypto'
 import { createReadStream, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,8 +18,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { pathToFileURL } from 'node:url'
 import { type InstanceClient, instanceClient } from '../../test/api-client.ts'
+import { openMediaPlace } from '../../test/flows/media/media-place.ts'
 import { until } from '../../test/until.ts'
 import { alternate, figureOf, plainFigure, short } from '../harness/figure.ts'
 import { GC_ARGUMENTS, settledMb } from '../harness/memory.ts'
@@ -60,7 +61,8 @@ export const media: Scenario = {
     writeFileSync(path, randomBytes(size))
 
     const network = await startNetwork(cleanUp)
-    const env = { ...SETTINGS, WHATSAPP_URL: network.url, MEDIA_URL: pathToFileURL(join(folder, 'media')).href }
+    const place = cleanUp.use(await openMediaPlace(store))
+    const env = { ...SETTINGS, ...place.env, WHATSAPP_URL: network.url }
     const service = cleanUp.use(await startService(await bench.createDatabase(), env, GC_ARGUMENTS))
     const [instance, other] = await linkInstances(service, network, 2)
     const bare = cleanUp.use(await startProcess<BareBaileys>('bare-baileys.ts'))

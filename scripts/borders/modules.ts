@@ -304,7 +304,6 @@ export const MODULES: readonly Module[] = [
     modules: ['src/domain', 'src/kit', 'src/outbound', ...STORE],
     packages: [
       '@aws-sdk/client-s3',
-      '@aws-sdk/lib-storage',
       'file-type',
       'node:crypto',
       'node:fs/promises',

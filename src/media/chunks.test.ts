@@ -13,7 +13,8 @@ async function* inParts(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Ar
 
 async function collect(parts: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const all: Uint8Array[] = []
-  for await (const part of parts) all.push(part)
+  // A part of `encryptFile` is valid only until the next one.
+  for await (const part of parts) all.push(Buffer.from(part))
   return Buffer.concat(all)
 }
 

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 import type { ByteRange } from '../domain/media.ts'
+import { countBuffers } from './used-buffers.ts'
 
 const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
@@ -16,15 +17,16 @@ export class DamagedFile extends Error {
 /**
  * Encrypts a file in chunks of 64 KiB, so that a part of it can be read. Each file has a key of its own, so the number of the
  * chunk is its nonce. The nonce also says whether the chunk is the last one: a file that was cut does not open.
+ * Each chunk is in the same memory: it is valid until the next one is asked for.
  */
 export async function* encryptFile(key: Uint8Array, plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const sealed = Buffer.allocUnsafeSlow(SEALED_BYTES)
   let index = 0
-  let held: Uint8Array | null = null
-  for await (const chunk of inPieces(plain, CHUNK_BYTES)) {
-    if (held !== null) yield seal(key, nonceOf(index++, false), held)
-    held = chunk
+  for await (const { piece, isLast } of inPieces(plain, CHUNK_BYTES)) {
+    const length = seal(key, nonceOf(index++, isLast), piece, sealed)
+    countBuffers(piece.length)
+    yield sealed.subarray(0, length)
   }
-  if (held !== null) yield seal(key, nonceOf(index, true), held)
 }
 
 /** The bytes of the stored file that contain this range of a file of `size` bytes. */
@@ -45,9 +47,10 @@ export async function* decryptFile(
   { from, to }: ByteRange,
 ): AsyncGenerator<Uint8Array> {
   let index = chunkOf(from)
-  for await (const chunk of inPieces(stored, SEALED_BYTES)) {
+  for await (const { piece } of inPieces(stored, SEALED_BYTES)) {
     const start = index * CHUNK_BYTES
-    const plain = open(key, nonceOf(index, start + CHUNK_BYTES >= size), chunk)
+    const plain = open(key, nonceOf(index, start + CHUNK_BYTES >= size), piece)
+    countBuffers(plain.length)
     yield plain.subarray(Math.max(0, from - start), to + 1 - start)
     index += 1
   }
@@ -65,9 +68,13 @@ function nonceOf(index: number, isLast: boolean): Uint8Array {
   return nonce
 }
 
-function seal(key: Uint8Array, nonce: Uint8Array, plain: Uint8Array): Uint8Array {
+/** @returns how many bytes of `sealed` are the encrypted chunk */
+function seal(key: Uint8Array, nonce: Uint8Array, plain: Uint8Array, sealed: Uint8Array): number {
   const cipher = createCipheriv(CIPHER, key, nonce)
-  return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()])
+  sealed.set(cipher.update(plain))
+  cipher.final()
+  sealed.set(cipher.getAuthTag(), plain.length)
+  return plain.length + TAG_BYTES
 }
 
 function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array): Buffer {
@@ -84,19 +91,24 @@ function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array): Buffer {
   return plain
 }
 
-/** The same bytes in pieces of `size` bytes; the last one may be shorter. */
-async function* inPieces(bytes: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
-  let held: Uint8Array[] = []
+/** The same bytes in pieces of `size` bytes; the last one may be shorter. A piece is valid until the next one is asked for. */
+async function* inPieces(
+  bytes: AsyncIterable<Uint8Array>,
+  size: number,
+): AsyncGenerator<{ piece: Uint8Array; isLast: boolean }> {
+  const piece = Buffer.allocUnsafeSlow(size)
   let length = 0
   for await (const part of bytes) {
-    held.push(part)
-    length += part.length
-    if (length < size) continue
-    const all = held.length === 1 ? held[0]! : Buffer.concat(held, length)
-    let from = 0
-    for (; length - from >= size; from += size) yield all.subarray(from, from + size)
-    held = from < length ? [all.subarray(from)] : []
-    length -= from
+    for (let from = 0; from < part.length; ) {
+      if (length === size) {
+        yield { piece, isLast: false }
+        length = 0
+      }
+      const taken = part.subarray(from, from + size - length)
+      piece.set(taken, length)
+      length += taken.length
+      from += taken.length
+    }
   }
-  if (length > 0) yield Buffer.concat(held, length)
+  if (length > 0) yield { piece: piece.subarray(0, length), isLast: true }
 }

@@ -1,17 +1,21 @@
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import {
   AbortMultipartUploadCommand,
+  type CompletedPart,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
   DeleteObjectCommand,
   GetObjectCommand,
   ListMultipartUploadsCommand,
   NoSuchKey,
+  PutObjectCommand,
   S3Client,
+  UploadPartCommand,
 } from '@aws-sdk/client-s3'
-import { Upload } from '@aws-sdk/lib-storage'
 import type { ByteRange, MediaPlace } from '../../domain/media.ts'
 import type { MediaStorage } from './storage.ts'
 
-/** The smallest part that S3 allows. A part being sent and the next one are all that an upload holds in memory. */
+/** The smallest part that S3 allows. One part is all that an upload holds in memory. */
 const PART_BYTES = 5 * 1_048_576
 const CONNECT_TIMEOUT_MS = 5_000
 /** Without a byte. */
@@ -40,13 +44,32 @@ export class BucketStorage implements MediaStorage {
   }
 
   async write(name: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-    const upload = new Upload({
-      client: this.#client,
-      params: { ...this.#object(name), Body: Readable.from(bytes, { objectMode: false }) },
-      partSize: PART_BYTES,
-      queueSize: 1,
-    })
-    await upload.done()
+    const object = this.#object(name)
+    let upload: Parts | null = null
+    try {
+      const part = Buffer.allocUnsafeSlow(PART_BYTES)
+      let length = 0
+      for await (const piece of bytes) {
+        for (let from = 0; from < piece.length; ) {
+          if (length === PART_BYTES) {
+            upload ??= await Parts.begin(this.#client, object)
+            await upload.send(part)
+            length = 0
+          }
+          const taken = piece.subarray(from, from + PART_BYTES - length)
+          part.set(taken, length)
+          length += taken.length
+          from += taken.length
+        }
+      }
+      const rest = part.subarray(0, length)
+      if (upload === null) await this.#client.send(new PutObjectCommand({ ...object, Body: rest }))
+      else await upload.complete(rest)
+    } catch (error) {
+      // If this fails, too, `remove` does it.
+      await upload?.abort().catch(() => undefined)
+      throw error
+    }
   }
 
   async read(name: string, { from, to }: ByteRange): Promise<AsyncIterable<Uint8Array> | null> {
@@ -76,5 +99,47 @@ export class BucketStorage implements MediaStorage {
 
   #object(name: string): { Bucket: string; Key: string } {
     return { Bucket: this.#bucket, Key: this.#prefix + name }
+  }
+}
+
+interface UploadName {
+  Bucket: string
+  Key: string
+  UploadId: string | undefined
+}
+
+/**
+ * A file that is uploaded in parts. The same memory holds one part after the other. (The uploader of `@aws-sdk/lib-storage`
+ * allocates each part twice.)
+ */
+class Parts {
+  readonly #client: S3Client
+  readonly #upload: UploadName
+  readonly #sent: CompletedPart[] = []
+
+  private constructor(client: S3Client, upload: UploadName) {
+    this.#client = client
+    this.#upload = upload
+  }
+
+  static async begin(client: S3Client, object: { Bucket: string; Key: string }): Promise<Parts> {
+    const { UploadId } = await client.send(new CreateMultipartUploadCommand(object))
+    return new Parts(client, { ...object, UploadId })
+  }
+
+  async send(Body: Uint8Array): Promise<void> {
+    const PartNumber = this.#sent.length + 1
+    const { ETag } = await this.#client.send(new UploadPartCommand({ ...this.#upload, PartNumber, Body }))
+    this.#sent.push({ PartNumber, ETag })
+  }
+
+  async complete(last: Uint8Array): Promise<void> {
+    await this.send(last)
+    const MultipartUpload = { Parts: this.#sent }
+    await this.#client.send(new CompleteMultipartUploadCommand({ ...this.#upload, MultipartUpload }))
+  }
+
+  async abort(): Promise<void> {
+    await this.#client.send(new AbortMultipartUploadCommand(this.#upload))
   }
 }

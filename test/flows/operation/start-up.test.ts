@@ -81,9 +81,11 @@ describe('a start', () => {
       '--import=data:text/javascript,console.log(process.pid,process.env.MALLOC_ARENA_MAX,process.execArgv.join())'
     const service = await makeService({ nodeOptions: [show] }).start()
     const helpers = Math.min(4, Math.max(1, availableParallelism() - 1))
-    expect(service.output).toContain(`${service.pid} 2 --max-semi-space-size=16,--v8-pool-size=${helpers},${show}\n`)
+    expect(service.output).toContain(
+      `${service.pid} 2 --max-semi-space-size=16,--expose-gc,--v8-pool-size=${helpers},${show}\n`,
+    )
     const other = await makeService({ nodeOptions: [show, '--v8-pool-size=3'] }).start()
-    expect(other.output).toContain(`${other.pid} 2 --max-semi-space-size=16,${show},--v8-pool-size=3\n`)
+    expect(other.output).toContain(`${other.pid} 2 --max-semi-space-size=16,--expose-gc,${show},--v8-pool-size=3\n`)
     const own = await makeService({ nodeOptions: [show, '--max-semi-space-size=8'] }).start()
     expect(own.output).toContain(`${own.pid} undefined ${show},--max-semi-space-size=8\n`)
     expect(own.output).not.toContain('size=16')
