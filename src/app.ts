@@ -37,7 +37,7 @@ import type { Store } from './store/store.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/posting/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/posting/signature.ts'
-import { withTestReceiver } from './webhooks/posting/test-receiver.ts'
+import { createTestReceiver } from './webhooks/posting/test-receiver.ts'
 import { readInThread } from './whatsapp/threads/read-session.ts'
 import { WhatsappThreads } from './whatsapp/threads/whatsapp-threads.ts'
 
@@ -176,7 +176,8 @@ function startWebhooks(
     allowedNetworks: settings.webhook.allowedNetworks,
     ownPorts,
   })
-  const poster = withTestReceiver(createPoster({ guard, timeoutMs: settings.webhook.timeoutMs }), store.endpoints)
+  const { timeoutMs } = settings.webhook
+  const poster = createPoster({ guard, timeoutMs, testReceiver: createTestReceiver(store.endpoints) })
   closers.push(() => poster.close())
   const dispatcher = new Dispatcher({
     ...leases,

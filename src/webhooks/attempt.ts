@@ -1,10 +1,15 @@
 import type { Logger } from 'pino'
 import type { AfterAttempt } from '../domain/events/delivery.ts'
 import { afterAttempt } from '../domain/events/delivery.ts'
+import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
+import type { Endpoints } from '../store/endpoints/endpoints.ts'
 import type { Poster, PostOutcome } from './posting/post.ts'
-import { type SigningKeys, signatureHeaders } from './posting/signature.ts'
+import { type SigningKeys, signatureHeaders, signingKeys } from './posting/signature.ts'
+
+/** The longest delay until a rotation takes effect if its hint is lost. */
+const FRESH_MS = 1_000
 
 export interface AttemptSettings {
   retryDelaysMs: readonly number[]
@@ -31,6 +36,51 @@ export interface EndedAttempt {
   latenessMs: number
   /** A retry's times are those of the steady clock. */
   next: AfterAttempt
+}
+
+/** What an attempt needs to know about its endpoint. */
+interface Posting {
+  keys: SigningKeys
+  /** False: its deliveries are held. */
+  active: boolean
+}
+
+/** The signing keys of one endpoint and whether it is active, at most 1 s old. */
+export class PostingCache {
+  readonly #instanceId: InstanceId
+  readonly #endpointId: EndpointId
+  readonly #endpoints: Pick<Endpoints, 'findPosting'>
+  readonly #clock: Clock
+  #reading: Promise<Posting> | null = null
+  #freshUntil = Number.NEGATIVE_INFINITY
+
+  constructor(instanceId: InstanceId, endpointId: EndpointId, endpoints: Pick<Endpoints, 'findPosting'>, clock: Clock) {
+    this.#instanceId = instanceId
+    this.#endpointId = endpointId
+    this.#endpoints = endpoints
+    this.#clock = clock
+  }
+
+  get(): Promise<Posting> {
+    if (this.#reading && this.#clock.steady() < this.#freshUntil) return this.#reading
+    const reading = this.#read()
+    this.#reading = reading
+    this.#freshUntil = this.#clock.steady() + FRESH_MS
+    reading.catch(() => {
+      if (this.#reading === reading) this.#reading = null
+    })
+    return reading
+  }
+
+  invalidate(): void {
+    this.#reading = null
+  }
+
+  async #read(): Promise<Posting> {
+    const state = await this.#endpoints.findPosting(this.#instanceId, this.#endpointId, this.#clock.now())
+    if (state === null) throw new Error(`Endpoint ${this.#endpointId} of ${this.#instanceId} is gone.`)
+    return { keys: signingKeys(state.secrets), active: state.active }
+  }
 }
 
 /** Nothing was posted: the lease was not renewed in time, and another node may have taken over. */

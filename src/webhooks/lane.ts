@@ -7,11 +7,10 @@ import { StoreUnavailable } from '../store/errors.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptOptions, EndedAttempt } from './attempt.ts'
-import { LeaseNotRenewed, logAttempt, makeAttempt } from './attempt.ts'
+import { LeaseNotRenewed, logAttempt, makeAttempt, PostingCache } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
-import { PostingCache } from './posting/posting-cache.ts'
 import { AttemptRecorder } from './record.ts'
 
 export interface LaneStore {

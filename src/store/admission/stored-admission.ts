@@ -60,7 +60,14 @@ export class LocalAdmission implements Admission {
     if (caller === null) return null
     const { instanceId, key } = caller
     if (key !== null) this.#uses.note(instanceId, key.id, Date.now())
-    return this.#count(caller)
+    const now = this.#clock()
+    let window = this.#windows.get(instanceId)
+    if (window === undefined || now >= window.opensAt + WINDOW_MS) {
+      window = { opensAt: now, calls: 0 }
+      this.#windows.set(instanceId, window)
+    }
+    window.calls += 1
+    return admitted(instanceId, key, window.calls, window.opensAt + WINDOW_MS - now, this.#ratePerMinute)
   }
 
   async isValid(tokenDigest: string): Promise<boolean> {
@@ -92,17 +99,6 @@ export class LocalAdmission implements Admission {
     const caller = { instanceId: row.instance_id, key: keyOf(row), expiresAt: row.expires_at }
     if (forgotten === this.#forgotten) this.#callerByDigest.set(tokenDigest, caller)
     return caller
-  }
-
-  #count({ instanceId, key }: Caller): Admitted {
-    const now = this.#clock()
-    let window = this.#windows.get(instanceId)
-    if (window === undefined || now >= window.opensAt + WINDOW_MS) {
-      window = { opensAt: now, calls: 0 }
-      this.#windows.set(instanceId, window)
-    }
-    window.calls += 1
-    return admitted(instanceId, key, window.calls, window.opensAt + WINDOW_MS - now, this.#ratePerMinute)
   }
 }
 

@@ -4,15 +4,23 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import { proxyPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
-import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
+import { fenced, fencedOneByOne, type Operation, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
+import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import { StoredHealth } from './connection-health.ts'
 import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
 
 type Change = Parameters<Connections['record']>[1]
+
+const CLOSES_MS = 24 * 60 * 60_000
+
+interface HealthInput {
+  lease: Lease
+  report: HealthReport
+  now: number
+}
 
 interface GoalRequest {
   id: InstanceId
@@ -24,12 +32,26 @@ interface GoalRequest {
 export class StoredConnections implements Connections {
   readonly #core: Core
   readonly #operations
-  readonly #health: StoredHealth
+  readonly #recordHealth
+  readonly #findHealth
+  readonly #findCloses
 
   constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
     this.#operations = operations(core, new ConnectionReports(core.statements, recorder))
-    this.#health = new StoredHealth(core)
+    this.#recordHealth = healthOperation(core.statements)
+    const { db } = core.statements
+    this.#findHealth = core.statements.one((p: { id: InstanceId }) =>
+      db.selectFrom('connection_health').selectAll().where('instance_id', '=', p.id),
+    )
+    this.#findCloses = core.statements.one((p: { id: InstanceId; since: number }) =>
+      db
+        .selectFrom('connection_closes')
+        .select(['code', 'at'])
+        .where('instance_id', '=', p.id)
+        .where('at', '>', p.since)
+        .orderBy('at', 'desc'),
+    )
   }
 
   async find(id: InstanceId): Promise<ConnectionRecord | null> {
@@ -104,11 +126,22 @@ export class StoredConnections implements Connections {
   }
 
   recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void> {
-    return this.#health.record(lease, report, now)
+    return this.#core.write(this.#recordHealth, { lease, report, now })
   }
 
-  findHealth(id: InstanceId, now: number): Promise<ConnectionHealth> {
-    return this.#health.find(id, now)
+  async findHealth(id: InstanceId, now: number): Promise<ConnectionHealth> {
+    const { reader } = this.#core
+    const [[row], closes] = await Promise.all([
+      reader.run(this.#findHealth, { id }),
+      reader.run(this.#findCloses, { id, since: now - CLOSES_MS }),
+    ])
+    return {
+      lastFrameAt: row?.last_frame_at ?? null,
+      acknowledgement: row?.ack_at == null ? null : { at: row.ack_at, latencyMs: row.ack_latency_ms! },
+      undecryptable: row?.undecryptable ?? 0,
+      lastUndecryptableAt: row?.undecryptable_at ?? null,
+      closes: byCode(closes),
+    }
   }
 
   async #request(request: GoalRequest) {
@@ -242,4 +275,67 @@ function toRestriction(
 ): Restriction | null {
   if (row.restricted_since === null) return null
   return { since: row.restricted_since, until: row.restricted_until!, reportedByWhatsapp: row.restriction_told === 1 }
+}
+
+/** Groups closes by code. Expects the newest first and keeps that order. */
+function byCode(closes: readonly { code: number; at: number }[]): ConnectionHealth['closes'] {
+  const counted = new Map<number, { code: number; count: number; lastAt: number }>()
+  for (const { code, at } of closes) {
+    const entry = counted.get(code)
+    if (entry) entry.count += 1
+    else counted.set(code, { code, count: 1, lastAt: at })
+  }
+  return [...counted.values()]
+}
+
+/** A node reports on all its connections at the same time; these reports share one commit. */
+function healthOperation(statements: Statements): Operation<HealthInput, void> {
+  const put = statements.insert(
+    'connection_health',
+    {
+      instance_id: 'text',
+      last_frame_at: 'integer?',
+      ack_at: 'integer?',
+      ack_latency_ms: 'integer?',
+      undecryptable: 'integer',
+      undecryptable_at: 'integer?',
+    },
+    { replace: ['instance_id'] },
+  )
+  const addClose = statements.insert(
+    'connection_closes',
+    { instance_id: 'text', at: 'integer', code: 'integer' },
+    { finish: query => query.onConflict(oc => oc.doNothing()) },
+  )
+  const forget = statements.one((p: { instanceId: InstanceId; before: number }) =>
+    statements.db.deleteFrom('connection_closes').where('instance_id', '=', p.instanceId).where('at', '<', p.before),
+  )
+  return {
+    name: 'connections.health',
+    ...fenced,
+    keys: () => ['health'],
+    async run(tx, inputs) {
+      await tx.each(put, inputs.map(toHealthRow))
+      const closing = inputs.filter(({ report }) => report.closes.length > 0)
+      const closes = closing.flatMap(({ lease, report }) =>
+        report.closes.map(({ at, code }) => ({ instance_id: lease.instanceId, at, code })),
+      )
+      if (closes.length > 0) await tx.each(addClose, closes)
+      for (const { lease, now } of closing) {
+        await tx.run(forget, { instanceId: lease.instanceId, before: now - CLOSES_MS })
+      }
+      return []
+    },
+  }
+}
+
+function toHealthRow({ lease, report }: HealthInput) {
+  return {
+    instance_id: lease.instanceId,
+    last_frame_at: report.lastFrameAt,
+    ack_at: report.acknowledgement?.at ?? null,
+    ack_latency_ms: report.acknowledgement?.latencyMs ?? null,
+    undecryptable: report.undecryptable,
+    undecryptable_at: report.lastUndecryptableAt,
+  }
 }

@@ -122,7 +122,10 @@ export class Writer {
     lane.startScheduled = false
     clearTimeout(lane.timer)
     while (lane.waiting.length > 0 && canStart(lane)) {
-      const waitMs = this.#joinMs(lane)
+      // Waiting units join a running commit's successor, unless that takes long or a batch is full.
+      const latestStart = lane.begunAt.at(-1)
+      const mayWait = latestStart !== undefined && lane.waiting.length < MAX_UNITS_PER_COMMIT
+      const waitMs = mayWait ? latestStart + JOIN_WITHIN_MS - this.#monotonicNow() : 0
       if (waitMs > 0) {
         lane.timer = setTimeout(() => this.#startCommits(lane), waitMs)
         return
@@ -131,13 +134,6 @@ export class Writer {
       if (units.length === 0) return
       void this.#start(lane, units)
     }
-  }
-
-  /** How long waiting units continue to wait for the running commits, in milliseconds. */
-  #joinMs({ begunAt, waiting }: Lane): number {
-    const latestStart = begunAt.at(-1)
-    if (latestStart === undefined || waiting.length >= MAX_UNITS_PER_COMMIT) return 0
-    return Math.max(0, latestStart + JOIN_WITHIN_MS - this.#monotonicNow())
   }
 
   /** Takes the next units, except those of instances in a running commit, and those behind a unit that is left. */

@@ -58,6 +58,7 @@ interface Key {
 
 /** By `keyId`. */
 type Keys = ReadonlyMap<string, Omit<Key, 'expires_at'>>
+const NO_KEYS: Keys = new Map()
 
 /**
  * Checks the instance, the idempotency key and the connection, in this order, then inserts.
@@ -86,7 +87,8 @@ export function acceptOperation(
     ],
     async run(tx, inputs) {
       const accepting = await findAccepting(tx, queries, inputs)
-      const known = await findKeys(tx, queries, keysOf(inputs))
+      const keys = keysOf(inputs)
+      const known = keys.length === 0 ? NO_KEYS : await findKeys(tx, queries, keys)
       const outcomes = new Map<Acceptance, AcceptOutcome>()
       const accepted: Acceptance[] = []
       const withFile: NewMessage[] = []
@@ -114,7 +116,8 @@ export function acceptOperation(
       }
       // Sendable messages were not refused, so their extras are resolved.
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
-      const taken = await takeKeys(tx, queries, keysOf(sendable, resolved))
+      const newKeys = keysOf(sendable, resolved)
+      const taken = newKeys.length === 0 ? NO_KEYS : await takeKeys(tx, queries, newKeys)
       const rows: RowOf<typeof MESSAGE>[] = []
       const scheduled: RowOf<typeof SCHEDULED>[] = []
       const cancellations: Cancellation[] = []
@@ -185,21 +188,17 @@ function isForNow({ message, now }: Acceptance, found: ResolvedExtras | undefine
 
 /** The stored rows of these keys. */
 async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
-  const rows = keys.length === 0 ? [] : await tx.each(queries.findKey, keys)
+  const rows = await tx.each(queries.findKey, keys)
   return new Map(rows.map(row => [keyId(row.instance_id, row.key), row]))
 }
 
 /** @returns the keys that another node took since `findKeys` */
 async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
-  if (keys.length === 0) return new Map()
   // All nodes lock rows in the same order, which prevents deadlocks.
   const sorted = keys.toSorted((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
   const ours = new Set((await tx.each(queries.takeKey, sorted)).map(row => keyId(row.instance_id, row.key)))
-  return findKeys(
-    tx,
-    queries,
-    keys.filter(({ instance_id, key }) => !ours.has(keyId(instance_id, key))),
-  )
+  const others = keys.filter(({ instance_id, key }) => !ours.has(keyId(instance_id, key)))
+  return others.length === 0 ? NO_KEYS : findKeys(tx, queries, others)
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type IncomingMessage, request as openRequest } from 'node:http'
+import { isTestReceiver } from '../../domain/events/endpoint.ts'
 import type { AddressGuard } from '../../outbound/address-guard.ts'
 import { type AttemptError, attemptError } from '../../outbound/attempt-error.ts'
 import { createConnector, limitInterimResponses, MAX_HEADER_BYTES } from '../../outbound/connector.ts'
@@ -31,6 +32,8 @@ export interface PosterOptions {
   resolve?: Lookup
   /** For the whole request, from the name resolution to the last byte read. */
   timeoutMs: number
+  /** Answers for the test receiver. Null: the request is posted like any other. */
+  testReceiver?: (request: PostRequest) => Promise<PostOutcome> | null
 }
 
 function systemResolve(): Lookup {
@@ -39,10 +42,13 @@ function systemResolve(): Lookup {
 }
 
 /** Posts over HTTP/1.1 without redirects, compression or proxies. */
-export function createPoster({ guard, timeoutMs, resolve = systemResolve() }: PosterOptions): Poster {
+export function createPoster({ guard, timeoutMs, resolve = systemResolve(), testReceiver }: PosterOptions): Poster {
   const connector = createConnector({ guard, resolve })
 
-  function send({ url, headers, body, signal }: PostRequest): Promise<PostOutcome> {
+  function send(post: PostRequest): Promise<PostOutcome> {
+    const { url, headers, body, signal } = post
+    const answer = isTestReceiver(url) ? testReceiver?.(post) : null
+    if (answer) return answer
     return new Promise(resolve => {
       const { protocol, hostname, port, pathname, search } = new URL(url)
       const request = openRequest({

@@ -1,23 +1,24 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { TEST_RECEIVER_URL } from '../../domain/events/endpoint.ts'
+import { createAddressGuard } from '../../outbound/address-guard.ts'
+import { createPoster } from './post.ts'
 import { signatureHeaders, signingKeys } from './signature.ts'
-import { withTestReceiver } from './test-receiver.ts'
+import { createTestReceiver } from './test-receiver.ts'
 
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
 const OTHER = 'whsec_AAAQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo='
 const body = Buffer.from('{"event":"message.sent","instanceId":"inst_1"}')
 
+const blocked = { kind: 'failed', error: 'blocked_address' } as const
+
+/** Posts to nobody else: every address is blocked. */
 function receiverOf(secrets: readonly string[]) {
-  const posted: string[] = []
-  const poster = {
-    send: async ({ url }: { url: string }) => {
-      posted.push(url)
-      return { kind: 'answered', status: 204, excerpt: null } as const
-    },
-    close: async () => {},
-  }
   const list = async () => secrets.map(secret => ({ url: TEST_RECEIVER_URL, secret }) as never)
-  return { posted, receiver: withTestReceiver(poster, { list }) }
+  const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: [] })
+  const resolve = async () => [{ address: '127.0.0.1', family: 4 as const }]
+  const poster = createPoster({ guard, resolve, timeoutMs: 5_000, testReceiver: createTestReceiver({ list }) })
+  onTestFinished(() => poster.close())
+  return poster
 }
 
 function request(secret: string, url = TEST_RECEIVER_URL) {
@@ -28,34 +29,27 @@ function request(secret: string, url = TEST_RECEIVER_URL) {
 
 describe('the test receiver', () => {
   test('accepts what is signed with the secret of the endpoint, and posts nothing', async () => {
-    const { posted, receiver } = receiverOf([OTHER, SECRET])
-    const answer = await receiver.send(request(SECRET))
+    const answer = await receiverOf([OTHER, SECRET]).send(request(SECRET))
     expect(answer).toMatchObject({ status: 200, excerpt: expect.stringContaining('"signature":"valid"') })
-    expect(posted).toEqual([])
   })
 
   test('refuses another signature', async () => {
-    const { receiver } = receiverOf([OTHER])
-    expect(await receiver.send(request(SECRET))).toMatchObject({ kind: 'answered', status: 401 })
+    expect(await receiverOf([OTHER]).send(request(SECRET))).toMatchObject({ kind: 'answered', status: 401 })
   })
 
   test('accepts the last events of an endpoint that is gone', async () => {
-    const { receiver } = receiverOf([])
-    const answer = await receiver.send(request(SECRET))
+    const answer = await receiverOf([]).send(request(SECRET))
     expect(answer).toMatchObject({ status: 200, excerpt: expect.stringContaining('not checked') })
   })
 
   test('accepts only events: an alert to it is posted to the network, and fails', async () => {
-    const { posted, receiver } = receiverOf([])
     const alert = { ...request(SECRET), body: Buffer.from('{"event":"alert","title":"Pombal"}') }
-    await receiver.send(alert)
-    expect(posted).toEqual([TEST_RECEIVER_URL])
+    expect(await receiverOf([]).send(alert)).toEqual(blocked)
   })
 
   test('does not answer for any other URL', async () => {
-    const { posted, receiver } = receiverOf([SECRET])
+    const receiver = receiverOf([SECRET])
     const urls = ['https://example.com/', 'https://example.com/?test-receiver.pombal.invalid', 'http://127.0.0.1:1/']
-    for (const url of urls) expect(await receiver.send(request(SECRET, url))).toMatchObject({ status: 204 })
-    expect(posted).toEqual(urls)
+    for (const url of urls) expect(await receiver.send(request(SECRET, url))).toEqual(blocked)
   })
 })

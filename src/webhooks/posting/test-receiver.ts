@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { isTestReceiver } from '../../domain/events/endpoint.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Endpoints } from '../../store/endpoints/endpoints.ts'
-import type { Poster, PostOutcome, PostRequest } from './post.ts'
+import type { PosterOptions, PostOutcome, PostRequest } from './post.ts'
 
 const SECRET_PREFIX = 'whsec_'
 const ACCEPTED = 200
@@ -12,14 +12,11 @@ const UNAUTHORIZED = 401
  * Answers posts to the test receiver in this process, as a consumer would that checks `webhook-signature`. Newcomers see signed
  * events without a program of their own. Nothing is sent over a network, and nothing but the attempt is stored.
  */
-export function withTestReceiver(poster: Poster, endpoints: Pick<Endpoints, 'list'>): Poster {
-  return {
-    send(request) {
-      const instanceId = isTestReceiver(request.url) ? instanceOf(request) : undefined
-      // An alert must not count as sent. As the name exists nowhere, posting it fails.
-      return instanceId === undefined ? poster.send(request) : receive(request, instanceId, endpoints)
-    },
-    close: () => poster.close(),
+export function createTestReceiver(endpoints: Pick<Endpoints, 'list'>): NonNullable<PosterOptions['testReceiver']> {
+  return request => {
+    const instanceId = instanceOf(request)
+    // An alert must not count as sent. As the name exists nowhere, posting it fails.
+    return instanceId === undefined ? null : receive(request, instanceId, endpoints)
   }
 }
 

@@ -1,5 +1,7 @@
-import { DisconnectReason, type WASocket } from 'baileys'
+import { type BinaryNode, DisconnectReason, type WASocket } from 'baileys'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LibraryScope } from '../library-scope.ts'
+import type { Acknowledgement, VitalSigns } from './events.ts'
 
 /** The time until the first frame from WhatsApp. */
 const FIRST_FRAME_WITHIN_MS = 20_000
@@ -7,6 +9,11 @@ const FIRST_FRAME_WITHIN_MS = 20_000
 const HANDSHAKE_WITHIN_MS = 60_000
 /** A handshake takes a few kilobytes. */
 const MAX_HANDSHAKE_BYTES = 256 * 1024
+
+/** Four times the number of messages that wait at once, which leaves space for late acknowledgements. */
+const MAX_UNANSWERED = 2_048
+/** Stands for an error code of WhatsApp that is not a number. */
+const UNKNOWN_ERROR = 500
 
 /** The events that Baileys emits for one stanza: all stanzas, by kind, and by the query that it answers. */
 const STANZA_EVENT = /^(?:frame$|CB:|TAG:)/
@@ -107,6 +114,35 @@ export function sendDurably(
       done(error)
       if (!refused) onRefused()
       refused = true
+    })
+  }
+}
+
+export function watchVitalSigns({ ev, ws }: WASocket, signs: VitalSigns): void {
+  ws.on('frame', () => signs.frame())
+  ev.on('connection.update', ({ reachoutTimeLock }) => {
+    if (!reachoutTimeLock) return
+    const { isActive, timeEnforcementEnds } = reachoutTimeLock
+    signs.restriction({ active: isActive === true, until: timeEnforcementEnds?.getTime() ?? null })
+  })
+}
+
+/** Reads acknowledgements from the stanzas: Baileys reports only refusals, and reports them too late. */
+export class AcknowledgementReader {
+  /** IDs of the latest messages written over this link and not answered yet. */
+  readonly #unanswered = new BoundedMap<string, true>(MAX_UNANSWERED)
+
+  expect(whatsappId: string): void {
+    this.#unanswered.set(whatsappId, true)
+  }
+
+  listen({ ws }: WASocket, onAcknowledged: (ack: Acknowledgement) => void): void {
+    ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
+      // Not every network sends the class, so the ID of a message of ours is enough.
+      if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
+      this.#unanswered.delete(id)
+      const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
+      onAcknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })
   }
 }
