@@ -110,7 +110,7 @@ async function startModules(context: NodeContext): Promise<App> {
 
   const { retentionMs } = settings
   const retention = startRetention({ retention: store.retention, retentionMs, logger, now: store.clock.now })
-  const links = startEndingLinks(store.handouts, logger)
+  const links = startEndingLinks(store.handouts, store.connections, logger)
   closers.push(retention.stop, links.stop)
   const mediaFolder = join(settings.dataDir, 'sandbox-media')
   const sandbox = settings.sandbox ? new Sandbox(store, logger, port => ownPorts.push(port), mediaFolder) : null

@@ -66,6 +66,8 @@ export interface Settings {
     version: [number, number, number] | null
     /** Announced when a number is linked. */
     device: LinkedDevice
+    /** Whether a number can be linked with a passkey. */
+    passkeys: boolean
     /** The URL of a simulated WhatsApp on loopback, for tests; null: the real one. */
     url: string | null
     /** How many threads run connections; null: one fewer than the cores, at least one. */
@@ -175,6 +177,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
       device: read('WHATSAPP_DEVICE', DEFAULT_LINKED_DEVICE, `one of ${LINKED_DEVICES.join(', ')}`, text =>
         LINKED_DEVICES.find(device => device === text),
       ),
+      passkeys: read('WHATSAPP_PASSKEY', false, '"on" or "off"', parseOnOff),
       url: read(
         'WHATSAPP_URL',
         null,

@@ -50,10 +50,11 @@ function whatsappNetwork({ whatsapp: { url } }: Settings): ConnectionNetwork {
 
 /** The settings of the connections to WhatsApp. */
 export function connectionSettings(settings: Settings): ConnectionSettings {
-  const { version, device } = settings.whatsapp
+  const { version, device, passkeys } = settings.whatsapp
   return {
     ...(version && { version }),
     device,
+    passkeys,
     messageTtlMs: settings.messageTtlMs,
     proxyAddresses: proxyAddresses(settings),
   }

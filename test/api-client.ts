@@ -1,3 +1,4 @@
+import type { PasskeyRequest } from '../src/domain/connection/passkey.ts'
 import { noteBody, noteSecret } from './logs/log-capture.ts'
 import { until } from './until.ts'
 
@@ -55,6 +56,7 @@ export interface ConnectionView {
   reason: string
   qr: string | null
   pairingCode: string | null
+  passkey: { stage: 'assertion' | 'code'; request: PasskeyRequest | null; code: string | null } | null
   proxy: string | null
   phone: string | null
   simulated: boolean

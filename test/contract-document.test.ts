@@ -130,6 +130,7 @@ const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>>
   TRUSTED_PROXIES: settings => settings.trustedProxies[0] ?? null,
   WEBHOOK_ALLOWED_NETWORKS: settings => settings.webhook.allowedNetworks[0] ?? null,
   WHATSAPP_DEVICE: settings => settings.whatsapp.device,
+  WHATSAPP_PASSKEY: settings => settings.whatsapp.passkeys,
   WHATSAPP_VERSION: settings => settings.whatsapp.version,
   WHATSAPP_URL: settings => settings.whatsapp.url,
   WHATSAPP_THREADS: settings => settings.whatsapp.threads,

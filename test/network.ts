@@ -105,6 +105,8 @@ export async function startNetwork(options: readonly string[] = []) {
     /** A contact creates a group. One of the members is an account. @returns the group's ID */
     createGroup: async (group: { by: string; subject: string; members: readonly string[] }) =>
       (await call<{ group: string }>('POST', '/groups', JSON.stringify(group))).group,
+    /** A phone with this number, linked to nothing. */
+    openAccount: (phone: string) => call<{ phone: string }>('POST', `/accounts/${phone}`),
     accounts: async () => (await call<{ accounts: AccountInfo[] }>('GET', '/accounts')).accounts,
     inbox: async (number: string) =>
       (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,

@@ -361,6 +361,7 @@ export const MODULES: readonly Module[] = [
     path: 'simulator/src',
     modules: [],
     packages: [
+      '@simplewebauthn/server',
       'baileys',
       'libsignal',
       'node:crypto',

@@ -96,6 +96,7 @@ class Checks {
       {
         qr: () => undefined,
         newCode: () => undefined,
+        passkey: () => undefined,
         paired: () => undefined,
         opened: () => undefined,
         closed: () => undefined,

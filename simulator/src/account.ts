@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Group } from './contacts/group-types.ts'
+import { AccountPasskey } from './passkey/account-passkey.ts'
 import { Settings } from './profiles/settings.ts'
 import { AppState } from './server/app-state.ts'
 import { Inboxes } from './server/inbox.ts'
@@ -72,6 +73,7 @@ export class Account {
   readonly inboxes: Inboxes
   readonly appState: AppState
   readonly settings: Settings
+  readonly passkey: AccountPasskey
   readonly devices: SimulatedDevices
   readonly preKeys = new Map<number, Buffer>()
   readonly contactNames = new Map<string, string>()
@@ -102,6 +104,7 @@ export class Account {
     this.inboxes = new Inboxes(records)
     this.appState = new AppState(records)
     this.settings = new Settings(records)
+    this.passkey = new AccountPasskey(records)
     this.devices = new SimulatedDevices(this.#secret, records)
   }
 
@@ -306,6 +309,7 @@ export class Account {
     else if (kind === 'inbox') this.inboxes.restore(key, text)
     else if (kind === 'appstate') this.appState.restore(key, text)
     else if (kind === 'settings') this.settings.restore(text)
+    else if (kind === 'passkey') this.passkey.restore(text)
     else if (kind === 'signal') this.devices.restoreSignal(name, text)
     else if (kind === 'prekey') this.preKeys.set(Number(name), Buffer.from(JSON.parse(text), 'base64'))
     else if (kind === 'contact') this.contactNames.set(name, JSON.parse(text).name)

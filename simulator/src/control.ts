@@ -67,6 +67,11 @@ const routes: readonly Route[] = [
   },
   {
     method: 'POST',
+    path: /^\/admin\/accounts\/(\d{1,15})$/,
+    answer: ({ simulator, name }) => simulator.openAccount(name),
+  },
+  {
+    method: 'POST',
     path: /^\/admin\/messages$/,
     answer: ({ simulator, body }) => {
       const { from, to } = strings(body, 'from', 'to')

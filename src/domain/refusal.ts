@@ -23,6 +23,8 @@ export const REFUSALS = {
   link_in_use: [409, 'The link was opened in another browser, or this one accepts no cookies: ask for a new one.'],
   already_linked: [409, 'A number is linked to this instance: unlink it first.'],
   pairing_codes_spent: [409, 'The link has shown 3 pairing codes: scan the QR code, or ask for a new link.'],
+  passkey_not_requested: [409, 'WhatsApp does not ask for this now: read the connection, which shows what it asks.'],
+  passkey_expired: [409, 'The time for this answer is over: connect again for a new code.'],
   invalid_session: [400, 'The files are not a session that can be used.'],
   number_linked_here: [409, 'The number is linked to another instance: delete it first.'],
   session_exported: [

@@ -42,6 +42,11 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
     case 'fail_linking':
       scenario.linkingFailures.set(order.how, order.count ?? Number.POSITIVE_INFINITY)
       return {}
+    case 'play_passkey':
+      scenario.passkeyPlays.set(order.how, order.count ?? Number.POSITIVE_INFINITY)
+      return {}
+    case 'passkey_code':
+      return { passkeyCode: network.getAccount(order.account).passkey.code }
     case 'no_restart':
       scenario.restarts = false
       return {}
@@ -65,6 +70,7 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
 
 type ForAccount = Of<
   | 'expire_media'
+  | 'require_passkey'
   | 'stanza'
   | 'cut'
   | 'stream_error'
@@ -82,6 +88,12 @@ async function executeForAccount(network: Network, order: ForAccount): Promise<v
   switch (order.kind) {
     case 'expire_media':
       return network.media.expireFilesOf(account.phone)
+    case 'require_passkey':
+      return account.applyDurably(() => {
+        if (order.credential) account.passkey.register(order.credential.id, order.credential.publicKey)
+        account.passkey.require(order.required ?? true)
+        return []
+      })
     case 'stanza':
       account.client?.send(nodeOf(order.stanza))
       return

@@ -12,11 +12,11 @@ export const LINKING_FAILURES = [
 export type LinkingFailure = (typeof LINKING_FAILURES)[number]
 
 /** The way in which the next attempts to link a client fail. At most one is set. */
-export class LinkingFailures {
-  #how: LinkingFailure | null = null
+export class LinkingFailures<How extends string = LinkingFailure> {
+  #how: How | null = null
   #left = 0
 
-  set(how: LinkingFailure, count: number): void {
+  set(how: How, count: number): void {
     this.#how = how
     this.#left = count
   }
@@ -26,7 +26,7 @@ export class LinkingFailures {
   }
 
   /** Counts one attempt and returns true if it must fail in this way. */
-  take(how: LinkingFailure): boolean {
+  take(how: How): boolean {
     if (this.#how !== how || this.#left <= 0) return false
     this.#left--
     return true

@@ -1,3 +1,4 @@
+import type { PasskeyPlay } from '../passkey/passkey-play.ts'
 import type { LinkingFailure } from './linking-failures.ts'
 import type { Rule } from './rule.ts'
 
@@ -9,7 +10,7 @@ export type Order =
   /** Releases the oldest `count` held stanzas, or all of them. Answered with how many were released. */
   | { kind: 'release'; count?: number }
   /**
-   * Removes all rules, refusals of logins and linkings, look-ups, restrictions and the number of QR codes. Held stanzas are released.
+   * Removes all rules, refusals of logins and linkings, differences of ceremonies, look-ups, restrictions and the number of QR codes. Held stanzas are released.
    */
   | { kind: 'clear' }
   /** Every stanza takes this long from a client to the network, and as long back. */
@@ -33,6 +34,15 @@ export type Order =
    * scanned or typed. `bad_signature`: the phone signs with another secret. `unauthorized`: 401 after the scan.
    */
   | { kind: 'fail_linking'; how: LinkingFailure; count?: number }
+  /**
+   * From now on WhatsApp asks for a passkey when a client is linked to the account, or no longer. The account's passkey is
+   * registered with `credential`; `publicKey` is what a browser's `getPublicKey()` returns. Both are base64url.
+   */
+  | { kind: 'require_passkey'; account: string; required?: boolean; credential?: { id: string; publicKey: string } }
+  /** How the next `count` ceremonies with a passkey differ, or all of them. */
+  | { kind: 'play_passkey'; how: PasskeyPlay; count?: number }
+  /** Answered with the code that the account's phone shows during a ceremony. */
+  | { kind: 'passkey_code'; account: string }
   /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
   /** The phones answer requests for copies of messages. Otherwise they do not, as if they were off. */
@@ -90,4 +100,6 @@ interface Receipt {
 export interface OrderResult {
   rule?: number
   released?: number
+  /** Null: the phone shows none. */
+  passkeyCode?: string | null
 }

@@ -1,4 +1,5 @@
 import { isGroup, isNumber } from '../addresses.ts'
+import { PASSKEY_PLAYS } from '../passkey/passkey-play.ts'
 import { SimulatorError } from '../types.ts'
 import { LINKING_FAILURES } from './linking-failures.ts'
 import { MEDIA_RETRY_ANSWERS, type Order } from './order.ts'
@@ -66,6 +67,12 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   refuse_logins: [{ reason: text, count }, { account: isNumber }],
   qr_codes: [{ count }],
   fail_linking: [{ how: oneOf(...LINKING_FAILURES) }, { count }],
+  require_passkey: [
+    { account: isNumber },
+    { required: flag, credential: value => hasShape(value, { id: text, publicKey: text }) },
+  ],
+  play_passkey: [{ how: oneOf(...PASSKEY_PLAYS) }, { count }],
+  passkey_code: [{ account: isNumber }],
   no_restart: [{}],
   phone_copies: [{}],
   media_retries: [{ answer: oneOf(...MEDIA_RETRY_ANSWERS) }],

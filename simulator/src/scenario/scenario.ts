@@ -2,6 +2,8 @@
  * The misbehaviour of the network. While a rule is set, every leaving and arriving stanza passes through here, and all
  * rules are applied to it.
  */
+
+import type { PasskeyPlay } from '../passkey/passkey-play.ts'
 import type { Agenda } from '../server/agenda.ts'
 import type { Connection, Gate } from '../server/connection.ts'
 import { type Node, node } from '../wire/nodes.ts'
@@ -71,6 +73,7 @@ export class Scenario implements Gate {
   /** How many QR codes a client is offered. Null: as many as WhatsApp offers. */
   qrCodes: number | null = null
   readonly linkingFailures = new LinkingFailures()
+  readonly passkeyPlays = new LinkingFailures<PasskeyPlay>()
   /** True if a newly linked client must reconnect over a new socket. */
   restarts = true
   /** True if the account's phone answers a client's requests for copies of messages. */
@@ -145,6 +148,7 @@ export class Scenario implements Gate {
     this.#loginRefusals = []
     this.qrCodes = null
     this.linkingFailures.clear()
+    this.passkeyPlays.clear()
     this.restarts = true
     this.phoneCopies = false
     this.mediaRetries = 'upload'

@@ -13,6 +13,7 @@ import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Companion } from '../account.ts'
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'
 import type { Network, WaitingClient } from '../network.ts'
+import { PasskeyExchange } from '../passkey/passkey-exchange.ts'
 import { announceDevices, rawIdOf } from '../signal/device-lists.ts'
 import { isSignedBy, type KeyPair, sign } from '../signal/keys.ts'
 import { SimulatorError } from '../types.ts'
@@ -38,6 +39,7 @@ export class LinkingClient implements Role, WaitingClient {
   #code: PairingCodeExchange | null = null
   /** True once a phone has begun to link it. No other phone can then. */
   #isBeingLinked = false
+  #passkey: PasskeyExchange | null = null
   #iqs = 0
   /** The iq that the client must answer with its signature. */
   #confirmation: { id: string; details: Buffer; accountKey: Buffer; settle: (error?: Error) => void } | null = null
@@ -71,7 +73,13 @@ export class LinkingClient implements Role, WaitingClient {
       this.#connection.send(node('iq', { from: SERVER, type: 'error', id }, [node('error', refusal)]))
       return
     }
-    const content = request ? this.#exchangeCode(request) : undefined
+    const ceremony = (await this.#passkey?.answer(stanza)) ?? null
+    if (ceremony && 'error' in ceremony) {
+      const error = node('error', { code: ceremony.error, text: 'not-authorized' })
+      this.#connection.send(node('iq', { from: SERVER, type: 'error', id }, [error]))
+      return
+    }
+    const content = request ? this.#exchangeCode(request) : (ceremony ?? undefined)
     this.#connection.send(node('iq', { from: SERVER, type: 'result', id }, content))
   }
 
@@ -80,13 +88,15 @@ export class LinkingClient implements Role, WaitingClient {
     if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
     const error = failure('the client closed its connection before it was linked')
     this.#code?.abandon(error)
+    this.#passkey?.abandon(error)
     this.#confirmation?.settle(error)
   }
 
   async link(account: Account, advSecret: Buffer): Promise<void> {
     if (this.#isBeingLinked) throw failure('another phone is linking this client')
-    await this.#failAsSet(account)
+    await this.#failAsSet(account, advSecret)
     this.#isBeingLinked = true
+    const secret = account.passkey.isRequired ? await this.#askForPasskey(account, advSecret) : advSecret
     let device = 0
     await account.applyDurably(() => {
       device = account.nextDevice()
@@ -95,7 +105,19 @@ export class LinkingClient implements Role, WaitingClient {
     })
     await announceDevices(this.#network, account)
     if (this.#connection.isClosed) throw failure('the client has closed its connection')
-    await this.#askToSign(account, device, advSecret)
+    await this.#askToSign(account, device, secret)
+  }
+
+  #askForPasskey(account: Account, advSecret: Buffer): Promise<Buffer> {
+    const { passkeyPlays } = this.#network.scenario
+    this.#passkey = new PasskeyExchange({
+      account,
+      companion: this.#companion,
+      advSecret,
+      takePlay: play => passkeyPlays.take(play),
+      notify: (type, content) => this.#notify(type, content),
+    })
+    return this.#passkey.run()
   }
 
   async linkByCode(account: Account, code: string): Promise<void> {
@@ -113,11 +135,13 @@ export class LinkingClient implements Role, WaitingClient {
   }
 
   /** @throws SimulatorError `linking_failed` if the scenario lets this attempt fail */
-  async #failAsSet(account: Account): Promise<void> {
+  async #failAsSet(account: Account, advSecret: Buffer): Promise<void> {
     const { linkingFailures } = this.#network.scenario
     if (linkingFailures.take('passkey')) {
-      const options = node('passkey_request_options', {}, Buffer.from(JSON.stringify(passkeyOptions())))
-      this.#notify('passkey_prologue_request', options)
+      // Without a passkey there is nothing that the client could answer.
+      const asked = this.#askForPasskey(account, advSecret)
+      this.#passkey = null
+      asked.catch(() => undefined)
       throw failure('WhatsApp asked the client for a passkey')
     }
     if (linkingFailures.take('refresh')) {
@@ -142,9 +166,11 @@ export class LinkingClient implements Role, WaitingClient {
     return { code: '419', text: 'resource-limit' }
   }
 
-  #notify(type: string, content: Node): void {
+  #notify(type: string, content: Node | undefined): void {
     const id = randomBytes(8).toString('hex')
-    this.#connection.send(node('notification', { from: SERVER, type, id, t: seconds(Date.now()) }, [content]))
+    this.#connection.send(
+      node('notification', { from: SERVER, type, id, t: seconds(Date.now()) }, content && [content]),
+    )
   }
 
   #askToSign(account: Account, device: number, advSecret: Buffer): Promise<void> {
@@ -204,18 +230,6 @@ export class LinkingClient implements Role, WaitingClient {
     const id = `link-${++this.#iqs}`
     this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
     return id
-  }
-}
-
-/** As captured from WhatsApp. */
-function passkeyOptions() {
-  return {
-    challenge: randomBytes(32).toString('base64url'),
-    timeout: 600_000,
-    rpId: 'whatsapp.com',
-    allowCredentials: [],
-    userVerification: 'required',
-    extensions: { uvm: true },
   }
 }
 

@@ -13,6 +13,7 @@ import { revokeKey } from './api-keys/revoke-key.ts'
 import { checkAudit } from './audit/check-audit.ts'
 import { listAudit } from './audit/list-audit.ts'
 import { recordChanges } from './audit/record-changes.ts'
+import { answerPasskey, confirmPasskey } from './connection/answer-passkey.ts'
 import { connectInstance } from './connection/connect-instance.ts'
 import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
@@ -107,6 +108,8 @@ const OPERATIONS = [
   createKey,
   revokeKey,
   connectInstance,
+  answerPasskey,
+  confirmPasskey,
   createLink,
   listLinks,
   revokeLink,

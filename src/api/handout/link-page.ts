@@ -11,27 +11,23 @@ import type { Api, ApiContext } from '../context.ts'
 import { checkNumber, tokenDigest } from '../input.ts'
 import { linkPageSchema, linkPageView } from '../resources/people/handout.ts'
 import { dataOf } from '../resources/schema-kit.ts'
+import { answerPasskeyByLink } from './answer-passkey.ts'
+import { tokenSchema } from './token-schema.ts'
 
 /** Small, because callers without a key can send it. */
 const MAX_BODY_BYTES = 4_096
-const TOKEN_LENGTH = 43
 const COOKIE_BYTES = 32
 /** As long as a link works. */
 const COOKIE_SECONDS = 24 * 60 * 60
 /** Identifies the browser, for all links that it opens. */
 const COOKIE: Cookie = { name: 'pombal_link', path: '/link', format: /^([A-Za-z0-9_-]{43})$/ }
 
-const tokenSchema = Type.String({
-  minLength: TOKEN_LENGTH,
-  maxLength: TOKEN_LENGTH,
-  description: 'What follows `#` in the link.',
-})
-
 /** The page of a link shows what these calls return. They need the link's token, and no sign-in. */
 export function registerLinkPage(api: Api, context: ApiContext): void {
   const page = new LinkPage(context)
   readLink(api, page)
   startLink(api, page)
+  answerPasskeyByLink(api, context, page)
 }
 
 function readLink(api: Api, page: LinkPage): void {
@@ -124,7 +120,7 @@ class LinkPage {
   }
 
   async read(request: FastifyRequest, key: HandoutKey) {
-    const handout = await this.#find(request, key)
+    const handout = await this.find(request, key)
     const isLinking = handout.openedAt !== null && handout.usedAt === null
     if (!isLinking) return linkPageView(handout, null)
     const { instances, connections } = this.#context.store
@@ -138,7 +134,7 @@ class LinkPage {
 
   async start(request: FastifyRequest, key: HandoutKey, phone: string | null): Promise<void> {
     const { store, sandbox } = this.#context
-    const { id, instanceId } = await this.#find(request, key)
+    const { id, instanceId } = await this.find(request, key)
     const instance = await store.instances.find(instanceId)
     if (instance?.kind === 'sandbox' && !sandbox.enabled) throw new Refusal('sandbox_disabled')
     const entry = {
@@ -154,7 +150,7 @@ class LinkPage {
   }
 
   /** @throws Refusal. Unknown tokens are limited by address. */
-  async #find(request: FastifyRequest, key: HandoutKey) {
+  async find(request: FastifyRequest, key: HandoutKey) {
     const found = await this.#context.store.handouts.find(key)
     if (found.kind === 'found') {
       request.hasKey = true

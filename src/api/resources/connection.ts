@@ -9,6 +9,7 @@ import { withoutPassword } from '../../domain/connection/proxy-url.ts'
 import type { Instance } from '../../domain/instance.ts'
 import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
+import { passkeySchema, passkeyView } from './passkey.ts'
 import { restrictionSchema, restrictionView } from './restriction.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
@@ -40,6 +41,7 @@ export const connectionSchema = Type.Object(
     pairingCode: nullable(
       Type.String({ description: 'The code to type on the phone, if a pairing code was requested.' }),
     ),
+    passkey: passkeySchema,
     retryAt: nullable(moment('When the next attempt to connect starts.')),
     restriction: restrictionSchema,
     proxy: proxySchema,
@@ -69,6 +71,7 @@ export function connectionView(
     qr: stored.qr,
     qrExpiresAt: toIsoOrNull(stored.qrExpiresAt),
     pairingCode: stored.pairingCode,
+    passkey: passkeyView(stored.passkey),
     retryAt: toIsoOrNull(stored.retryAt),
     restriction: restrictionView(stored.restriction, now),
     proxy: stored.proxy && withoutPassword(stored.proxy),

@@ -1,4 +1,5 @@
 import type { InstanceEventKind } from '../events/event.ts'
+import type { PasskeyStep } from './passkey.ts'
 import type { Restriction } from './restriction.ts'
 
 /** The connection states of contract §6. */
@@ -32,6 +33,8 @@ export const CONNECTION_CAUSES = [
   'scan_qr_code',
   'type_pairing_code',
   'new_code_asked',
+  'passkey_sent',
+  'passkey_code',
   'first_login',
   'logging_in',
   'connected',
@@ -56,6 +59,8 @@ export const CONNECTION_CAUSES = [
   'replaced',
   'code_expired',
   'passkey_required',
+  'passkey_refused',
+  'passkey_expired',
   'identity_rejected',
   'linking_unfinished',
   'phone_offline',
@@ -85,6 +90,8 @@ export interface StoredConnection {
   qr: string | null
   qrExpiresAt: number | null
   pairingCode: string | null
+  /** What a person has to do while a number is linked with a passkey. */
+  passkey: PasskeyStep | null
   /** When the next socket is opened; null unless the connection waits for it. */
   retryAt: number | null
   restriction: Restriction | null

@@ -1,8 +1,10 @@
 import type { StoredConnection } from '../../domain/connection/connection.ts'
+import type { PasskeyAnswer } from '../../domain/connection/passkey.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../leases/leases.ts'
+import type { AnswerOutcome } from './passkey-answers.ts'
 
 /** The stored connection and the instance's kind, which determines where to connect. */
 export interface ConnectionRecord extends StoredConnection {
@@ -60,6 +62,7 @@ export interface Connections {
         | 'qr'
         | 'qrExpiresAt'
         | 'pairingCode'
+        | 'passkey'
         | 'phone'
         | 'retryAt'
         | 'restriction'
@@ -67,6 +70,15 @@ export interface Connections {
     > & { ifGoalVersion?: number },
     now: number,
   ): Promise<void>
+  /**
+   * Passes a person's answer to the owner, once, encrypted under the instance's key, and only to the owner and for the goal that asked
+   * for it. It is erased when it is read, and void after `PASSKEY_ANSWER_MS`.
+   */
+  answerPasskey(id: InstanceId, answer: PasskeyAnswer): Promise<AnswerOutcome>
+  /** Erases and returns the answer. Null if there is none for this owner and goal. */
+  takePasskeyAnswer(lease: Lease, goalVersion: number): Promise<PasskeyAnswer | null>
+  /** Erases answers that no owner has read in time. */
+  eraseOldPasskeyAnswers(): Promise<void>
   /**
    * Records the event of a change that no other write records: the instance has become `disconnected`.
    * @returns whether it is reported as `disconnected`

@@ -1,18 +1,17 @@
 import { sql } from 'kysely'
-import type { Restriction } from '../../domain/connection/restriction.ts'
+import type { PasskeyAnswer } from '../../domain/connection/passkey.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import { proxyPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
 import { fenced, fencedOneByOne, type Operation, oneByOne } from '../engine/operation.ts'
-import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
+import { type ConnectionChange, columns, toRestriction } from './connection-columns.ts'
 import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
-
-type Change = Parameters<Connections['record']>[1]
+import { type AnswerOutcome, PasskeyAnswers } from './passkey-answers.ts'
 
 const CLOSES_MS = 24 * 60 * 60_000
 
@@ -35,6 +34,7 @@ export class StoredConnections implements Connections {
   readonly #recordHealth
   readonly #findHealth
   readonly #findCloses
+  readonly #passkeys
 
   constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
@@ -52,6 +52,7 @@ export class StoredConnections implements Connections {
         .where('at', '>', p.since)
         .orderBy('at', 'desc'),
     )
+    this.#passkeys = new PasskeyAnswers(core)
   }
 
   async find(id: InstanceId): Promise<ConnectionRecord | null> {
@@ -79,6 +80,7 @@ export class StoredConnections implements Connections {
       qr: row.qr,
       qrExpiresAt: row.qr_expires_at,
       pairingCode: row.pairing_code,
+      passkey: row.passkey === null ? null : JSON.parse(row.passkey),
       phone: row.phone,
       lastConnectedAt: row.last_connected_at,
       retryAt: row.retry_at,
@@ -105,9 +107,21 @@ export class StoredConnections implements Connections {
     return isSet
   }
 
-  async record(lease: Lease, change: Change, now: number): Promise<void> {
+  async record(lease: Lease, change: ConnectionChange, now: number): Promise<void> {
     this.#announce(lease, await this.#core.write(this.#operations.record, { lease, change, now }))
     this.#core.hints.publish('connection', lease.instanceId)
+  }
+
+  answerPasskey(id: InstanceId, answer: PasskeyAnswer): Promise<AnswerOutcome> {
+    return this.#passkeys.put(id, answer)
+  }
+
+  takePasskeyAnswer(lease: Lease, goalVersion: number): Promise<PasskeyAnswer | null> {
+    return this.#passkeys.take(lease, goalVersion)
+  }
+
+  eraseOldPasskeyAnswers(): Promise<void> {
+    return this.#passkeys.eraseOld()
   }
 
   async report(lease: Lease, now: number): Promise<boolean> {
@@ -197,11 +211,11 @@ function operations(core: Core, reports: ConnectionReports) {
 
     record: fencedOneByOne(
       'connections.record',
-      async (tx, { lease, change, now }: { lease: Lease; change: Change; now: number }) => {
+      async (tx, { lease, change, now }: { lease: Lease; change: ConnectionChange; now: number }) => {
         const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
         const [before] = await tx.query(
           statements.locking(
-            ofInstance.select(['state', 'goal_version', 'phone', statements.now.as('now')]),
+            ofInstance.select(['state', 'goal_version', 'phone', 'passkey', statements.now.as('now')]),
             'update',
             'connections',
           ),
@@ -219,6 +233,9 @@ function operations(core: Core, reports: ConnectionReports) {
             })
             .where('instance_id', '=', lease.instanceId),
         )
+        // The step has ended, so nobody reads an answer to it any more.
+        if (before.passkey !== null && change.passkey === null)
+          await tx.query(db.deleteFrom('passkey_answers').where('instance_id', '=', lease.instanceId))
         // A linked number ends every link that was handed out for linking it.
         if (before.phone === null && (change.phone ?? null) !== null) {
           await tx.query(
@@ -241,40 +258,6 @@ function operations(core: Core, reports: ConnectionReports) {
 
 function toText(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString()
-}
-
-function columns(change: Change, goalVersion: number) {
-  const { reason, cause, goal, ifGoalVersion = goalVersion, qr, qrExpiresAt, pairingCode, phone, retryAt } = change
-  // A goal that was requested later stays.
-  const settled = ifGoalVersion < goalVersion ? undefined : goal
-  const all = {
-    reason,
-    cause,
-    goal: settled,
-    qr,
-    phone,
-    qr_expires_at: qrExpiresAt,
-    pairing_code: pairingCode,
-    retry_at: retryAt,
-    ...restrictionColumns(change.restriction),
-  }
-  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined))
-}
-
-function restrictionColumns(restriction: Restriction | null | undefined) {
-  if (restriction === undefined) return {}
-  return {
-    restricted_since: restriction?.since ?? null,
-    restricted_until: restriction?.until ?? null,
-    restriction_told: restriction === null ? null : Number(restriction.reportedByWhatsapp),
-  }
-}
-
-function toRestriction(
-  row: Pick<ConnectionsTable, 'restricted_since' | 'restricted_until' | 'restriction_told'>,
-): Restriction | null {
-  if (row.restricted_since === null) return null
-  return { since: row.restricted_since, until: row.restricted_until!, reportedByWhatsapp: row.restriction_told === 1 }
 }
 
 /** Groups closes by code. Expects the newest first and keeps that order. */

@@ -76,6 +76,10 @@ export function credentialPlace(instanceId: InstanceId, type: string, id: string
   return `credentials:${instanceId}:${type}:${id}`
 }
 
+export function passkeyAnswerPlace(instanceId: InstanceId): string {
+  return `passkey_answers:${instanceId}:answer`
+}
+
 export function mediaKeyPlace(instanceId: InstanceId, fileId: string): string {
   return `media_files:${instanceId}:${fileId}:sealed_key`
 }

@@ -34,6 +34,7 @@ const TABLES = {
   phone_orders: ['instance_id', 'id'],
   api_keys: ['instance_id', 'id'],
   handouts: ['instance_id', 'id'],
+  passkey_answers: ['instance_id'],
   media: ['instance_id', 'id'],
   media_downloads: ['instance_id', 'media_id'],
   media_fetches: ['instance_id', 'media_id'],

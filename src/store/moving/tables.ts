@@ -16,6 +16,8 @@ const IS_MOVED: Record<Table, boolean> = {
   connection_health: true,
   connection_closes: true,
   handouts: true,
+  // A stopped service has no connection that could read them.
+  passkey_answers: false,
   leases: true,
   // PostgreSQL only.
   rate_windows: false,

@@ -3,13 +3,22 @@ import { DisconnectReason } from 'baileys'
 /**
  * Why a number could not be linked, as WhatsApp shows it.
  *
- * - `passkey`: WhatsApp asks for a passkey.
+ * - `passkey`: WhatsApp asks for a passkey, and linking with one is switched off. `passkey_refused`: it does not accept the
+ *   passkey, or the phone refused to finish. `passkey_expired`: nobody answered in time.
  * - `device_refused`: WhatsApp gives no pairing code. `hung_up`: it ended the socket instead of giving a QR code.
  * - `device_limit`: the account has as many linked devices as it may have.
  * - `phone_silent`: the phone has taken the code and does not confirm.
  * - `unfinished`: the phone took part, but the linking failed, or WhatsApp keeps asking for new codes.
  */
-export type LinkingObstacle = 'passkey' | 'device_refused' | 'hung_up' | 'device_limit' | 'phone_silent' | 'unfinished'
+export type LinkingObstacle =
+  | 'passkey'
+  | 'passkey_refused'
+  | 'passkey_expired'
+  | 'device_refused'
+  | 'hung_up'
+  | 'device_limit'
+  | 'phone_silent'
+  | 'unfinished'
 
 export interface LinkEnd {
   /** Baileys' status code, which is its own close code or WhatsApp's failure reason, or one of our codes below. */

@@ -43,7 +43,7 @@ export class Link {
   readonly #acknowledgements = new AcknowledgementReader()
   #contactsReported: () => Promise<unknown> = async () => undefined
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
-  readonly #linking: LinkingWatch | null
+  readonly linking: LinkingWatch | null
   #isOpen = false
   /** WhatsApp has delivered everything that it held for us. */
   #caughtUp = false
@@ -63,7 +63,7 @@ export class Link {
     })
     this.#socket = this.#calls.run(() => this.#open())
     const isLinked = options.credentials.creds.account !== undefined
-    this.#linking = isLinked ? null : this.#watchLinking()
+    this.linking = isLinked ? null : this.#watchLinking()
   }
 
   #open(): WASocket {
@@ -261,13 +261,13 @@ export class Link {
       this.#calls.inBackground('creds', () => credentials.settled())
     })
     ev.on('connection.update', update => {
-      if (update.qr) events.qr(this.#linking?.withSecret(update.qr) ?? update.qr)
+      if (update.qr) this.linking?.show(update.qr)
       if (update.isNewLogin) {
         events.paired()
         this.#calls.inBackground('restart', () => this.#restart(queryTimeoutMs))
       }
       if (update.receivedPendingNotifications) this.#caughtUp = true
-      if (update.connection === 'open' && !this.#linking) {
+      if (update.connection === 'open' && !this.linking) {
         this.#isOpen = true
         events.opened()
         this.#calls.inBackground('activate', () =>
@@ -309,12 +309,15 @@ export class Link {
       creds: credentials.creds,
       closed: this.closed,
       queryTimeoutMs,
+      passkeys: this.#options.passkeys === true,
+      run: work => this.#calls.inBackground('passkey', work),
       onObstacle: obstacle => this.#endAs(LINKING_FAILED, obstacle),
-      onNewCode: qr => events.newCode(qr),
+      onCodesEnded: () => this.#endAs(DisconnectReason.timedOut),
+      events,
     })
   }
 
-  #endAs(code: number, obstacle = this.#linking?.obstacleAtEnd): void {
+  #endAs(code: number, obstacle = this.linking?.obstacleAtEnd): void {
     if (this.closed.aborted) return
     this.close()
     this.#options.events.closed({ code, deviceRemoved: false, obstacle })
@@ -338,7 +341,7 @@ export class Link {
   #end(end: LinkEnd): void {
     if (this.closed.aborted) return
     this.#markEnded()
-    this.#options.events.closed({ ...end, obstacle: this.#linking?.obstacleAtEnd })
+    this.#options.events.closed({ ...end, obstacle: this.linking?.obstacleAtEnd })
   }
 
   #markEnded(): void {

@@ -13,6 +13,8 @@ export interface ConnectionSettings {
   /** Version of WhatsApp Web. Default: the one that ships with the driver. */
   version?: [number, number, number]
   device?: LinkedDevice
+  /** Whether a number can be linked with a passkey. Default: false. */
+  passkeys?: boolean
   messageTtlMs: number
   ackTimeoutMs?: number
   /** How long to wait for WhatsApp's answer to a query. Default: 15 s. */

@@ -222,6 +222,7 @@ export class Connection {
     if (record.deleted) return this.#windUpDeleted()
     await this.#reportAway(record)
     if (record.goalVersion === this.#goalVersion) {
+      await this.#links.passkeys.passOn(record.goalVersion)
       if (record.goal === 'online') await this.#links.keepOnline(record.proxy)
       if (record.state === 'logged_out') await this.#windingUp.failLeftOver()
       return

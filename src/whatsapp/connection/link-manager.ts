@@ -24,6 +24,7 @@ import { Codes } from './codes.ts'
 import type { ConnectionPacing } from './connection-pacing.ts'
 import type { ConnectionNetwork, ConnectionSettings } from './connection-settings.ts'
 import type { HealthLog } from './health-log.ts'
+import { PasskeySteps } from './passkey-steps.ts'
 import { Pause } from './pause.ts'
 import type { RestrictionWatch } from './restriction-watch.ts'
 import { NO_CODES, type Status } from './status.ts'
@@ -40,7 +41,7 @@ const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.'
 
 export interface LinkManagerOptions {
   lease: Lease
-  store: Pick<Store, 'messages' | 'credentials'>
+  store: Pick<Store, 'connections' | 'messages' | 'credentials'>
   openProxy(url: string): InstanceProxy
   network: ConnectionNetwork
   settings: ConnectionSettings
@@ -74,6 +75,7 @@ export class LinkManager {
   readonly #caches = createLibraryCaches()
   readonly #retryBudgets = createRetryBudgets(() => performance.now())
   readonly #pause = new Pause()
+  readonly passkeys: PasskeySteps
   #link: Link | null = null
   #credentials: CredentialStore | null = null
   #pairingPhone: string | null = null
@@ -91,6 +93,7 @@ export class LinkManager {
     this.#options = options
     this.sender = options.sender
     this.#devices = new DeviceCache(options.now)
+    this.passkeys = new PasskeySteps({ ...options, connections: options.store.connections })
   }
 
   get openLink(): Link | null {
@@ -221,6 +224,7 @@ export class LinkManager {
       proxy,
       version: settings.version,
       device: settings.device,
+      passkeys: settings.passkeys,
       queryTimeoutMs: settings.queryTimeoutMs,
       keepAliveMs: settings.keepAliveMs,
       credentials,
@@ -234,6 +238,7 @@ export class LinkManager {
       events: {
         qr: text => runStep(async () => (link === this.#link ? this.#codes?.show(link, text) : undefined)),
         newCode: qr => runStep(async () => (link === this.#link ? this.#codes?.replace(link, qr) : undefined)),
+        passkey: step => runStep(async () => (link === this.#link ? this.passkeys.show(link, step) : undefined)),
         paired: () => runStep(() => this.#notePaired(link)),
         opened: () => runStep(() => this.#noteOpened(link)),
         closed: end => runStep(() => this.#noteClosed(link, end)),

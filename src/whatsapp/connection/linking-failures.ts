@@ -17,8 +17,20 @@ const FAILURES: Readonly<Record<LinkingObstacle, Failure>> = {
   passkey: {
     cause: 'passkey_required',
     reason:
-      'WhatsApp asks this account for a passkey to link a device, which Pombal cannot answer. Another code does not help. ' +
-      'WhatsApp does not always ask: try again on another day.',
+      'WhatsApp asks this account for a passkey to link a device, and linking with a passkey is switched off. Another code does not ' +
+      'help. WhatsApp does not always ask: try again on another day, or set WHATSAPP_PASSKEY=on (experimental), restart, and ' +
+      'connect again.',
+  },
+  passkey_refused: {
+    cause: 'passkey_refused',
+    reason:
+      'WhatsApp did not accept the passkey. Use the passkey of this account, from the browser or phone that has it, and ' +
+      'connect again.',
+  },
+  passkey_expired: {
+    cause: 'passkey_expired',
+    reason:
+      'Nobody answered with the passkey, or confirmed the code, in time. Connect again, and have the passkey at hand.',
   },
   device_refused: {
     cause: 'identity_rejected',

@@ -7,7 +7,7 @@ import { untilStored } from '../../store/until-stored.ts'
 type Change = Parameters<Connections['record']>[1]
 
 /** The fields of every state but `linking`. */
-export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, retryAt: null } as const
+export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, passkey: null, retryAt: null } as const
 
 export interface StatusOptions {
   lease: Lease

@@ -23,6 +23,7 @@ describe('the connection', () => {
       qr: null,
       qrExpiresAt: null,
       pairingCode: null,
+      passkey: null,
       cause: 'never_linked',
       retryAt: null,
       restriction: null,

@@ -47,6 +47,8 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   renameInstance: 'operator',
   setPace: 'operator',
   connectInstance: 'operator',
+  answerPasskey: 'operator',
+  confirmPasskey: 'operator',
   createLink: 'operator',
   listLinks: 'operator',
   revokeLink: 'operator',

@@ -16,5 +16,5 @@ export async function findConnection(
   const stored = await store.connections.find(id)
   if (!instance || !stored) return null
   const view = connectionView(instance, stored, settings.simulated ?? false, now())
-  return hasRole(request, 'operator') ? view : { ...view, qr: null, pairingCode: null }
+  return hasRole(request, 'operator') ? view : { ...view, qr: null, pairingCode: null, passkey: null }
 }

@@ -4,6 +4,7 @@ import type { Instance } from '../../../domain/instance.ts'
 import type { ConnectionRecord } from '../../../store/connections/connections.ts'
 import { type Handout, MAX_HANDOUTS, PAIRING_CODES_PER_HANDOUT } from '../../../store/handouts/handouts.ts'
 import { stateSchema } from '../instance.ts'
+import { passkeySchema, passkeyView } from '../passkey.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from '../schema-kit.ts'
 
 const titleSchema = nullable(
@@ -65,6 +66,7 @@ export const linkPageSchema = Type.Object(
     qr: nullable(Type.String({ description: 'The text of the QR code.' })),
     qrExpiresAt: nullable(moment('When the next QR code replaces this one.')),
     pairingCode: nullable(Type.String({ description: 'The code to type on the phone.' })),
+    passkey: passkeySchema,
   },
   {
     title: 'LinkPage',
@@ -114,5 +116,6 @@ export function linkPageView(
     qr: linking?.connection.qr ?? null,
     qrExpiresAt: toIsoOrNull(linking?.connection.qrExpiresAt ?? null),
     pairingCode: linking?.connection.pairingCode ?? null,
+    passkey: passkeyView(linking?.connection.passkey ?? null),
   }
 }

@@ -36,6 +36,7 @@ import { numberChecks } from './steps/directory/0091-number-checks.ts'
 import { dueGroups } from './steps/directory/0092-due-groups.ts'
 import { handouts } from './steps/linking/0110-handouts.ts'
 import { proxies } from './steps/linking/0141-proxies.ts'
+import { passkeys } from './steps/linking/0142-passkeys.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -85,6 +86,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0110-handouts': handouts,
   '0130-settings-of-nodes': settingsOfNodes,
   '0141-proxies': proxies,
+  '0142-passkeys': passkeys,
 }
 
 /**

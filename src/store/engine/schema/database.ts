@@ -5,7 +5,7 @@ import type { AuditHeadTable, AuditLogTable } from './audit.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
 import type { DirectoryFillsTable, GroupsTable, NumberBudgetsTable, NumberOrdersTable } from './directory.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
-import type { HandoutsTable } from './handouts.ts'
+import type { HandoutsTable, PasskeyAnswersTable } from './handouts.ts'
 import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
 import type {
   ConnectionReportsTable,
@@ -41,6 +41,7 @@ export interface Database {
   connection_health: ConnectionHealthTable
   connection_closes: ConnectionClosesTable
   handouts: HandoutsTable
+  passkey_answers: PasskeyAnswersTable
   leases: LeasesTable
   /** PostgreSQL only. */
   rate_windows: RateWindowsTable

@@ -20,3 +20,16 @@ export interface HandoutsTable {
   /** When a number was linked. */
   used_at: number | null
 }
+
+/** A person's answer in a linking with a passkey: at most one per instance, for at most a minute. */
+export interface PasskeyAnswersTable {
+  instance_id: string
+  /** Of the connection, when it was given. */
+  goal_version: number
+  /** Of the owner that asked. */
+  epoch: number
+  /** Sealed JSON. */
+  answer: Uint8Array
+  /** On the database's clock. */
+  answered_at: number
+}

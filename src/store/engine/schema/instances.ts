@@ -63,6 +63,8 @@ export interface ConnectionsTable {
   qr: string | null
   qr_expires_at: number | null
   pairing_code: string | null
+  /** JSON of a `PasskeyStep`. */
+  passkey: string | null
   phone: string | null
   last_connected_at: number | null
   retry_at: number | null

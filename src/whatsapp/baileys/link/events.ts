@@ -4,6 +4,7 @@ import type { HeardContact } from '../../../domain/recipients/contact.ts'
 import type { GroupChange, GroupDetails } from '../../../domain/recipients/group.ts'
 import type { LinkEnd } from '../link-end.ts'
 import type { SentReceipt } from '../parsing/receipt.ts'
+import type { CeremonyStep } from './passkey-ceremony.ts'
 
 /** What a link reports to its connection. */
 export interface LinkEvents extends VitalSigns {
@@ -11,6 +12,8 @@ export interface LinkEvents extends VitalSigns {
   qr(text: string): void
   /** WhatsApp wants a new code: this QR code, or another pairing code if it is null. */
   newCode(qr: string | null): void
+  /** A person has to answer WhatsApp. */
+  passkey(step: CeremonyStep): void
   /** A phone has linked us. WhatsApp requests a new socket next. */
   paired(): void
   opened(): void

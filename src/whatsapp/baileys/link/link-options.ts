@@ -13,6 +13,8 @@ import type { LinkEvents } from './events.ts'
 export interface LinkOptions
   extends Pick<SocketParts, 'network' | 'proxy' | 'version' | 'device' | 'queryTimeoutMs' | 'keepAliveMs'> {
   credentials: CredentialStore
+  /** Whether a number can be linked with a passkey. */
+  passkeys?: boolean | undefined
   devices: DeviceCache
   caches: LibraryCaches
   retryBudgets: RetryBudgets

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import type { AuthenticationCreds, BinaryNode, WASocket } from 'baileys'
+import type { PasskeyAnswer } from '../../../domain/connection/passkey.ts'
 import type { LinkingObstacle } from '../link-end.ts'
+import type { LinkEvents } from './events.ts'
+import { type CeremonyStep, PasskeyCeremony } from './passkey-ceremony.ts'
 
 /** WhatsApp asks for this many new codes during one attempt. After that, another code does not help. */
 const MAX_NEW_CODES = 3
@@ -9,15 +12,26 @@ const SECRET_BYTES = 32
 const CONFIRM_WITHIN_QUERIES = 4
 /** WhatsApp's error for a limit that is reached (`resource-limit`). */
 const LIMIT_REACHED = 419
+/**
+ * Baileys ends the socket when WhatsApp's references for QR codes have run out, and counts on during a ceremony with a passkey. It
+ * gets spare ones for the longest ceremony (16 min of 20 s each). The first spare one ends the socket unless there is a ceremony.
+ */
+const SPARE_REFS = 64
+const SPARE_REF = 'spare'
 
 export interface LinkingWatchOptions {
   creds: AuthenticationCreds
   closed: AbortSignal
   queryTimeoutMs: number
+  /** Whether a number can be linked with a passkey. */
+  passkeys: boolean
+  /** Runs a part of a ceremony with a passkey. */
+  run(work: () => Promise<unknown>): void
+  events: Pick<LinkEvents, 'qr' | 'newCode' | 'passkey'>
   /** Another code cannot help: the link must end. */
   onObstacle(obstacle: LinkingObstacle): void
-  /** WhatsApp wants a new code: this QR code, or another pairing code if `qr` is null. */
-  onNewCode(qr: string | null): void
+  /** All QR codes have expired. */
+  onCodesEnded(): void
 }
 
 /**
@@ -34,6 +48,7 @@ export class LinkingWatch {
   #phoneTookPart = false
   #newCodes = 0
   #qr: string | null = null
+  #ceremony: PasskeyCeremony | null = null
   #timer: NodeJS.Timeout | undefined
 
   constructor(socket: WASocket, options: LinkingWatchOptions) {
@@ -44,17 +59,30 @@ export class LinkingWatch {
       this.#greeted = true
       if (!(frame instanceof Uint8Array) && frame.tag !== 'xmlstreamend') this.#answered = true
     })
+    ws.prependListener('CB:iq,type:set,pair-device', addSpareRefs)
     ws.on('CB:notification', (node: BinaryNode) => this.#notified(node))
     ws.on('CB:iq,type:error', (node: BinaryNode) => this.#refused(node))
     ws.prependListener('CB:iq,,pair-success', () => {
       this.#phoneTookPart = true
+      this.#ceremony?.confirmed()
       clearTimeout(this.#timer)
     })
     options.closed.addEventListener('abort', () => clearTimeout(this.#timer), { once: true })
   }
 
+  /** Shows a QR code that Baileys has created. */
+  show(qr: string): void {
+    if (this.#ceremony) return
+    if (qr.includes(`#${SPARE_REF},`)) this.#options.onCodesEnded()
+    else this.#options.events.qr(this.#withSecret(qr))
+  }
+
+  answerPasskey(answer: PasskeyAnswer): void {
+    this.#ceremony?.answer(answer)
+  }
+
   /** The text of a QR code with the current secret. Baileys keeps using the first one. */
-  withSecret(qr: string): string {
+  #withSecret(qr: string): string {
     const fields = qr.split(',')
     fields[3] = this.#options.creds.advSecretKey
     this.#qr = fields.join(',')
@@ -71,7 +99,11 @@ export class LinkingWatch {
     switch (node.attrs['type']) {
       case 'passkey_prologue_request':
         this.#acknowledge(node)
-        this.#options.onObstacle('passkey')
+        this.#passkeyAsked(node)
+        break
+      case 'crsc_continuation':
+        this.#acknowledge(node)
+        this.#ceremony?.continued(node)
         break
       case 'companion_reg_refresh':
         this.#acknowledge(node)
@@ -80,6 +112,26 @@ export class LinkingWatch {
       case 'link_code_companion_reg':
         this.#codeTyped(node)
     }
+  }
+
+  #passkeyAsked(node: BinaryNode): void {
+    const { creds, closed, queryTimeoutMs, passkeys, run, events, onObstacle } = this.#options
+    if (!passkeys) {
+      onObstacle('passkey')
+      return
+    }
+    this.#phoneTookPart = true
+    clearTimeout(this.#timer)
+    const options = {
+      creds,
+      closed,
+      queryTimeoutMs,
+      run,
+      onStep: (step: CeremonyStep) => events.passkey(step),
+      onObstacle,
+    }
+    this.#ceremony ??= new PasskeyCeremony(this.#socket, options)
+    this.#ceremony.asked(node)
   }
 
   #codeTyped({ content }: BinaryNode): void {
@@ -94,21 +146,23 @@ export class LinkingWatch {
     ).unref()
   }
 
-  /** While linking we ask only for a pairing code, and finish with it. Keep-alive queries are not refused. */
+  /** Apart from a ceremony, we ask only for a pairing code, and finish with it. Keep-alive queries are not refused. */
   #refused({ content }: BinaryNode): void {
+    if (this.#ceremony) return
     const [error] = Array.isArray(content) ? content : []
     if (Number(error?.attrs['code']) === LIMIT_REACHED) this.#options.onObstacle('device_limit')
     else this.#options.onObstacle(this.#phoneTookPart ? 'unfinished' : 'device_refused')
   }
 
   #refresh(byPairingCode: boolean): void {
-    const { creds, onObstacle, onNewCode } = this.#options
+    if (this.#ceremony) return
+    const { creds, onObstacle, events } = this.#options
     if (++this.#newCodes > MAX_NEW_CODES) onObstacle('unfinished')
-    else if (byPairingCode) onNewCode(null)
+    else if (byPairingCode) events.newCode(null)
     // Otherwise the phone has the secret of the typed code already.
     else if (!this.#phoneTookPart) {
       creds.advSecretKey = randomBytes(SECRET_BYTES).toString('base64')
-      if (this.#qr !== null) onNewCode(this.withSecret(this.#qr))
+      if (this.#qr !== null) events.newCode(this.#withSecret(this.#qr))
     }
   }
 
@@ -118,4 +172,11 @@ export class LinkingWatch {
     const ack: BinaryNode = { tag: 'ack', attrs: { class: 'notification', id, to: from, ...(type && { type }) } }
     this.#socket.sendNode(ack).catch(() => undefined)
   }
+}
+
+function addSpareRefs({ content }: BinaryNode): void {
+  const [pairDevice] = Array.isArray(content) ? content : []
+  if (!Array.isArray(pairDevice?.content)) return
+  const spare = { tag: 'ref', attrs: {}, content: Buffer.from(SPARE_REF) }
+  pairDevice.content.push(...new Array<BinaryNode>(SPARE_REFS).fill(spare))
 }

@@ -82,7 +82,7 @@ describe('a link for linking', () => {
       opened: false,
       linked: false,
       pairingCodesLeft: 3,
-      ...{ state: null, cause: null, since: null, qr: null, qrExpiresAt: null, pairingCode: null },
+      ...{ state: null, cause: null, since: null, qr: null, qrExpiresAt: null, pairingCode: null, passkey: null },
     })
     expect((await service.admin.connection(id)).state).toBe('unlinked')
     await service.restart('SIGKILL')

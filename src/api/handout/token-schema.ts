@@ -1,0 +1,10 @@
+import { Type } from 'typebox'
+
+const TOKEN_LENGTH = 43
+
+/** The secret of a hand-out link. */
+export const tokenSchema = Type.String({
+  minLength: TOKEN_LENGTH,
+  maxLength: TOKEN_LENGTH,
+  description: 'What follows `#` in the link.',
+})

@@ -1,0 +1,78 @@
+import { type Static, Type } from 'typebox'
+import type { PasskeyStep } from '../../domain/connection/passkey.ts'
+import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
+
+const BASE64URL = '^[A-Za-z0-9_-]+$'
+const MAX_ID_LENGTH = 1_400
+const MAX_PART_LENGTH = 4_096
+
+const requestSchema = Type.Object(
+  {
+    challenge: Type.String({ description: 'Base64url.', examples: ['2pM4mWc7b8Jr0nq1S7yN3gUj0S1b2cTn5cYd8V4y6kA'] }),
+    rpId: Type.String({ examples: ['whatsapp.com'] }),
+    allowCredentials: Type.Array(
+      Type.Object({
+        id: Type.String({ description: 'Base64url.' }),
+        type: Type.Literal('public-key'),
+        transports: Type.Optional(Type.Array(Type.String())),
+      }),
+      { description: 'The passkeys that may answer. Empty: any of the account.' },
+    ),
+    userVerification: oneOf(['required', 'preferred', 'discouraged']),
+  },
+  { title: 'PasskeyRequest', description: 'The options for `navigator.credentials.get`, as WhatsApp sent them.' },
+)
+
+/** What a person has to do while a number is linked with a passkey. */
+export const passkeySchema = nullable(
+  Type.Object(
+    {
+      stage: oneOf(['assertion', 'code'], {
+        description: '`assertion`: the passkey has to answer. `code`: a person has to compare the code with the phone.',
+      }),
+      request: nullable(requestSchema),
+      code: nullable(
+        Type.String({ description: 'With `code`: the phone must show the same.', examples: ['7KQ2M9XA'] }),
+      ),
+      expiresAt: moment('From when on an answer is refused.'),
+    },
+    {
+      title: 'PasskeyStep',
+      description: 'What WhatsApp asks while a number is linked with a passkey. Null: nothing now.',
+    },
+  ),
+)
+
+const part = (description: string, maxLength = MAX_PART_LENGTH) =>
+  Type.String({ minLength: 1, maxLength, pattern: BASE64URL, description: `${description} Base64url.` })
+
+export const assertionSchema = Type.Object(
+  {
+    id: part('The ID of the passkey.', MAX_ID_LENGTH),
+    rawId: part('The same ID.', MAX_ID_LENGTH),
+    type: Type.Literal('public-key'),
+    response: Type.Object(
+      {
+        clientDataJSON: part('What the browser has signed for.'),
+        authenticatorData: part("The authenticator's data."),
+        signature: part('The signature.'),
+        userHandle: nullable(
+          Type.String({ maxLength: MAX_ID_LENGTH, pattern: '^[A-Za-z0-9_-]*$', description: 'Base64url, or null.' }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+  },
+  {
+    title: 'PasskeyAssertion',
+    additionalProperties: false,
+    description:
+      'What the passkey answered on https://web.whatsapp.com. It is passed on once, encrypted until then, and kept nowhere.',
+  },
+)
+
+export type PasskeyView = Static<typeof passkeySchema>
+
+export function passkeyView(step: PasskeyStep | null): PasskeyView {
+  return step && { ...step, expiresAt: toIso(step.expiresAt) }
+}
