@@ -8,9 +8,9 @@ export interface Bench {
   quick: boolean
   /** More and longer rounds. */
   long: boolean
-  /** How long a load is sustained, in place of the scenario's own. */
+  /** Overrides how long the scenario sustains a load. */
   seconds?: number
-  /** The number of instances, in place of the scenario's own. */
+  /** Overrides the scenario's number of instances. */
   instances?: number
   /** An empty database, dropped when the scenario ends. */
   createDatabase(): Promise<BenchDatabase>
@@ -20,7 +20,7 @@ export interface Bench {
 export interface Scenario {
   name: string
   stores: readonly StoreKind[]
-  /** Too long for a run of everything: it runs only if it is named with `--only`. */
+  /** Too long for a complete run: it runs only if `--only` names it. */
   onlyIfNamed?: boolean
   /** @throws if the measurement failed */
   measure(bench: Bench, cleanUp: AsyncDisposableStack): Promise<Figure[]>

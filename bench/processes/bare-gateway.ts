@@ -11,7 +11,7 @@ import { serve } from '../harness/remote.ts'
 const server = Fastify()
 const agent = new Agent({ keepAlive: true })
 
-/** The token of an account is its number, in the order of linking. */
+/** The token of an account is its index, in the order of linking. */
 server.post('/v1/messages/text', (call, reply) => {
   const { to, text } = call.body as { to: string; text: string }
   const socket = open[Number(call.headers.authorization?.slice('Bearer '.length))]

@@ -7,7 +7,7 @@ import { runPaced } from '../harness/paced.ts'
 import { serve } from '../harness/remote.ts'
 import { TEXT } from '../harness/text.ts'
 
-/** Enough that no client creates one-time keys. Linking 200 of them then takes seconds. */
+/** Enough that no client creates one-time keys, so linking 200 clients takes only seconds. */
 const CLAIMED_PRE_KEYS = 500
 
 const POLL_EVERY_MS = 10
@@ -28,7 +28,7 @@ async function countOnline(): Promise<number> {
   return (await simulator.listAccounts()).filter(({ online }) => online).length
 }
 
-/** Ends every client's socket at once. @returns after how many ms each client was back */
+/** Ends every client's socket at once. @returns the time until each client was back, in ms */
 async function cutAll(watchMs: number): Promise<number[]> {
   const accounts = (await simulator.listAccounts()).filter(({ online }) => online)
   const waiting = new Set(accounts.map(({ phone }) => phone))
@@ -72,7 +72,7 @@ function observeTimes(): void {
   observed.inInboxAt.clear()
 }
 
-/** When each message since `observeTimes` was in a phone's inbox, by its text; once there are `count` of them. */
+/** Waits for `count` messages since `observeTimes`. @returns when each reached a phone's inbox, by its text */
 async function inboxTimes(count: number, withinMs: number): Promise<[string, number][]> {
   await until(`${count} texts in the inboxes`, () => observed.inInboxAt.size >= count, withinMs)
   observed.timed = false

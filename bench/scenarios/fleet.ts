@@ -1,9 +1,9 @@
 /**
  * 2,000 connected instances on one node (`--instances` sets another number):
  *
- * - Resident memory of each: the growth of the process when all but the first are linked, after garbage
+ * - Resident memory per instance: how much the process grows while all but the first are linked, after garbage
  *   collection.
- * - Processor time of each in an idle minute: keep-alives, leases, polls.
+ * - Processor time per instance in an idle minute: keep-alives, leases, polls.
  * - The time from the start of the program until all are logged in again, after a SIGTERM.
  * - The 99th percentile of API calls from the first answer until then. Every 20 ms a call posts a text or reads an instance, in
  *   turn, without waiting for earlier calls. The reference is the same node at rest.
@@ -29,7 +29,7 @@ const QUICK_INSTANCES = 50
 const MAX_BARE_SOCKETS = 200
 const MINUTE_MS = 60_000
 const CALL_EVERY_MS = 20
-/** It delivers and never reads: the second receipt is not part of the measurement. */
+/** This number confirms delivery and never reads: the second receipt is not part of the measurement. */
 const TO = '15005550002'
 const BACK_WITHIN_MS = 300_000
 const REST_MS = 10_000
@@ -108,7 +108,7 @@ export const fleet: Scenario = {
   },
 }
 
-/** Bare Baileys: memory and processor time in a minute, per socket. */
+/** Memory of bare Baileys and its processor time in a minute, per socket. */
 async function measureBare(network: SimulatedNetwork, count: number, minuteMs: number) {
   await using bare = await startProcess<BareBaileys>('bare-baileys.ts', GC_ARGUMENTS)
   const before = await settledMb(bare.pid)
@@ -120,7 +120,7 @@ async function measureBare(network: SimulatedNetwork, count: number, minuteMs: n
   return { memoryMb, processorMs: (await processorMsOf(bare.pid, minuteMs)) / count }
 }
 
-/** Processor time of a minute, from an observation of `observedMs`. */
+/** Processor time per minute, measured over `observedMs`. */
 async function processorMsOf(pid: number, observedMs: number): Promise<number> {
   const before = processorMs(pid)
   await sleep(observedMs)

@@ -6,8 +6,8 @@
  * lane busy: attempts end, are recorded, and are retried. The webhooks module runs alone on the store, set up as in app.ts.
  * The first 1,000 deliveries are recorded through the store, and the others are copies made by SQL.
  *
- * Then the same with 1,000 dead consumers and the default timeout of 10 s. They use all requests that slow consumers may
- * have open. When the first event after the start arrives, no consumer is known to be fast or slow yet.
+ * Then the same with 1,000 dead consumers and the default timeout of 10 s. They occupy all requests that slow
+ * consumers may have open. When the first event after the start arrives, no consumer is known to be fast or slow yet.
  *
  * The last two figures are of the whole service: the memory of a node with the 1,000,000 pending deliveries, and how much
  * longer it takes to start, compared with an empty one.
@@ -183,7 +183,7 @@ async function postFirst(
   return arrivedAt! - begunAt!
 }
 
-/** Restarts the lanes. Returns the median over the new events. */
+/** Restarts the lanes. @returns the median latency of the new events */
 async function measureOn(
   { database, alive }: Prepared,
   receiver: Remote<ReceiverProcess>,

@@ -4,9 +4,9 @@
  *
  * - Sending: from `POST /v1/messages/media` of a file that is already stored until WhatsApp has acknowledged the message. The
  *   reference is bare Baileys, which sends the same file from the disk, with the same simulated WhatsApp in its own process.
- * - The process's resident memory while a file is uploaded by a caller, sent, received from a contact and downloaded, above the same
- *   process's shortly before, under the same calls: the highest of samples every 50 ms.
- * - The 95th percentile of API calls meanwhile. Every 20 ms a call posts a text or reads an instance, in turn, without waiting for
+ * - How much the process's resident memory grows while a file is uploaded by a caller, sent, received from a contact and
+ *   downloaded. The highest of samples every 50 ms is compared with that of the seconds before, under the same calls.
+ * - The 95th percentile of API calls during that time. Every 20 ms a call posts a text or reads an instance, in turn, without waiting for
  *   earlier calls.
  *
  * Not measured: files from URLs, many files at once.
@@ -32,7 +32,7 @@ import type { ProberProcess } from '../processes/prober.ts'
 
 const MIB = 1_048_576
 const CONTACT = '5511987660010'
-/** It delivers and never reads. */
+/** This number confirms delivery and never reads. */
 const PROBED = '15005550002'
 const FLOOR = { kind: 'at least', ratio: 0.7 } as const
 const MEMORY_LIMIT_MB = 40
@@ -40,7 +40,7 @@ const P95_LIMIT_MS = 100
 const CALL_EVERY_MS = 20
 const SAMPLE_EVERY_MS = 50
 const WARM_UP_MIB = 10
-/** The calls alone. */
+/** How long the calls run without files. */
 const WITHOUT_FILES_MS = 5_000
 const POLL_EVERY_MS = 10
 const WITHIN_MS = 120_000
@@ -74,7 +74,7 @@ export const media: Scenario = {
     const probe = { url: service.url, tokens: [other!.token], to: PROBED, everyMs: CALL_EVERY_MS }
     const small = join(folder, 'small.bin')
     writeFileSync(small, randomBytes(WARM_UP_MIB * MIB))
-    say('smaller files first')
+    say('warming up with smaller files')
     await owner.exchange(small, WARM_UP_MIB * MIB)
     await bare.call('sendFile', CONTACT, small)
 

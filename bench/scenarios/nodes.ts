@@ -1,12 +1,12 @@
 /**
  * The throughput of three nodes compared with one, on PostgreSQL behind a proxy that adds 20 ms to every round trip. The
- * concurrency per node is fixed, so that latency is the limit and not the two cores.
+ * concurrency per node is fixed, so the limit is the latency and not the two cores.
  *
  * Accepted: 16 callers at each node, each with its own instance and one request at a time. Any node may own the instance.
  * WhatsApp is silent, so only acceptance is measured.
  *
- * Delivered: 3 instances for each node, with a backlog for a consumer that answers at once. Requests per second are counted
- * at the receiver, once every node has its share of the instances.
+ * Delivered: 3 instances for each node, with a backlog for a consumer that answers at once. The receiver counts requests per second,
+ * once every node has its share of the instances.
  *
  * Not measured: a load balancer. Both clusters of the first part run throughout; each round of the second part starts a
  * new cluster.

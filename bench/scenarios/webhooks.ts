@@ -3,7 +3,7 @@
  * runs. Then the service starts, and the receiver measures the time from the first request to the last. The round fails
  * unless every attempt was recorded: once the service has stopped, no delivery may be pending.
  *
- * Then the same with three endpoints for each instance, and a third of the events, so that as many deliveries are made.
+ * Then the same with three endpoints for each instance and a third of the events, which makes the same number of deliveries.
  *
  * The reference is a bare undici loop that signs the same bytes (both signatures) and posts them to the same receiver, with
  * the concurrency of Pombal's first attempts. Both are restarted for each round.
@@ -23,9 +23,9 @@ import type { BarePoster } from '../processes/bare-poster.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
 
 const INSTANCES = 32
-/** First attempts of one instance in flight: 8, less the 2 kept for retries (contract §5). */
+/** First attempts that one instance may have in flight: 8, less the 2 reserved for retries (contract §5). */
 const IN_FLIGHT_EACH = 6
-/** Of each instance. */
+/** The number of endpoints of each instance; one measurement for each number. */
 const ENDPOINTS = [1, 3]
 const FROM_THE_START = { dueAt: 0, seq: 0 }
 const FLOOR = { kind: 'at least', ratio: 0.35 } as const
@@ -84,7 +84,7 @@ interface Backlog {
   consumers: Consumers
   /** Events of each consumer. */
   each: number
-  /** Of each consumer; each gets every event. */
+  /** Endpoints of each consumer. Each of them gets every event. */
   endpoints: number
   url: string
 }
@@ -101,7 +101,7 @@ async function createConsumers(database: BenchDatabase, url: string, endpoints: 
   return consumers
 }
 
-/** @throws if a delivery is pending: an earlier attempt was made and not recorded */
+/** @throws if a delivery is pending, because an earlier attempt was made and not recorded */
 async function prepare({ database, consumers, each }: Backlog): Promise<string[]> {
   const store = await database.openStore()
   for (const [{ instanceId }, endpoints] of consumers) {

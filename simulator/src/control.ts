@@ -243,12 +243,12 @@ interface Answer {
 
 async function answer(simulator: Simulator, request: IncomingMessage): Promise<Answer> {
   const url = URL.parse(`http://localhost${request.url}`)
-  if (!url) return failure(400, 'invalid_argument', 'the path cannot be read')
+  if (!url) return failure(400, 'invalid_argument', 'the path is malformed')
   const matching = routes.filter(({ path }) => path.test(url.pathname))
   const route = matching.find(({ method }) => method === request.method)
   if (!route) return failure(matching.length > 0 ? 405 : 404, 'not_found', `no ${request.method} ${url.pathname}`)
   const body = await readBody(request)
-  if (body === null) return failure(413, 'payload_too_large', `a body may have ${MAX_BODY_BYTES} bytes`)
+  if (body === null) return failure(413, 'payload_too_large', `a body may have at most ${MAX_BODY_BYTES} bytes`)
   const name = route.path.exec(url.pathname)?.[1] ?? ''
   return { status: 200, body: await route.answer({ simulator, url, name, body }) }
 }
@@ -286,10 +286,10 @@ function parseObject(body: string): Record<string, unknown> {
   return value as Record<string, unknown>
 }
 
-/** A file in a body: its content in `base64`, or a `size`. A `path` would give callers this machine's files. */
+/** A file in a body: its content in `base64`, or a `size`. A `path` is refused, because it would give callers access to this machine's files. */
 function mediaIn(given: unknown): ContactMedia {
   const { base64, path, ...media } = Object(given)
-  if (path !== undefined) throw new SimulatorError('invalid_argument', '`media` takes no `path` here')
+  if (path !== undefined) throw new SimulatorError('invalid_argument', '`media` must not have a `path` here')
   // `writeAs` validates its argument.
   return typeof base64 === 'string' ? { ...media, bytes: Buffer.from(base64, 'base64') } : media
 }

@@ -56,7 +56,7 @@ function agoOf(writtenAt: number | null, now: number): string {
 function show(found: readonly FoundSession[], now: number): void {
   const header = ['Name', 'Number', 'Keys', 'Unreadable', 'Last write', 'Still running there?']
   const rows = found.filter(isUsable).map(({ name, content: { phone, keys, unreadable }, writtenAt }) => {
-    const running = isRecent(writtenAt, now) ? 'maybe: written just now' : 'cannot be seen'
+    const running = isRecent(writtenAt, now) ? 'maybe: written just now' : 'unknown'
     return [name, phone, String(keys), String(unreadable), agoOf(writtenAt, now), running]
   })
   if (rows.length > 0) say(table([header, ...rows]))

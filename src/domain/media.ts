@@ -68,7 +68,7 @@ export function showsPicture(mimetype: string): boolean {
 export const RECEIVING_FAILURES = {
   media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',
   media_damaged: 'The file on WhatsApp is not the one that the message describes.',
-  media_too_large: 'The file is larger than one of its type may be.',
+  media_too_large: 'The file exceeds the limit for its type.',
   media_quota_exceeded: "The instance's space for files was full.",
   media_not_configured: 'The service stored no files: MEDIA_URL was not set.',
 } as const

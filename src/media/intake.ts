@@ -26,7 +26,7 @@ export class Intake {
     this.#onBytes = onBytes
   }
 
-  /** @throws Refusal if the file is larger than one of its type may be, or empty */
+  /** @throws Refusal if the file exceeds the limit for its type, or is empty */
   async *pass(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
     const head: Uint8Array[] = []
     for await (const part of bytes) {

@@ -3,7 +3,7 @@ import type { Facts } from '../rig/facts.ts'
 import type { LoadHarness } from '../rig/harness.ts'
 import { judge } from '../rig/judge.ts'
 
-/** Ends the load once every instance works again, and expects that nothing was lost, doubled or reordered in either direction. */
+/** Ends the load once every instance works again, and expects that nothing was lost, duplicated or reordered in either direction. */
 export async function endLoad(harness: LoadHarness, recoversWithinMs: number): Promise<Facts> {
   await harness.untilRecovered(recoversWithinMs)
   await harness.stopLoad()

@@ -18,7 +18,7 @@ describe.concurrent('real faults', () => {
   const shared = () => Promise.reject(new Error('Other tests use this PostgreSQL too.'))
 
   test.each(SHORT)(
-    '%s on %s: nothing is lost, doubled or out of order, and the service recovers',
+    '%s on %s: nothing is lost, duplicated or out of order, and the service recovers',
     async (name, store) => {
       const fault = FAULTS.find(one => one.name === name && one.store === store)
       if (fault === undefined) throw new Error(`There is no fault "${name}" on ${store}.`)

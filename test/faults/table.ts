@@ -17,7 +17,7 @@ export function tableOf(rows: readonly FaultRuns[]): string {
     'Runs',
     'Accepted',
     'Lost',
-    'Doubled',
+    'Duplicated',
     'Out of order',
     'Attempts repeated',
     'Recovered in',

@@ -1,6 +1,6 @@
 /**
  * `npm run test:first-message`: from nothing but Node and npm to `message.read`, once in a clone and once with the packed
- * package, each with Node 20 and with Node 24, and with an empty cache of npm. Fails if one takes longer than three minutes.
+ * package, each with Node 20 and with Node 24, and with an empty npm cache. Fails if one takes longer than three minutes.
  * It downloads each package four times. Only committed files are in the clone. `npm run test:image` is the third way.
  */
 import { spawn } from 'node:child_process'
@@ -13,14 +13,14 @@ const WITHIN_S = 180
 /** The npm packages that contain only Node, one for each platform. */
 const NODES = ['20.20.2', '24.12.0'].map(version => `node-${process.platform}-${process.arch}@${version}`)
 const QUIET = ['--no-audit', '--no-fund', '--loglevel=error']
-/** What the demo prints of a receipt whose signature is right. */
+/** The line that the demo prints for a read receipt with a valid signature. */
 const READ = /message\.read .*✓ signed/
 
 const folder = mkdtempSync(join(tmpdir(), 'pombal-first-message-'))
 
 interface Place {
   cwd: string
-  /** The folder of the `node` that comes first in the path. */
+  /** The folder of the `node` that `PATH` begins with. */
   node?: string
   cache?: string
 }
@@ -89,7 +89,7 @@ async function main(): Promise<void> {
       const output = await start({ cwd, node, cache: join(cwd, 'cache') }, file)
       const seconds = (performance.now() - startedAt) / 1_000
       if (!READ.test(output) || output.includes('✗')) throw new Error(`No message was read:\n${output}`)
-      console.log(`${way}, Node ${version}: the demo is over after ${seconds.toFixed(1)} s`)
+      console.log(`${way}, Node ${version}: the demo ended after ${seconds.toFixed(1)} s`)
       if (seconds > WITHIN_S) throw new Error(`That is longer than ${WITHIN_S} s.`)
       rmSync(cwd, { recursive: true })
     }

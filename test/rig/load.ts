@@ -19,7 +19,7 @@ export interface Pace {
   sendEveryMs: readonly [number, number]
   /** The range of the pause between incoming texts. */
   writeEveryMs: readonly [number, number]
-  /** The load pauses while more events per instance are pending on average, because the machine is slower than the pace. */
+  /** While more events than this are pending per instance on average, the load pauses: the machine cannot keep up. */
   maxPendingEvents?: number
 }
 
@@ -42,7 +42,7 @@ export interface LoadOptions {
   onAccepted(): void
 }
 
-/** A text with its idempotency key, under which the call is repeated until the 202. */
+/** A text with its idempotency key. The call is repeated under that key until it gets 202. */
 interface Offered extends AcceptedText {
   idempotencyKey: string
 }

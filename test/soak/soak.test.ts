@@ -9,7 +9,7 @@ const INSTANCES = 50
 const WITHIN_MS = 480_000
 
 test(
-  '50 instances over a WhatsApp that misbehaves at random: nothing is lost or doubled, and all are connected in the end',
+  '50 instances over a WhatsApp that misbehaves at random: nothing is lost or duplicated, and all are connected in the end',
   async () => {
     const seed = Number(process.env['SOAK_SEED'] ?? newSeed())
     console.log(`SOAK_SEED=${seed}`)

@@ -36,9 +36,9 @@ type ColumnsOf<T extends keyof Database, C> = Columns & {
 export type RowOf<C extends Columns> = { [K in keyof C]: ColumnTypes[C[K]] }
 
 interface InsertOptions<T extends keyof Database, O> {
-  /** Columns with an expression for a value. It may use the given columns, also the one that it replaces. */
+  /** Columns whose value is an SQL expression. It may use the given columns, including the one that it replaces. */
   fixed?: { [K in keyof Database[T] & string]?: RawBuilder<unknown> }
-  /** The columns of a key. A row with an existing key replaces the former one. */
+  /** The columns of a key. A row with an existing key replaces the old row. */
   replace?: readonly (keyof Database[T] & string)[]
   /** Adds a conflict clause or a `returning` clause. */
   finish?: (query: InsertQueryBuilder<Database, T, InsertResult>) => Compilable<O>
@@ -108,7 +108,7 @@ export class Statements {
     })
   }
 
-  /** Finds the rows of `table` that equal a given row in its columns. */
+  /** Finds the rows of `table` that match a given row in its columns. */
   find<T extends keyof Database, C extends ColumnsOf<T, C>, S extends keyof Database[T] & string>(
     table: T,
     columns: C,
@@ -122,7 +122,7 @@ export class Statements {
     return this.#rawRows(columns, query)
   }
 
-  /** Updates `columns` of the rows of `table` that equal a given row in `key`, and meet `where`. */
+  /** Updates `columns` in the rows of `table` that match a given row in `key` and satisfy `where`. */
   update<T extends keyof Database, K extends ColumnsOf<T, K>, C extends ColumnsOf<T, C>>(
     table: T,
     key: K,
@@ -136,7 +136,7 @@ export class Statements {
     return this.#rawRows({ ...key, ...columns }, query)
   }
 
-  /** Deletes the rows of `table` that equal a given row in its columns. @returns one row for each */
+  /** Deletes the rows of `table` that match a given row in its columns. @returns one row for each deleted row */
   remove<T extends keyof Database, C extends ColumnsOf<T, C>>(table: T, columns: C): RowsStatement<RowOf<C>, object> {
     const key = sql.join(Object.keys(columns).map(name => sql.ref(name)))
     return this.#rawRows(

@@ -16,10 +16,10 @@ interface Checker {
   Errors(value: unknown): unknown
 }
 
-/** Refusals of HTTP itself, which every address may give and no operation lists. */
+/** Refusals of the HTTP layer. Any path may return them, and no operation lists them. */
 const ANYWHERE = new Set(['not_found', 'method_not_allowed', 'invalid_request', 'request_timeout', 'headers_too_large'])
 
-/** The OpenAPI document, as something to hold answers against. */
+/** Checks answers against the OpenAPI document. */
 export class ApiDocument {
   readonly document: OpenApi
   readonly #checkers = new Map<object, Checker>()
@@ -29,7 +29,7 @@ export class ApiDocument {
     this.document = JSON.parse(JSON.stringify(document))
   }
 
-  /** @throws Error if an answer of a documented operation is not as the document has it */
+  /** @throws Error if an answer of a documented operation does not match the document */
   check(method: string, path: string, status: number, body: unknown): void {
     const code = (body as { error?: { code?: string } } | undefined)?.error?.code
     if (code !== undefined && ANYWHERE.has(code)) return
@@ -47,10 +47,10 @@ export class ApiDocument {
     this.#checkers.set(schema, checker)
     if (checker.Check(value)) return
     const errors = JSON.stringify(checker.Errors(value))
-    throw new Error(`${subject} is not as the document has it: ${errors}\n${JSON.stringify(value)}`)
+    throw new Error(`${subject} does not match the document: ${errors}\n${JSON.stringify(value)}`)
   }
 
-  /** The most literal operation that `path` matches. */
+  /** The operation that matches `path` with the fewest parameters. */
   find(method: string, path: string): Operation | undefined {
     const given = path.split(/[?#]/, 1)[0]!.split('/')
     const patterns = Object.keys(this.document.paths)

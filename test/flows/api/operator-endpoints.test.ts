@@ -31,7 +31,7 @@ async function create(settings: object = {}) {
   return body.data
 }
 
-/** The number of an instance is stopped: an event with a delivery to the endpoint. */
+/** Stops the instance, which records an event with a delivery to the endpoint. */
 async function stopNumber(instance: Created, endpointId: string): Promise<DueDelivery> {
   await api.record(instance.id, { state: 'stopped', reason: 'Stopped.' })
   const [delivery] = await api.store.deliveries.listFirst(instance.id, 0, 1, endpointId)
@@ -103,7 +103,7 @@ describe('operator endpoints', () => {
     expect((await ofEndpoints('GET')).body.data).toEqual([])
   })
 
-  test('are at most ten, and none of them counts as one of an instance', async () => {
+  test('are limited to ten, and do not count towards the limit of an instance', async () => {
     for (let count = 0; count < 10; count += 1) await create()
     const refused = await ofEndpoints('POST', '', { url: URL })
     expect([refused.status, refused.body.error.code]).toEqual([409, 'too_many_operator_endpoints'])
@@ -113,7 +113,7 @@ describe('operator endpoints', () => {
       expect((await call('POST', own, { url: URL }, instance.token)).status).toBe(201)
   })
 
-  test('and their deliveries are hidden from the token and its keys in every call', async () => {
+  test('and their deliveries are hidden from tokens and API keys in every call', async () => {
     const instance = await api.createConnected()
     const { token } = instance
     const { id } = await create()
@@ -170,7 +170,7 @@ describe('operator endpoints', () => {
     }
   })
 
-  test('are tested without an instance, with both secrets while the old one counts', async () => {
+  test('are tested without an instance, with both secrets while the old one is valid', async () => {
     const { id } = await create({ active: false })
     const signatures = async () => {
       const { status, body } = await ofEndpoints('POST', `/${id}/test`)
@@ -183,7 +183,7 @@ describe('operator endpoints', () => {
     expect(await signatures()).toBe(2)
   })
 
-  test('retry all that waits, over all instances', async () => {
+  test('retry everything that waits, in all instances', async () => {
     const { id } = await create()
     for (const instance of [await api.createConnected(), await api.createConnected()])
       await fail(instance, await stopNumber(instance, id), 'retry')

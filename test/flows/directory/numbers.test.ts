@@ -28,7 +28,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the number check, on %s', stor
     return { status: response.status, headers: response.headers, body: (await response.json()) as any }
   }
 
-  test('tells who is on WhatsApp, in the order of the call, and asks WhatsApp once for each number', async () => {
+  test('reports who is on WhatsApp, in the order of the call, and asks WhatsApp once for each number', async () => {
     const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when: LOOK_UP, do: { delayMs: 0 } } })
     const asked = async () => (await harness.network.scenario()).rules.find(({ id }) => id === rule)?.fitted
     const numbers = [numberAt(1), NOBODY, numberAt(2), numberAt(1)]
@@ -54,7 +54,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the number check, on %s', stor
     await harness.network.misbehave({ kind: 'remove_rule', id: rule! })
   })
 
-  test('refuses more unknown numbers than the budget has, also after a crash, and answers the known ones', async () => {
+  test('refuses more unknown numbers than the budget allows, also after a crash, and answers for the known ones', async () => {
     // Four numbers were unknown so far.
     const rest = Array.from({ length: PER_DAY - 4 }, (_, index) => numberAt(100 + index))
     expect((await check([...rest, numberAt(900)])).body.error.code).toBe('lookup_budget_spent')

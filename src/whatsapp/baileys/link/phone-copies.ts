@@ -21,9 +21,9 @@ const WITHHELD: ReadonlySet<string | undefined> = new Set([
 ])
 
 /**
- * Some messages arrive without content, such as answers to advertisements, and our phone has to send a copy. Baileys
- * acknowledges them at once and requests the copy 2 s later, so the end of the socket in between would lose the message.
- * Here the request leaves before the acknowledgement.
+ * Some messages arrive without content, such as answers to advertisements, and the linked phone has to send a copy. Baileys
+ * acknowledges them at once and requests the copy 2 s later: if the socket ends in between, the message is lost. Here the
+ * request leaves before the acknowledgement.
  */
 export function requestCopiesFirst(socket: WASocket, cache: CacheStore, calls: LibraryCalls, self: () => Self): void {
   const { ws } = socket
@@ -51,7 +51,7 @@ function lacksContent(node: BinaryNode): boolean {
   return !WITHHELD.has(getBinaryNodeChild(node, 'unavailable')?.attrs['type'])
 }
 
-/** The copies in a message from our phone. `cache` holds what WhatsApp delivered instead, with names the phone may omit. */
+/** The copies in a message from the linked phone. `cache` holds the stubs that WhatsApp delivered, with names that the phone may omit. */
 export async function copiesIn({ key, message }: WAMessage, cache: CacheStore): Promise<WAMessage[]> {
   const answer = message?.protocolMessage?.peerDataOperationRequestResponseMessage
   const copies: WAMessage[] = []

@@ -7,10 +7,10 @@ import { type HostileCall, hostileCalls } from './requests.ts'
 
 const RUN_FOR_MS = 3_000
 const AT_ONCE = 16
-/** `npm run test:hostile` asks for so many; `npm test` for as many as fit into 3 s. */
+/** `npm run test:hostile` sets this number. `npm test` does not, and makes as many as fit into 3 s. */
 const WANTED = Number(process.env['HOSTILE_REQUESTS'] ?? 0)
 const LONG_RUN_MS = 30 * 60_000
-/** Set FC_SEED to see a failure again; it is printed with it. */
+/** To reproduce a failure, set FC_SEED to the seed that is printed with it. */
 const SEED = process.env['FC_SEED'] === undefined ? {} : { seed: Number(process.env['FC_SEED']) }
 const RUNS =
   WANTED > 0
@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** The value of each kind of credentials at this address. */
+/** The headers for the credentials of this call. The right key depends on its path. */
 function credentials({ authorization, target }: HostileCall): Record<string, string> {
   if (authorization === 'none') return {}
   if (authorization !== 'right') return { authorization }
@@ -62,7 +62,7 @@ async function make(call: HostileCall): Promise<void> {
 }
 
 test(
-  'no request generated from the OpenAPI document causes a 5xx, a hang, an error without its envelope, or reveals another tenant’s data',
+  'no request generated from the OpenAPI document causes a 5xx, a hang or an error without its envelope, or reveals another tenant’s data',
   async () => {
     const sent = await api.send(other, { to: '5511987654321', text: SECRETS[0] })
     await api.progress(other, sent.body.data.id, 'sent')
@@ -80,7 +80,7 @@ test(
       made += batch.length
     })
     await fc.assert(together, { ...RUNS, numRuns: Math.ceil(RUNS.numRuns / AT_ONCE) })
-    process.stdout.write(`${made} requests made of the OpenAPI document\n`)
+    process.stdout.write(`${made} requests generated from the OpenAPI document\n`)
     expect(made).toBeGreaterThanOrEqual(Math.max(WANTED, 100))
     const { body: kept } = await api.call({ path: `/v1/messages/${sent.body.data.id}`, key: other.token })
     expect(kept.data).toMatchObject({ text: SECRETS[0], status: 'sent' })
@@ -88,7 +88,7 @@ test(
   LONG_RUN_MS,
 )
 
-/** Writes the bytes, ends, and reads whatever comes until the server closes. */
+/** Writes the bytes, half-closes, and reads until the server closes the connection. */
 function exchange(bytes: Uint8Array): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(api.port, '127.0.0.1')

@@ -18,7 +18,7 @@ interface RawAnswer {
   body: string
 }
 
-/** Sends bytes as they are, and reads until the server closes or an answer is complete. */
+/** Sends the bytes unchanged, and reads until an answer is complete or the server closes the connection. */
 function raw(...chunks: (string | Buffer)[]): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     const socket = connect(api.port, '127.0.0.1')
@@ -96,18 +96,18 @@ describe('bytes that are not HTTP get 400 in the envelope', () => {
     expectError(await raw(bytes), 400, 'invalid_request')
   })
 
-  test('headers larger than the server reads are 431', async () => {
+  test('headers larger than the server reads get 431', async () => {
     expectError(await raw(`GET / HTTP/1.1\r\nHost: x\r\nA: ${'x'.repeat(100_000)}\r\n\r\n`), 431, 'headers_too_large')
   })
 
-  test('bad chunks in a body are 400', async () => {
+  test('bad chunks in a body get 400', async () => {
     const head =
       `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n` +
       'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
     expectError(await raw(`${head}zz\r\n`), 400, 'invalid_request')
   })
 
-  test('CONNECT is 405', async () => {
+  test('CONNECT gets 405', async () => {
     expectError(
       await raw('CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n'),
       405,
@@ -116,21 +116,21 @@ describe('bytes that are not HTTP get 400 in the envelope', () => {
   })
 })
 
-describe('odd but proper requests', () => {
+describe('unusual but valid requests', () => {
   test('HTTP/1.0 needs no Host', async () => {
     expect((await raw('GET /healthz HTTP/1.0\r\n\r\n')).status).toBe(200)
     expect((await raw('GET /docs/ HTTP/1.0\r\n\r\n')).status).toBe(200)
     expect((await raw('GET /docs HTTP/1.0\r\n\r\n')).status).toBe(301)
   })
 
-  test('the absolute form and the asterisk form', async () => {
+  test('the absolute form and the asterisk form are understood', async () => {
     expect((await raw('GET http://other.example/healthz HTTP/1.1\r\nHost: x\r\n\r\n')).status).toBe(200)
     expect((await raw('GET http://other.example HTTP/1.1\r\nHost: x\r\n\r\n')).status).toBe(302)
     expect((await raw('GET http://x:99999999/docs HTTP/1.1\r\nHost: x\r\n\r\n')).status).toBe(301)
     expectError(await raw('OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n'), 404, 'not_found')
   })
 
-  test('a body in chunks is read', async () => {
+  test('a chunked body is read', async () => {
     const answer = await raw(
       `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n`,
       'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
@@ -139,7 +139,7 @@ describe('odd but proper requests', () => {
     expect(answer.status).toBe(202)
   })
 
-  test('an endless body in chunks is 413', async () => {
+  test('an endless chunked body gets 413', async () => {
     const chunk = 'x'.repeat(65_536)
     const answer = await raw(
       `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n`,
@@ -149,7 +149,7 @@ describe('odd but proper requests', () => {
     expectError(answer, 413, 'payload_too_large')
   })
 
-  test('a length over the limit is 413 before any of the body is there', async () => {
+  test('a length over the limit gets 413 before any of the body has arrived', async () => {
     const answer = await raw(
       `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n`,
       'Content-Type: application/json\r\nContent-Length: 1000000000\r\n\r\n',
@@ -157,7 +157,7 @@ describe('odd but proper requests', () => {
     expectError(answer, 413, 'payload_too_large')
   })
 
-  test('Expect is honoured where it is known and ignored where it is not', async () => {
+  test('a known Expect is honoured, and an unknown one is ignored', async () => {
     expect((await post(GOOD, ['Expect: 100-continue'])).status).toBe(202)
     expect((await post(GOOD, ['Expect: a-miracle'])).status).toBe(202)
   })
@@ -172,7 +172,7 @@ describe('odd but proper requests', () => {
     expect((await raw(`GET /v1/instance HTTP/1.1\r\nHost: x\r\n${two}\r\n`)).status).toBe(200)
   })
 
-  test('two idempotency keys are malformed', async () => {
+  test('two idempotency keys get 400', async () => {
     expectError(await post(GOOD, ['X-Idempotency-Key: a', 'X-Idempotency-Key: b']), 400, 'invalid_request')
   })
 
@@ -200,7 +200,7 @@ describe('bodies', () => {
     ['UTF-16', Buffer.from(GOOD, 'utf16le')],
     ['a byte order mark', Buffer.from(`\ufeff${GOOD}`)],
     ['half a character', Buffer.from(GOOD).subarray(0, -3)],
-  ])('%s is 400', async (_what, body) => {
+  ])('%s gets 400', async (_what, body) => {
     expectError(await post(body), 400, 'invalid_request')
   })
 
@@ -216,14 +216,14 @@ describe('bodies', () => {
     expect((await post(`{"to":"5511987654321","text":"x","n":-1e999}`)).status).toBe(202)
   })
 
-  test('a body shorter than its Content-Length ends with the connection', async () => {
+  test('a body that never reaches its Content-Length ends with the connection', async () => {
     const socket = connect(api.port, '127.0.0.1')
     socket.on('error', () => undefined)
     socket.write(
       `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n` +
         'Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"to":',
     )
-    // Answered after what came before it was read.
+    // When this call is answered, the server has read the incomplete request.
     expect((await api.call({ path: '/healthz' })).status).toBe(200)
     socket.destroy()
     expect((await raw('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')).status).toBe(200)

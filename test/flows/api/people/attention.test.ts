@@ -8,8 +8,8 @@ import { createPerson } from './people.ts'
 const DISK = { freeBytes: 1, totalBytes: 2, isNearlyFull: true }
 
 describe('what needs attention', () => {
-  /** Reads of the troubles: which instances each was about, and how to let it go on. */
-  const reads: { reached: unknown; goOn: () => void }[] = []
+  /** The calls of `troubles`: the instances that each was limited to, and a function that lets it continue. */
+  const reads: { reached: unknown; resume: () => void }[] = []
   let isHeld = false
   let api: ApiHarness
   let own: Created
@@ -31,9 +31,9 @@ describe('what needs attention', () => {
 
   function holding(statistics: Statistics): Statistics {
     const troubles: Statistics['troubles'] = async (since, reached) => {
-      await new Promise<void>(goOn => {
-        reads.push({ reached, goOn })
-        if (!isHeld) goOn()
+      await new Promise<void>(resume => {
+        reads.push({ reached, resume })
+        if (!isHeld) resume()
       })
       return statistics.troubles(since, reached)
     }
@@ -49,21 +49,21 @@ describe('what needs attention', () => {
   const read = async (headers: Record<string, string>) =>
     (await api.call({ path: '/admin/v1/attention', headers })).body.data
 
-  test('is looked for among the instances of the account only, however many others need attention', async () => {
+  test('covers only the instances of the account, even if many others need attention', async () => {
     const person = await createPerson(api, 'viewer', [own.id])
     const { total, instances } = await read(person.headers)
     expect([total, instances.map(({ id }: Created) => id)]).toEqual([1, [own.id]])
     expect(reads.at(-1)!.reached).toEqual([own.id])
   })
 
-  test('is read once for all callers who reach the same instances', async () => {
+  test('is read once for all callers with access to the same instances', async () => {
     const people = [await createPerson(api, 'viewer', [foreign.id]), await createPerson(api, 'operator', [foreign.id])]
     const before = reads.length
     isHeld = true
     const running = [...people, ...people].map(({ headers }) => read(headers))
     await until('the read to start', () => reads.length > before)
     const last = read(people[0]!.headers)
-    reads.at(-1)!.goOn()
+    reads.at(-1)!.resume()
     isHeld = false
     for (const { instances } of await Promise.all([...running, last])) expect(instances[0].id).toBe(foreign.id)
     expect(reads.length).toBe(before + 1)
@@ -80,7 +80,7 @@ describe('what needs attention', () => {
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 11_000)
     expect((await read(person.headers)).total).toBe(2)
     expect(reads.length).toBe(before + 2)
-    reads[before]!.goOn()
+    reads[before]!.resume()
     expect((await hanging).total).toBe(2)
   })
 

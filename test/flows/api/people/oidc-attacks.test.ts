@@ -43,11 +43,11 @@ function changed(back: URL, values: Record<string, string | undefined>): string 
 
 const tokenRequests = () => oidc.provider.requests.filter(line => line === 'POST /token').length
 
-describe('an answer of the provider', () => {
+describe('an answer from the provider', () => {
   test('is accepted only with the state of this browser, once; a wrong one is not even sent to the provider', async () => {
     const [own, other] = [await beginAndVisit(), await beginAndVisit('mallory')]
     const before = tokenRequests()
-    // Somebody is made to open the answer of somebody else's sign-in.
+    // A victim is tricked into opening the answer to somebody else's sign-in.
     expect(await own.browser.finish(other.back.search)).toMatchObject(ENDED)
     expect(await oidc.browser().finish(own.back.search)).toMatchObject(ENDED)
     const answers = [
@@ -77,7 +77,7 @@ describe('an answer of the provider', () => {
     expect(replayed).toMatchObject(FAILED)
   })
 
-  test('with the code of somebody else is refused, because the code belongs to their verifier and nonce', async () => {
+  test('with the code of another sign-in is refused, because the code belongs to its verifier and nonce', async () => {
     const [victim, attacker] = [await beginAndVisit('ana'), await beginAndVisit('mallory')]
     const code = attacker.back.searchParams.get('code')!
     expect(await victim.browser.finish(changed(victim.back, { code }))).toMatchObject(FAILED)
@@ -92,7 +92,7 @@ describe('an answer of the provider', () => {
     }
   })
 
-  test('that the person cancelled says so, and any other error is a failure', async () => {
+  test('to a cancelled sign-in says so, and any other error is a failure', async () => {
     const browser = oidc.browser()
     const back = await oidc.provider.visit(await browser.begin(), 'ana', 'cancel')
     expect(await browser.finish(back.search)).toMatchObject({ status: 403, code: 'oidc_denied' })
@@ -111,9 +111,9 @@ describe('an answer of the provider', () => {
     ['no subject', () => ({ sub: undefined })],
     ['an empty subject', () => ({ sub: '' })],
     ['a subject that is too long', () => ({ sub: 'x'.repeat(300) })],
-    ['a subject that is no text', () => ({ sub: { x: 1 } })],
-    ['an end 5 minutes ago', () => ({ exp: now() - 300 })],
-    ['a beginning in 5 minutes', () => ({ nbf: now() + 300 })],
+    ['a subject that is not a string', () => ({ sub: { x: 1 } })],
+    ['an expiry 5 minutes ago', () => ({ exp: now() - 300 })],
+    ['a start in 5 minutes', () => ({ nbf: now() + 300 })],
   ])('whose ID token has %s is refused', async (_, claims) => {
     const { browser, back } = await beginAndVisit()
     oidc.provider.claims = claims()
@@ -121,7 +121,7 @@ describe('an answer of the provider', () => {
     expect((await browser.send('GET', '/session')).status).toBe(401)
   })
 
-  test('that is refused leaves its reason in the log, without a claim', async () => {
+  test('that is refused is logged with the reason and without a claim', async () => {
     const { browser, back } = await beginAndVisit()
     oidc.provider.claims = { exp: now() - 300 }
     await browser.finish(back.search)
@@ -178,7 +178,7 @@ describe('an answer of the provider', () => {
 })
 
 describe('a request', () => {
-  test('from another site, or from the panel at another address than PUBLIC_URL, begins and finishes nothing', async () => {
+  test('from another site, or from the panel at an address other than PUBLIC_URL, can neither begin nor finish a sign-in', async () => {
     const { browser, back } = await beginAndVisit()
     const foreign = [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }, { origin: 'null' }]
     for (const headers of foreign) {
@@ -219,7 +219,7 @@ describe('a request', () => {
     expect((await oidc.signIn('ana', browser)).status).toBe(200)
   })
 
-  test('whose answer the provider does not confirm is limited, apart from passwords; cancelling and signing in are not', async () => {
+  test('whose answer the provider does not confirm is limited, separately from passwords; cancelling and signing in are not', async () => {
     const browser = oidc.browser()
     for (let n = 0; n < 12; n += 1) {
       const back = await oidc.provider.visit(await browser.begin(), 'ana', 'cancel')
@@ -251,7 +251,7 @@ describe('a provider that', () => {
     4 * PROVIDER_WITHIN_MS,
   )
 
-  test.each(['garbage', 'endless'] as const)('sends what is no answer (%s) is reported', async is => {
+  test.each(['garbage', 'endless'] as const)('sends something that is not an answer (%s) is reported', async is => {
     const { browser, back } = await beginAndVisit()
     oidc.provider.fault = { is, at: /^\/token/ }
     expect(await browser.finish(back.search)).toMatchObject(FAILED)

@@ -9,8 +9,9 @@ import { until } from '../../../until.ts'
 import { ApiHarness, type Created } from '../harness.ts'
 import { createPerson, startSession } from './people.ts'
 
-/** Calls without a key, and what only owners may read. */
+/** Calls that need no key. */
 const OPEN = ['signIn', 'acceptInvitation', 'getSignInOptions', 'startOidcSignIn', 'finishOidcSignIn']
+/** Only owners may read it. */
 const METRICS = '/metrics'
 
 /** Every route that the management API registers. */
@@ -36,7 +37,7 @@ describe('every call of the management API', () => {
 
   beforeAll(async () => {
     api = await ApiHarness.start()
-    // With another owner, no call of these tests is about the last one.
+    // A call that concerns the last owner is refused, so these tests need another one.
     await createPerson(api, 'owner')
   })
   afterAll(() => api[Symbol.asyncDispose]())
@@ -79,7 +80,7 @@ describe('every call of the management API', () => {
   describe.each(GUARDED.map(route => [`${route.method} ${route.url}`, route] as const))('%s', (_name, route) => {
     const needed = ACCESS[operationOf(route)] ?? 'owner'
 
-    test.each(ROLES)('by a %s', async role => {
+    test.each(ROLES)('is allowed for a %s exactly as listed', async role => {
       const own = await api.createInstance()
       const foreign = await api.createInstance()
       const person = await createPerson(api, role, [own.id])
@@ -112,7 +113,7 @@ describe('somebody who is limited to an instance', () => {
   })
   afterAll(() => api[Symbol.asyncDispose]())
 
-  test.each(['operator', 'viewer'] as const)('%s: learns of no other in any list, search or count', async role => {
+  test.each(['operator', 'viewer'] as const)('%s: sees no other instance in any list, search or count', async role => {
     const { headers } = await createPerson(api, role, [own.id])
     const read = async (path: string) => (await api.call({ path: `/admin/v1${path}`, headers })).body.data
     const ids = (list: { id: string }[]) => list.map(({ id }) => id)
@@ -128,7 +129,7 @@ describe('somebody who is limited to an instance', () => {
     expect((await api.call({ path: '/admin/v1/instances', headers: nobody.headers })).body.data).toEqual([])
   })
 
-  test('finds a number in its instances, however many others have it', async () => {
+  test('finds a number in their own instances, even if many others have it', async () => {
     const others = await Promise.all(Array.from({ length: 21 }, () => api.createInstance()))
     const mine = await api.createInstance()
     const { numbers } = api.store
@@ -138,7 +139,7 @@ describe('somebody who is limited to an instance', () => {
     expect(found.map(({ instance }: { instance: { id: string } }) => instance.id)).toEqual([mine.id])
   })
 
-  test('the live stream reports only its instances, and ends when its access changes', async () => {
+  test('the live stream reports only their own instances, and ends when their access changes', async () => {
     const person = await createPerson(api, 'viewer', [own.id])
     const answer = await fetch(`${api.url}/admin/v1/changes`, { headers: person.headers })
     let text = ''
@@ -185,7 +186,7 @@ describe('somebody who is limited to an instance', () => {
     }
   })
 
-  test('reads no secret, and a viewer no code that links a phone', async () => {
+  test('sees no secret, and as a viewer no code that links a phone', async () => {
     await api.record(own.id, {
       state: 'linking',
       reason: 'Waiting.',
