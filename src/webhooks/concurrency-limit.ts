@@ -106,39 +106,35 @@ export function createConcurrencyLimit(capacity: number, clock: Clock): Concurre
     if (probing.delete(user)) user.onPermit()
   }
 
-  function createPermit(user: LimitedUser, acquiredFrom: Pool): Permit {
-    let pool = acquiredFrom
-    let speed: ConsumerSpeed = 'fast'
-    if (user.speed === 'unknown') probing.add(user)
-    const cancel = clock.after(SLOW_AFTER_MS, () => {
-      speed = user.speed = 'slow'
-      if (pool !== slow && slow.acquired < slow.capacity) {
-        slow.acquired += 1
-        pool = slow
-        acquiredFrom.release()
-      }
-      endProbe(user)
-    })
-    return {
-      release() {
-        cancel()
-        user.speed = speed
-        pool.release()
-        endProbe(user)
-      },
-      giveBack() {
-        cancel()
-        probing.delete(user)
-        pool.release()
-      },
-    }
-  }
-
   return {
     acquire(user) {
-      if (probing.has(user)) return null
-      const pool = pools[user.speed]
-      return pool.acquire(user) ? createPermit(user, pool) : null
+      const acquiredFrom = pools[user.speed]
+      if (probing.has(user) || !acquiredFrom.acquire(user)) return null
+      let pool = acquiredFrom
+      let speed: ConsumerSpeed = 'fast'
+      if (user.speed === 'unknown') probing.add(user)
+      const cancel = clock.after(SLOW_AFTER_MS, () => {
+        speed = user.speed = 'slow'
+        if (pool !== slow && slow.acquired < slow.capacity) {
+          slow.acquired += 1
+          pool = slow
+          acquiredFrom.release()
+        }
+        endProbe(user)
+      })
+      return {
+        release() {
+          cancel()
+          user.speed = speed
+          pool.release()
+          endProbe(user)
+        },
+        giveBack() {
+          cancel()
+          probing.delete(user)
+          pool.release()
+        },
+      }
     },
     remove(user) {
       probing.delete(user)

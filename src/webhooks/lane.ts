@@ -64,7 +64,7 @@ export class Lane implements LimitedUser {
   #wakesLater = false
   #failures = 0
   #pausedUntil = Number.NEGATIVE_INFINITY
-  #cancelTimer = () => {}
+  #cancelTimer: (() => void) | undefined
 
   /** @param unrecorded by the endpoint's previous lane; recorded first */
   constructor(lease: Lease, endpointId: EndpointId, options: LaneOptions, unrecorded: readonly EndedAttempt[] = []) {
@@ -174,7 +174,7 @@ export class Lane implements LimitedUser {
 
   #drain(): void {
     if (this.#phase === 'running') this.#phase = 'draining'
-    this.#cancelTimer()
+    this.#cancelTimer?.()
     for (const unsubscribe of this.#subscriptions) unsubscribe()
     this.#options.limit.remove(this)
   }
@@ -190,7 +190,7 @@ export class Lane implements LimitedUser {
       if (this.#claims.shouldRead(now)) this.#readAhead().catch(error => this.#pause(error))
       this.#claim(now, staleAllowed)
     } else if (!isPaused) this.#wakeIfActive()
-    this.#cancelTimer()
+    this.#cancelTimer?.()
     const wakeAt = isPaused ? this.#pausedUntil : this.#isHeld ? NEVER : this.#claims.nextWakeAt(now)
     if (wakeAt < NEVER) this.#cancelTimer = clock.after(wakeAt - clock.steady(), () => this.#advance())
   }

@@ -207,6 +207,9 @@ function prepare(statements: Statements) {
 }
 
 function toDue(row: DueRow): DueDelivery {
+  const { requested_at: at, scheduled_at: scheduledAt } = row
+  // A node of the previous version does not clear `scheduled_at`, but moves `due_at` beyond it.
+  const isRequested = at !== null && scheduledAt !== null && scheduledAt > row.due_at
   return {
     seq: row.seq,
     id: String(row.seq),
@@ -220,12 +223,6 @@ function toDue(row: DueRow): DueDelivery {
     attemptNumber: row.attempts + 1,
     dueAt: row.due_at,
     failedAt: row.failed_at,
-    requested: requestOf(row),
+    requested: isRequested ? { at, scheduledAt } : null,
   }
-}
-
-/** A node of the previous version does not clear `scheduled_at`, but moves `due_at` beyond it. */
-function requestOf({ requested_at, scheduled_at, due_at }: DueRow): DueDelivery['requested'] {
-  if (requested_at === null || scheduled_at === null || scheduled_at <= due_at) return null
-  return { at: requested_at, scheduledAt: scheduled_at }
 }

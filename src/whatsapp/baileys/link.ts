@@ -240,7 +240,7 @@ export class Link {
       // overtake one another.
       node.attrs['offline'] ??= '0'
     })
-    this.#acknowledgements.listen(socket, ack => events.acknowledged(ack))
+    this.#acknowledgements.listen(socket, events)
     const onFailed = (error: unknown) => this.#notRecorded(error)
     const calls = this.#calls
     recordGroupChanges(socket, { events, calls, onFailed })

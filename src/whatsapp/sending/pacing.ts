@@ -43,6 +43,7 @@ export interface Paced {
 export class Pacing {
   readonly #options: PacingOptions
   #state: PaceState | null = null
+  #isOn = false
   #loaded: Promise<void> = Promise.resolve()
   /** As the store last returned them; see `PaceState`. */
   #opensAt = 0
@@ -77,10 +78,6 @@ export class Pacing {
   /** The pace may have changed. */
   load(): void {
     this.#loaded = this.#load().catch(this.#options.onFailed)
-  }
-
-  get #isOn(): boolean {
-    return this.#state !== null && !isNoPace(this.#state.pace)
   }
 
   /** @param heads the next message of each chat @returns those that may be claimed now */
@@ -143,6 +140,7 @@ export class Pacing {
     const { lease, paces, signal, onChange } = this.#options
     const before = this.#state
     this.#state = await untilStored(() => paces.find(lease.instanceId), signal)
+    this.#isOn = this.#state !== null && !isNoPace(this.#state.pace)
     if (JSON.stringify(before?.pace) === JSON.stringify(this.#state?.pace)) return
     this.#opensAt = 0
     this.#newRecipientsAt = 0

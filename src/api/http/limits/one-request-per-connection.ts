@@ -39,7 +39,12 @@ export function createOneAtATimeServer(
     const [request, response] = exchange
     const { socket } = request
     if (socket.destroyed) return
-    response.once('prefinish', () => closeUnlessRead(socket, response))
+    // Closes the connection if the caller does not read the complete answer in time.
+    response.once('prefinish', () => {
+      if (socket.writableLength === 0) return
+      const timer = setTimeout(() => socket.destroy(), readWithinMs(socket.writableLength))
+      response.once('close', () => clearTimeout(timer))
+    })
     response.once('close', () => {
       connection.waiting.shift()
       if (connection.newest === request && request.complete) connection.newest = null
@@ -93,11 +98,4 @@ function stopParsing(socket: Socket & { parser?: { onIncoming: () => number } | 
 /** How long a caller may take to read an answer, in milliseconds. */
 export function readWithinMs(bytes: number): number {
   return READ_WITHIN_MS + bytes / SLOWEST_BYTES_PER_MS
-}
-
-/** Closes the connection if the caller does not read the complete answer in time. */
-function closeUnlessRead(socket: Socket, response: Exchange[1]): void {
-  if (socket.writableLength === 0) return
-  const timer = setTimeout(() => socket.destroy(), readWithinMs(socket.writableLength))
-  response.once('close', () => clearTimeout(timer))
 }

@@ -1,7 +1,7 @@
 import { type BinaryNode, DisconnectReason, type WASocket } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LibraryScope } from '../library-scope.ts'
-import type { Acknowledgement, VitalSigns } from './events.ts'
+import type { LinkEvents, VitalSigns } from './events.ts'
 
 /** The time until the first frame from WhatsApp. */
 const FIRST_FRAME_WITHIN_MS = 20_000
@@ -136,13 +136,13 @@ export class AcknowledgementReader {
     this.#unanswered.set(whatsappId, true)
   }
 
-  listen({ ws }: WASocket, onAcknowledged: (ack: Acknowledgement) => void): void {
+  listen({ ws }: WASocket, events: Pick<LinkEvents, 'acknowledged'>): void {
     ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
       // Not every network sends the class, so the ID of a message of ours is enough.
       if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
       this.#unanswered.delete(id)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
-      onAcknowledged({ whatsappId: id, error: code, devicesHash: phash })
+      events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
     })
   }
 }
