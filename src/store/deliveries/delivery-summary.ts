@@ -2,8 +2,11 @@ import { type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { EndpointId } from '../../domain/ids.ts'
 import type { Database } from '../engine/schema/database.ts'
-import type { Readiness } from '../engine/schema/events.ts'
+import { isToOwn, type Readiness } from '../engine/schema/events.ts'
 import type { DeliverySummary } from './deliveries.ts'
+
+/** The endpoints of an instance, without those that receive the events of all instances. */
+export const OWN = Symbol('own endpoints')
 
 /** The two candidates for the delivery that a list shows for an event: an unfinished one (`open`) and a finished one (`done`). */
 export interface SummaryRow {
@@ -34,15 +37,17 @@ export function isLatest(superseded: string) {
  * Joins one unfinished delivery of each event as `open`, and one finished delivery, the latest of its endpoint, as `done`. Of several
  * endpoints it takes the one that needs attention: first a delivery that failed, otherwise the oldest.
  * @param state the state to prefer
- * @param endpointId only deliveries to this endpoint
+ * @param endpoint only deliveries to this endpoint, or to the instance's own ones
  */
 export function joinLatestDelivery<O>(
   query: SelectQueryBuilder<Database, 'events', O>,
   state?: DeliveryFilter,
-  endpointId?: EndpointId,
+  endpoint?: EndpointId | typeof OWN,
 ) {
-  const to = (alias: string) =>
-    endpointId === undefined ? sql`` : sql` and ${sql.ref(`${alias}.endpoint_id`)} = ${endpointId}`
+  const to = (alias: string) => {
+    if (endpoint === undefined) return sql``
+    return endpoint === OWN ? sql` and ${isToOwn(alias)}` : sql` and ${sql.ref(`${alias}.endpoint_id`)} = ${endpoint}`
+  }
   const readiness = state === 'blocked' ? sql`d.readiness = 'blocked'` : sql`d.readiness = 'retry'`
   const open = sql<number>`(select d.seq from deliveries as d
     where d.instance_id = events.instance_id and d.event_id = events.id${to('d')}

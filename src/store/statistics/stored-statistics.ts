@@ -2,7 +2,7 @@ import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EndpointId, type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
-import { joinLatestDelivery } from '../deliveries/delivery-summary.ts'
+import { joinLatestDelivery, OWN } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { TOP } from '../engine/cursor.ts'
 import { endedAtOwn, IS_POSTED_BY_DEFAULT, isToOwn, type Readiness } from '../engine/schema/events.ts'
@@ -257,7 +257,7 @@ function outcomesStatement({ statements }: Core) {
     return [sum(isHere).as(`latency_${index}`), longest.as(`longest_${index}`)]
   })
   return statements.one((p: OutcomesInput) =>
-    joinLatestDelivery(db.selectFrom('events'))
+    joinLatestDelivery(db.selectFrom('events'), undefined, OWN)
       .leftJoin('attempts as a', join =>
         join
           .onRef('a.instance_id', '=', 'done.instance_id')

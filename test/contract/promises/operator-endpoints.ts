@@ -132,6 +132,20 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect([await troubles(), await deliveries()]).toMatchObject([0, { givenUp: 0, lastGivenUpAt: null }])
     })
 
+    test('are not in the statistics of an instance', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const id = await add()
+      await connect(lease)
+      await store.connections.record(lease, STOPPED, Date.now())
+      const [first, second] = await firsts(lease, id)
+      await end(lease, first!)
+      await end(lease, second!, 'exhausted')
+      const { latencies, ...outcomes } = await store.statistics.outcomes(lease.instanceId, 0, Date.now() + 1)
+      expect(Object.values(outcomes)).toEqual(Object.values(outcomes).map(() => 0))
+      expect(latencies.filter(({ count }) => count > 0)).toEqual([])
+    })
+
     test('a change applies to later events, and a pause holds what all instances have', async () => {
       const { store } = context
       const lease = await createOwned(store)
