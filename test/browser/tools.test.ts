@@ -13,7 +13,17 @@ afterAll(() => harness.dispose())
 const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText())
 
 test('a newcomer sees a signed event without running anything, and the list of steps ends with their own program', async () => {
+  // The events of the instance go there too, but that is no step of its newcomer.
+  const forAll = await fetch(`${harness.url}/admin/v1/endpoints`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ url: harness.receiver.url }),
+  })
+  expect(forAll.status).toBe(201)
   const { id, token } = await harness.service.admin.createConnected('Newcomer')
+  await until('the event for the operator', async () => {
+    return (await harness.service.admin.listEvents(id, '?state=delivered')).length > 0
+  })
   const page = await harness.openSignedIn(`/instances/${id}`)
   await page.getByText('1 of 4 done').waitFor()
   await page.getByRole('button', { name: 'Use the test receiver' }).waitFor()

@@ -78,7 +78,7 @@ function Appearance() {
             data={LANGUAGES.map(({ code, name }) => ({ value: code, label: name }))}
           />
         </Choice>
-        <Choice name={words.tools.timeZone}>
+        <Choice name={words.tools.timeZone} isWide>
           <TimeZone />
         </Choice>
         <Choice name={words.settings.colours}>
@@ -110,6 +110,7 @@ function TimeZone() {
       searchable
       allowDeselect={false}
       maxDropdownHeight={320}
+      w="100%"
     />
   )
 }
@@ -120,9 +121,9 @@ function matchesZone(option: object, search: string): boolean {
   return 'label' in option && String(option.label).toLowerCase().includes(wanted)
 }
 
-function Choice({ name, children }: { name: string; children: ReactNode }) {
+function Choice({ name, isWide, children }: { name: string; isWide?: boolean; children: ReactNode }) {
   return (
-    <div className={classes.choice}>
+    <div className={classes.choice} data-wide={isWide}>
       <span aria-hidden>{name}</span>
       {children}
     </div>

@@ -119,7 +119,7 @@ export const deliveryHealth = {
   waiting: 'Not keeping up',
   badge: (state: string) => `Webhook: ${state}`,
   givenUpShort: (count: string) => (count === '1' ? '1 event given up' : `${count} events given up`),
-  retryingShort: (count: string) => (count === '1' ? '1 event pending' : `${count} events pending`),
+  retryingShort: (count: string) => (count === '1' ? '1 event has failed' : `${count} events have failed`),
   oldestShort: 'oldest from',
   lastDelivered: 'last delivered',
   nothingYet: 'nothing delivered yet',

@@ -93,7 +93,7 @@ export const tools = {
     receiveAction: 'Use the test receiver',
     lookAction: 'Open the event',
     program: 'Connect your program',
-    programText: 'Replace the test receiver with the URL of your program, and send with the token.',
+    programText: 'Give its URL instead of the test receiver, and send with the token.',
     programAction: 'Set the URL',
   },
   testReceiver: 'Test receiver of Pombal',

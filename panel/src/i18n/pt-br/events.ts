@@ -126,7 +126,7 @@ export const deliveryHealth: Words['deliveryHealth'] = {
   waiting: 'Atrasado',
   badge: state => `Webhook: ${state}`,
   givenUpShort: count => (count === '1' ? '1 evento abandonado' : `${count} eventos abandonados`),
-  retryingShort: count => (count === '1' ? '1 evento pendente' : `${count} eventos pendentes`),
+  retryingShort: count => (count === '1' ? '1 evento falhou' : `${count} eventos falharam`),
   oldestShort: 'mais antigo de',
   lastDelivered: 'última entrega',
   nothingYet: 'nada entregue ainda',

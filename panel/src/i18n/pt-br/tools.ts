@@ -96,7 +96,7 @@ export const tools: Words['tools'] = {
     receiveAction: 'Usar o receptor de teste',
     lookAction: 'Abrir o evento',
     program: 'Conectar o seu programa',
-    programText: 'Troque o receptor de teste pela URL do seu programa e envie com o token.',
+    programText: 'Informe a URL dele no lugar do receptor de teste e envie com o token.',
     programAction: 'Definir a URL',
   },
   testReceiver: 'Receptor de teste do Pombal',

@@ -30,8 +30,11 @@ export function FirstSteps({ instance }: { instance: Instance }) {
   const params = { id: instance.id }
   const { data: endpoints } = useQuery(endpointsQuery(instance.id))
   const sent = useFirst(instance.id, 'message', 'messages', {})
-  const delivered = useFirst(instance.id, 'event', 'events', { state: 'delivered' })
+  const endpoint = endpoints?.[0]?.id
+  const found = useFirst(instance.id, 'event', 'events', { state: 'delivered', endpoint }, endpoint !== undefined)
   const useReceiver = useTestReceiver(instance.id)
+  // Without an endpoint of its own, the instance's events may still go to those for all instances.
+  const delivered = endpoints?.length === 0 ? null : found
   if (isHidden || !endpoints || sent === undefined || delivered === undefined) return null
   const hasProgram = endpoints.some(({ url }) => !isTestReceiver(url))
   const steps: Step[] = [
@@ -101,11 +104,13 @@ function useFirst(
   id: string,
   key: 'message' | 'event',
   list: string,
-  query: Record<string, string>,
+  query: Record<string, string | undefined>,
+  enabled = true,
 ): Event | null | undefined {
   const { data } = useQuery({
     queryKey: [key, id, 'newest', query],
     queryFn: ({ signal }) => listPage<Event>(`/instances/${id}/${list}`, { ...query, limit: 1 }, signal),
+    enabled,
   })
   return data && (data.data[0] ?? null)
 }

@@ -234,7 +234,9 @@ function Traffic({ activity }: { activity: Activity }) {
         </span>
       </span>
       {failed > 0 && (
-        <div className={classes.failed}>{words.failed(failed, Math.ceil((failed / (sent + failed)) * 100))}</div>
+        <div className={classes.failed}>
+          {words.failed(failed, Math.max(1, Math.round((failed / (sent + failed)) * 100)))}
+        </div>
       )}
     </>
   )
