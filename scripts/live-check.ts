@@ -46,7 +46,7 @@ function readArguments(): Arguments {
   return { dryRun: values['dry-run'], second, dataDir: values['data-dir'], reportDir: values.report }
 }
 
-/** With a person at the terminal. @returns false if the check ended early; `findings` then has the results so far */
+/** Runs the checks against WhatsApp, with a person at the terminal. @returns false if the check ended early; `findings` then has the results so far */
 async function checkWhatsapp(
   given: Arguments,
   whatsapp: Settings['whatsapp'],

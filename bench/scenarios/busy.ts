@@ -28,7 +28,7 @@ import type { Latencies, LoadProcess } from '../processes/load.ts'
 
 const SENDING = [1, 8, 64]
 const CALLERS = 16
-/** Contacts of all instances together. So many that few texts wait for the same contact, as with a business's customers. */
+/** The contacts of all instances together: enough that few texts wait for the same contact, as with a business's customers. */
 const CHATS = 1_024
 const QUICK_CHATS = 128
 /** Before the first round, posted to the silent network: otherwise texts could be sent faster than they are accepted. */
@@ -36,7 +36,7 @@ const BACKLOG = 20_000
 const QUICK_BACKLOG = 5_000
 /** So many connections that a call waits for none, unless its answer takes over 1 s. */
 const PACE = { perSecond: 100, connections: 100 }
-/** For one instance. */
+/** The target for one instance. */
 const FLOOR = { kind: 'at least', ratio: 0.5 } as const
 const P99_LIMIT = { kind: 'limit', value: 25 } as const
 /** The time until the service has adapted to a silent network, or sends at full speed again. */

@@ -70,7 +70,7 @@ export const whole: Scenario = {
 
 interface Size {
   instances: number
-  /** Of each instance. */
+  /** Contacts of each instance. */
   contacts: number
   bareContacts: number
 }

@@ -336,7 +336,7 @@ export const MODULES: readonly Module[] = [
   // Signs people in with an OpenID Connect provider.
   { path: 'src/oidc', modules: ['src/kit'], packages: ['openid-client'] },
 
-  // The documents, of which the panel shows some as guides.
+  // The documents. The panel shows some of them as guides.
   { path: 'docs', modules: [], packages: [] },
 
   // A client of the management API.

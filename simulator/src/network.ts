@@ -45,7 +45,7 @@ export class Network {
   readonly readsForClients: boolean
   readonly log: (line: string) => void
   readonly refusedQueries: RefusedQueries
-  /** By the reference in the QR code. */
+  /** Waiting clients, by the reference in their QR code. */
   readonly qrRefs = new Map<string, WaitingClient>()
   readonly codeRequests = new CodeRequests<WaitingClient>()
   readonly #removed = new Set<string>()

@@ -116,7 +116,7 @@ export interface Call extends ContactCall {
   state: 'ringing' | 'rejected' | 'ended'
 }
 
-/** What a contact shows of itself from now on. What is not given stays. */
+/** Changes of a contact's profile. A field that is not given stays as it is. */
 export interface ContactProfile {
   from: string
   /** The account whose contact it is. */
@@ -127,7 +127,7 @@ export interface ContactProfile {
   username?: string
 }
 
-/** What a person shows. */
+/** The profile of a person as others see it. */
 export interface ShownProfile {
   about?: string
   username?: string
@@ -136,7 +136,7 @@ export interface ShownProfile {
   blocked: string[]
 }
 
-/** What a message does besides carrying a text or a file. */
+/** Effects of a message besides its text or file. */
 export interface MessageActions {
   /** The reaction to another message; an empty `emoji` removes it. */
   reaction?: { to: string; emoji: string }
@@ -188,7 +188,7 @@ export interface ReceivedMessage extends MessageActions {
   deleted?: true
   /** Each emoji, by the phone number of the person who reacted. */
   reactions?: Record<string, string>
-  /** Of a poll: the chosen options, by number of the voter. */
+  /** The votes in a poll: the chosen options, by the number of the voter. */
   votes?: Record<string, string[]>
   /** The whole message with the names of WhatsApp's encoding. Only if it was asked for. */
   message?: Record<string, unknown>
@@ -264,7 +264,7 @@ export interface Simulator {
    * and when it reconnects.
    */
   closeAccount(key: string): Promise<void>
-  /** Unlinks its client, removes the account and erases its scope. An unknown key is not an error. */
+  /** Unlinks the account's client, removes the account and erases its scope. An unknown key is not an error. */
   removeAccount(key: string): Promise<void>
   /** The phone removes its linked client. The client gets 401 device_removed, at its next login if it is offline. */
   unlink(phone: string): Promise<void>
@@ -279,11 +279,11 @@ export interface Simulator {
    */
   writeAsOwner(message: OwnerMessage): Promise<{ id: string }>
   /**
-   * A contact types. The client learns it only while it is connected, and has made itself available or subscribed to the
-   * contact or group.
+   * A contact types. The client is notified only while it is connected, and has made itself available or subscribed to
+   * the contact or group.
    */
   typeAs(typing: ContactTyping): Promise<void>
-  /** A contact is online, or not any more. A client that has subscribed to it learns it. */
+  /** A contact comes online or goes offline. Clients that have subscribed to it are notified. */
   setPresence(presence: ContactPresence): Promise<void>
   /** A contact calls an account. The call rings until the client rejects it or the contact hangs up. */
   callAs(call: ContactCall): Promise<{ id: string }>
@@ -293,9 +293,9 @@ export interface Simulator {
   calls(number: string): Promise<readonly Call[]>
   /** A contact changes its picture, text or username. */
   setProfile(profile: ContactProfile): Promise<void>
-  /** What an account shows of itself, or what the account `viewer` sees of a contact. */
+  /** The profile of an account, or the profile of a contact as the account `viewer` sees it. */
   profile(number: string, viewer?: string): Promise<ShownProfile>
-  /** What clients report to this number: that they are online, and type. */
+  /** The presence that clients report to this number: who is online, and who is typing. */
   presence(number: string): Promise<PhonePresence>
   /** The owner of an account saves contacts on the phone. A name replaces the one before. */
   saveContacts(phone: string, contacts: readonly SavedContact[]): Promise<void>

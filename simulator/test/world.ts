@@ -7,7 +7,7 @@ type ClientConfig = ConstructorParameters<typeof BaileysClient>[2]
 
 /** Short enough for tests, and far enough apart to keep their order. */
 const TIMINGS = { deliveredAfterMs: 20, readAfterMs: 60, answeredAfterMs: 30 }
-/** With so many claimed keys, clients do not create 812 keys each. */
+/** With this many claimed keys, clients do not create 812 keys each. */
 const PLENTY = 500
 
 /** A network that closes with its test. A line that it logs fails the test unless `faults` collects it. */

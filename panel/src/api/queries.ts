@@ -204,7 +204,7 @@ export interface Addressee {
   id: string
   /** Null if it is unknown. */
   name: string | null
-  /** Of a group; null for a person. */
+  /** Null for a person. */
   memberCount: number | null
 }
 

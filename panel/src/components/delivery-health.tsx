@@ -41,7 +41,7 @@ export function formatCount(count: number): string {
   return count >= MAX_RECENT ? `${MAX_RECENT}+` : String(count)
 }
 
-/** In a list: the trouble, otherwise the time of the last delivery. */
+/** The trouble of an instance's webhook, or the time of its last delivery, as a list shows it. */
 export function Deliveries({ activity }: { activity: Activity }) {
   const { deliveryHealth: words } = useWords()
   const trouble = troubleOf(activity, useNow(UPDATE_EVERY_MS))

@@ -9,7 +9,7 @@ import { RepeatIcon } from './icons.tsx'
 
 interface RetryAllProps {
   instanceId: string
-  /** By default all endpoints of the instance. */
+  /** Default: all endpoints of the instance. */
   endpoint?: { id: string; url: string }
 }
 

@@ -63,7 +63,7 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(ms / DAY_MS), 'day')
 }
 
-/** An amount in two units, of which the larger is 60 of the smaller. */
+/** An amount in two units. The larger unit is 60 of the smaller. */
 function inTwo(amount: number, larger: string, smaller: string): string {
   const rest = amount % 60
   return `${Math.floor(amount / 60)} ${larger}${rest === 0 ? '' : ` ${rest} ${smaller}`}`

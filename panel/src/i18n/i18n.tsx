@@ -30,7 +30,7 @@ export interface FirstWords {
   words: Words
 }
 
-/** To be awaited before the first paint, so that no page shows in one language and then in another. */
+/** Await it before the first paint. Otherwise a page could appear in one language and then change to another. */
 export async function loadFirstWords(): Promise<FirstWords> {
   const language = preferredLanguage()
   return { language, words: await loadWords(language) }

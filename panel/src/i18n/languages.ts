@@ -3,7 +3,7 @@ import { en, type Words } from './en.ts'
 interface LanguageEntry {
   /** BCP 47. */
   code: string
-  /** In the language itself. */
+  /** The name of the language, in the language itself. */
   name: string
   /** A browser language that begins with this selects the entry. */
   prefix: string

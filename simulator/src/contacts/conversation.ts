@@ -1,4 +1,4 @@
-/** What a message does to another one: a reaction, an edit, a deletion, a vote. As phones read and write it. */
+/** Messages that act on another message: a reaction, an edit, a deletion, a vote. Reads and writes them as phones do. */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
 import { lidJid } from '../addresses.ts'
@@ -29,7 +29,7 @@ export function reactionMessage(key: proto.IMessageKey, emoji: string): proto.IM
   return { reactionMessage: { key, text: emoji, senderTimestampMs: Date.now() } }
 }
 
-/** Phones wrap an edit once more, unlike Baileys. */
+/** Unlike Baileys, phones add one more wrapper around an edit. */
 export function editMessage(key: proto.IMessageKey, editedMessage: proto.IMessage): proto.IMessage {
   const protocolMessage = { key, type: MESSAGE_EDIT, editedMessage, timestampMs: Date.now() }
   return { editedMessage: { message: { protocolMessage } } }
@@ -89,7 +89,7 @@ function pollIn(message: proto.IMessage): MessageActions['poll'] {
   return { name: poll.name ?? '', options: (poll.options ?? []).map(({ optionName }) => optionName ?? '') }
 }
 
-/** What an unwrapped message does besides carrying a text or a file. */
+/** The effect of an unwrapped message on another one, if it has any. */
 export function actionsIn(message: proto.IMessage): MessageActions {
   const { reactionMessage: reaction, protocolMessage: change, pollUpdateMessage: vote } = message
   const poll = pollIn(message)

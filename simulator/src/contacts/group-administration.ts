@@ -29,7 +29,7 @@ export async function changeGroup(network: Network, group: string, change: Group
   return describeGroup(network, group, account.phone)
 }
 
-/** A contact, or the owner of an account, creates a group with these members, one of which has an account. */
+/** A contact, or the owner of an account, creates a group with these members. One of them must have an account. */
 export async function createGroupAs(network: Network, by: string, subject: string, members: readonly string[]) {
   if (!isNumber(by) || typeof subject !== 'string' || !isListOfNumbers(members))
     throw invalid('`by`, `subject`, `members`')

@@ -1,4 +1,4 @@
-/** Invitation links, and requests to join a group in which admins decide on that. */
+/** Invitation links, and requests to join a group whose admins approve new members. */
 import { randomBytes } from 'node:crypto'
 import { lidJid, pnJid } from '../addresses.ts'
 import { child, children, type Node, node } from '../wire/nodes.ts'

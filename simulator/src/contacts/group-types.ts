@@ -6,7 +6,7 @@ export interface GroupMember {
   role?: 'admin' | 'superadmin' | undefined
 }
 
-/** Somebody who wants to join a group in which admins decide on that. */
+/** Somebody who wants to join a group whose admins approve new members. */
 export interface JoinRequest {
   number: string
   /** Seconds since the epoch. */
@@ -18,10 +18,10 @@ export interface JoinRequest {
 
 /** Times are in seconds since the epoch. */
 export interface Group {
-  /** True for a group that nobody created. Every account is in it, and those that nobody added there have a view of their own. */
+  /** True for a group that was never created explicitly. Every account is a member. An account that was not added to it has its own view of it. */
   isDefault?: boolean
   subject: string
-  /** Who changed the subject, and when. Undefined: nobody has. */
+  /** Who changed the subject, and when. Undefined if nobody has. */
   subjectBy?: string
   subjectAt?: number
   createdAt: number
@@ -45,7 +45,7 @@ export interface Group {
   revokedInvites?: readonly string[]
 }
 
-/** What a person changes in a group, one part after the other. */
+/** Changes that a person makes to a group. They are applied one after the other. */
 export interface GroupChange {
   /** Number of the person: a member, or the owner of an account on the phone. Default: the first admin. */
   by?: string
@@ -62,7 +62,7 @@ export interface GroupChange {
   everybodyAdds?: boolean
   /** True: admins decide who joins. */
   approval?: boolean
-  /** Seconds after which messages disappear; 0 for never. */
+  /** Messages disappear after this many seconds; 0: never. */
   expiration?: number
   add?: string[]
   remove?: string[]
@@ -71,7 +71,7 @@ export interface GroupChange {
   /** Decides on requests to join. */
   approve?: string[]
   reject?: string[]
-  /** `get`: there is an invitation code from now on. `revoke`: there is another one. */
+  /** `get` creates an invitation code if there is none. `revoke` replaces it. */
   invite?: 'get' | 'revoke'
   /** The person joins with this code of an invitation, or asks to. */
   join?: string

@@ -16,11 +16,11 @@ export interface MediaKeys {
 /** What a message states about its file. */
 export interface FileFacts {
   mediaKey: Buffer
-  /** Of the file before encryption. */
+  /** The hash of the file before encryption. */
   sha256: Buffer
-  /** Of the encrypted file. */
+  /** The hash of the encrypted file. */
   encSha256: Buffer
-  /** In bytes, before encryption. */
+  /** The size in bytes, before encryption. */
   size: number
 }
 

@@ -67,7 +67,7 @@ export class MediaHost {
     this.#server = createServer(certificate, (request, response) => void this.#answer(request, response))
   }
 
-  /** `host:port`, in the order in which clients try them. */
+  /** `host:port`, in the order that clients try them. */
   get hosts(): readonly string[] {
     return this.#hosts
   }
@@ -120,7 +120,7 @@ export class MediaHost {
     request.on('error', () => undefined)
     try {
       const url = URL.parse(`https://localhost${request.url}`)
-      if (!url) throw new HttpError(400, 'the path cannot be read')
+      if (!url) throw new HttpError(400, 'the path is malformed')
       const exchange = { request, response, url }
       if (request.method === 'GET') await this.#download(exchange)
       else if (request.method === 'POST' || request.method === 'PUT') await this.#upload(exchange)
@@ -190,7 +190,7 @@ export class MediaHost {
     else response.end()
   }
 
-  /** Resolves once the request may go on. @throws HttpError if the scenario refuses it */
+  /** Resolves once the request may continue. @throws HttpError if the scenario refuses it */
   async #judge(tag: 'upload' | 'download', phone: string | null, attrs: { type?: string; path?: string }) {
     if (!this.#scenario.isSet) return { garbled: false, isCut: false, cutAfter: false, bytesPerSecond: null }
     const fate: Fate = await this.#scenario.judgeRequest(node(tag, attrs), phone)

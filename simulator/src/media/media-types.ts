@@ -16,9 +16,9 @@ export interface MediaDescription {
 
 /** A media file on a simulated phone, after the phone has downloaded and decrypted it. */
 export interface ReceivedMedia extends MediaDescription {
-  /** In bytes, of the decrypted file. With a `problem`: as the message states it. */
+  /** The size of the decrypted file in bytes. With a `problem`, the size that the message states. */
   size: number
-  /** In hexadecimal, of the decrypted file. With a `problem`: as the message states it. */
+  /** The hash of the decrypted file in hexadecimal. With a `problem`, the hash that the message states. */
   sha256: string
   /** `missing`: the media host has no such file. `altered`: its bytes, hashes, length or authentication code differ. */
   problem?: 'missing' | 'altered'

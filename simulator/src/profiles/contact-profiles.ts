@@ -1,4 +1,4 @@
-/** What contacts show of themselves. */
+/** The profiles of contacts. */
 import { isNumber, lidJid } from '../addresses.ts'
 import type { Network } from '../network.ts'
 import { type ContactProfile, type ShownProfile, SimulatorError } from '../types.ts'
@@ -27,7 +27,7 @@ export async function setContactProfile(network: Network, { from, to, about, pic
   })
 }
 
-/** What the account `viewer` sees of this number, or what an account shows. */
+/** The profile of this number as the account `viewer` sees it, or the profile of an account. */
 export function shownProfile(network: Network, number: string, viewer?: string): ShownProfile {
   const account = network.getAccount(viewer ?? number)
   const { about, picture, username } = profileOf(network, account, number)

@@ -1,6 +1,6 @@
 /**
- * Who is online, and who types. WhatsApp keeps none of it: a client learns what happens while it is connected, of the people that
- * it has subscribed to. Typing also reaches a client that has made itself available.
+ * Who is online, and who types. WhatsApp keeps none of it: only connected clients that have subscribed to a person are notified.
+ * Typing also reaches a client that has made itself available.
  */
 import type { Account } from '../account.ts'
 import { isGroup, isNumber, lidJid, parseAddress } from '../addresses.ts'
@@ -113,7 +113,7 @@ export function setPresence(network: Network, { from, to, available, lastSeen }:
   tellPresence(network, account, from)
 }
 
-/** What the phone of `number` shows of others, and others see of it. */
+/** The presence of others on the phone of `number`, and the presence that others see of it. */
 export function phonePresence(network: Network, number: string): PhonePresence {
   const client = network.findAccount(number)?.client
   return { available: client?.isAvailable === true, typing: network.presences.typingOn(number) }

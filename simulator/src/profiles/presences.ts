@@ -6,9 +6,9 @@ export interface Presence {
   lastSeen?: number | undefined
 }
 
-/** What is known of people being online and typing. Kept in memory only. */
+/** Who is online and who is typing, as far as it is known. Kept in memory only. */
 export class Presences {
-  /** Of contacts, by account and number. */
+  /** The presence of contacts, by account and number. */
   readonly #contacts = new Map<string, Presence>()
   /** When clients were last available, by number of the account, in seconds since the epoch. */
   readonly #lastSeen = new Map<string, number>()

@@ -17,7 +17,7 @@ const MAX_PICTURE_BYTES = 2 * 1024 * 1024
 const MAX_ABOUT_LENGTH = 700
 const HIDDEN = { error: '401', text: 'not-authorized' } as const satisfies Answer
 
-/** What the account sees of this person. */
+/** The profile of this person as the account sees it. */
 export function profileOf(network: Network, viewer: Account, number: string): Profile {
   const owner = network.findAccount(number)
   return owner ? owner.settings.profile : viewer.settings.contact(number)

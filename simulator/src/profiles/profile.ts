@@ -6,7 +6,7 @@ export interface Picture {
   hash: string
 }
 
-/** What others see of a person. */
+/** The part of a person's profile that others see. */
 export interface Profile {
   about?: { text: string; at: number } | undefined
   picture?: Picture | undefined

@@ -1,4 +1,4 @@
-/** What a client asks about groups, and changes in them. */
+/** Queries about groups and changes of groups by clients. */
 import { isGroup } from '../addresses.ts'
 import { type Answer, type Asker, FORBIDDEN, NOT_FOUND } from '../contacts/asker.ts'
 import { groupChanges } from '../contacts/group-changes.ts'
@@ -27,7 +27,7 @@ function answerGroups({ account }: Asker): Answer {
   ]
 }
 
-/** By type, namespace and first child. */
+/** The handlers of queries, by the query's type, namespace and first child. */
 export const groupQueries: Readonly<Record<string, (asker: Asker, iq: Node) => Promise<Answer> | Answer>> = {
   'get w:g2 query': answerGroup,
   'get w:g2 participating': answerGroups,

@@ -38,7 +38,7 @@ function usyncUser({ network, account }: Asker, user: Node, protocols: string[])
   return [node('user', { jid: address?.lid || named ? lidJid(number) : pnJid(number) }, answers)]
 }
 
-/** What the person shows of itself, of what was asked for. */
+/** The requested parts of the person's profile, as far as the person shows them. */
 function shownNodes(network: Network, account: Account, number: string, protocols: string[]): Node[] {
   const { about, picture, username } = profileOf(network, account, number)
   const answers: Node[] = []

@@ -2,18 +2,18 @@ import type { PasskeyPlay } from '../passkey/passkey-play.ts'
 import type { LinkingFailure } from './linking-failures.ts'
 import type { Rule } from './rule.ts'
 
-/** A command to misbehave. `account` and `contact` are phone numbers. */
+/** A command that makes the network misbehave. `account` and `contact` are phone numbers. */
 export type Order =
-  /** Sets a rule until it is removed. Answered with its ID. */
+  /** Sets a rule until it is removed. The answer has its ID. */
   | { kind: 'rule'; rule: Rule }
   | { kind: 'remove_rule'; id: number }
-  /** Releases the oldest `count` held stanzas, or all of them. Answered with how many were released. */
+  /** Releases the oldest `count` held stanzas, or all of them. The answer has the number of released stanzas. */
   | { kind: 'release'; count?: number }
   /**
    * Removes all rules, refusals of logins and linkings, differences of ceremonies, look-ups, restrictions and the number of QR codes. Held stanzas are released.
    */
   | { kind: 'clear' }
-  /** Every stanza takes this long from a client to the network, and as long back. */
+  /** The time that every stanza takes from a client to the network, and again from the network to a client. */
   | { kind: 'latency'; ms: number }
   /** Restarts the random choices (`probability`, `jitterMs`) from this seed. */
   | { kind: 'seed'; seed: number }
@@ -45,7 +45,7 @@ export type Order =
   | { kind: 'passkey_code'; account: string }
   /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
-  /** The phones answer requests for copies of messages. Otherwise they do not, as if they were off. */
+  /** From now on phones answer requests for copies of messages. Without this order they do not answer, as if they were off. */
   | { kind: 'phone_copies' }
   /**
    * How phones answer a client that asks for a media file to be uploaded again. `upload` (the default): the file is uploaded

@@ -1,4 +1,4 @@
-/** One way in which the network misbehaves, as data. */
+/** One fault of the network, as data. */
 export interface Rule {
   when: When
   do: Action

@@ -175,7 +175,7 @@ export class Scenario implements Gate {
     if (this.#continuesNow(connection, fate, 'in', () => connection.enqueue(goOn))) await goOn()
   }
 
-  /** What happens to a request to the media host, described as a stanza. Resolves once it may go on. */
+  /** What happens to a request to the media host, described as a stanza. Resolves once it may continue. */
   async judgeRequest(request: Node, phone: string | null): Promise<Fate> {
     const fate = this.#judge(phone, request, 'in')
     if (fate.end === 'hold') await new Promise<void>(resolve => this.#hold(phone, request, 'in', resolve))

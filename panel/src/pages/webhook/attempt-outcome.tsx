@@ -14,7 +14,7 @@ export function isSuccess(status: number | null): boolean {
   return status !== null && status >= 200 && status < 300
 }
 
-/** In one line: what came of an attempt, and how long it took. */
+/** The outcome of an attempt and how long it took, in one line. */
 export function AttemptOutcome({ status, error, durationMs }: AttemptOutcomeProps) {
   const { event } = useWords()
   return (

@@ -9,7 +9,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 import classes from './webhook.module.css'
 
 interface EndpointActionsProps {
-  /** Of the endpoint, in the management API. */
+  /** The path of the endpoint in the management API. */
   path: string
   endpoint: { url: string; active: boolean }
   /** The endpoint or its state has changed. */
