@@ -59,6 +59,25 @@ function missingPaths(document: string, text: string): string[] {
   return [...inlinePaths(text), ...treePaths(text)].filter(path => !exists(path))
 }
 
+/** `name` in `path/of/a/file.ts`, or the path with the name in brackets, where the file does not contain the name. */
+function namesElsewhere(document: string, text: string): string[] {
+  const identifier = '`#?([A-Za-z_]\\w*)`'
+  const file = '`([\\w.@/-]+\\.tsx?)`'
+  const after = Array.from(
+    text.matchAll(new RegExp(`${identifier} in\\s+${file}`, 'g')),
+    ([, name = '', path = '']) => [name, path],
+  )
+  const before = Array.from(
+    text.matchAll(new RegExp(`${file} \\(${identifier}\\)`, 'g')),
+    ([, path = '', name = '']) => [name, path],
+  )
+  return [...after, ...before].flatMap(([name = '', path = '']) => {
+    const found = [dirname(document), ...BASES].map(base => join(ROOT, base, path)).find(each => existsSync(each))
+    if (found === undefined) return []
+    return new RegExp(`\\b${name}\\b`).test(readFileSync(found, 'utf8')) ? [] : [`${name} in ${path}`]
+  })
+}
+
 /** Relative links whose file does not exist or has no such heading. */
 function brokenLinks(document: string, text: string): string[] {
   const links = Array.from(text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, link = '']) => link)
@@ -97,6 +116,9 @@ describe.each(DOCUMENTS)('%s', document => {
     expect(missingPaths(document, text)).toEqual([])
   })
 
+  test('names types and functions only beside files that contain them', () =>
+    expect(namesElsewhere(document, text)).toEqual([]))
+
   test('links only to files and headings that exist', () => expect(brokenLinks(document, text)).toEqual([]))
 
   test('names only npm scripts that exist', () => expect(unknownCommands(text)).toEqual([]))
@@ -104,6 +126,8 @@ describe.each(DOCUMENTS)('%s', document => {
   test('a violation is found', () => {
     const wrong = 'See `webhooks/nothing.ts`, `test/nothing` and [this](nothing.md#nowhere). Run `npm run nothing`.'
     expect(missingPaths(document, wrong)).toEqual(['webhooks/nothing.ts', 'test/nothing'])
+    const elsewhere = 'See `Nothing` in `src/app.ts` and `src/app.ts` (`#nothing`).'
+    expect(namesElsewhere(document, elsewhere)).toEqual(['Nothing in src/app.ts', 'nothing in src/app.ts'])
     expect(brokenLinks(document, wrong)).toEqual(['nothing.md#nowhere'])
     expect(unknownCommands(wrong)).toEqual(['nothing'])
   })

@@ -56,7 +56,7 @@ export async function recordBacklog(store: Store, consumers: readonly Consumer[]
     for (const { instanceId } of consumers) {
       const message = incomingMessage(`${now}-${index}`, now)
       bodies.push(incomingBody(instanceId, newMessageId(now), message))
-      recording.push(store.events.recordIncoming(leases.get(instanceId)!, message, now))
+      recording.push(store.events.storeIncoming(leases.get(instanceId)!, message, now))
       if (recording.length < AT_ONCE) continue
       await Promise.all(recording)
       recording = []

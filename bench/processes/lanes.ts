@@ -49,7 +49,7 @@ async function record(instanceId: InstanceId, count: number, everyMs: number): P
   for (let index = 0; index < count; index += 1) {
     const now = Date.now()
     begunAt.push(monotonicMs())
-    await store.events.recordIncoming(leases.get(instanceId)!, incomingMessage(`lane-${now}-${index}`, now), now)
+    await store.events.storeIncoming(leases.get(instanceId)!, incomingMessage(`lane-${now}-${index}`, now), now)
     await sleep(everyMs * (0.5 + Math.random()))
   }
   return begunAt

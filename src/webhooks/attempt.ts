@@ -38,7 +38,7 @@ export interface EndedAttempt {
   next: AfterAttempt
 }
 
-/** What an attempt needs to know about its endpoint. */
+/** `PostingState` with the secrets as keys, which are made once. */
 interface Posting {
   keys: SigningKeys
   /** False: its deliveries are held. */

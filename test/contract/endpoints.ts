@@ -33,7 +33,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
     }
 
     const receive = (lease: Lease, id: string) =>
-      context.store.events.recordIncoming(lease, incoming({ id }), Date.now())
+      context.store.events.storeIncoming(lease, incoming({ id }), Date.now())
 
     const firsts = (lease: Lease, endpointId: string) =>
       context.store.deliveries.listFirst(lease.instanceId, 0, 100, endpointId)

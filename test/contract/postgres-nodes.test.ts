@@ -111,14 +111,14 @@ describe('several nodes on one PostgreSQL', () => {
     const store = await harness.open()
     const lease = await createConnected(store)
     const { instanceId } = lease
-    await store.events.recordIncoming(lease, incoming(), 1)
+    await store.events.storeIncoming(lease, incoming(), 1)
     const other = new pg.Client({ connectionString: harness.options.databaseUrl! })
     await other.connect()
     try {
       await other.query('begin')
       await other.query(`insert into events (instance_id, id, kind, timestamp, created_at, body)
         values ('${instanceId}', 'evt_other', 'message.received', 1, 1, '{}')`)
-      const recorded = store.events.recordIncoming(lease, incoming(), 1)
+      const recorded = store.events.storeIncoming(lease, incoming(), 1)
       await until('the event to wait', async () => {
         const [row] = await harness.execute('select count(*) as count from pg_locks where not granted')
         return Number(row!['count']) > 0
@@ -179,7 +179,7 @@ describe('several nodes on one PostgreSQL', () => {
       let lost = 0
       const write = async () => {
         try {
-          await old.events.recordIncoming(lease, incoming(), 0)
+          await old.events.storeIncoming(lease, incoming(), 0)
           written += 1
         } catch (error) {
           if (!(error instanceof LeaseLost)) throw error
@@ -198,7 +198,7 @@ describe('several nodes on one PostgreSQL', () => {
       await writing
       expect((await next.events.list(instanceId, { limit: 100_000 })).data).toHaveLength(seen)
       expect(written).toBe(seen)
-      expect(await next.events.recordIncoming(taken as Lease, incoming(), 0)).toBe('recorded')
+      expect(await next.events.storeIncoming(taken as Lease, incoming(), 0)).toBe('recorded')
       await next.leases.release(taken as Lease)
     }
   })
@@ -303,7 +303,7 @@ describe('several nodes on one PostgreSQL', () => {
       await holder.query('begin')
       await holder.query('select 1 from leases where instance_id = $1 for update', [instanceId])
       let recorded = false
-      const recording = store.events.recordIncoming(lease, incoming(), 0).then(() => {
+      const recording = store.events.storeIncoming(lease, incoming(), 0).then(() => {
         recorded = true
       })
       expect((await store.messages.accept(newMessage(instanceId), 0)).kind).toBe('accepted')
@@ -319,14 +319,14 @@ describe('several nodes on one PostgreSQL', () => {
     const [owner, other] = await openNodes()
     const lease = await createConnected(owner)
     const { instanceId } = lease
-    await Promise.all(Array.from({ length: 50 }, () => owner.events.recordIncoming(lease, incoming(), 0)))
+    await Promise.all(Array.from({ length: 50 }, () => owner.events.storeIncoming(lease, incoming(), 0)))
     const first = await listReady(owner, instanceId)
     const deliver = (delivery: (typeof first)[number]) =>
       owner.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
     await Promise.all(first.map(deliver))
     let done = false
     const arriving = (async () => {
-      while (!done) await Promise.all([1, 2, 3].map(() => owner.events.recordIncoming(lease, incoming(), 0)))
+      while (!done) await Promise.all([1, 2, 3].map(() => owner.events.storeIncoming(lease, incoming(), 0)))
     })()
     const asking = Promise.all(first.map(({ eventId }) => other.deliveries.redeliver(instanceId, eventId, 1)))
     let cursor = 0
@@ -357,7 +357,7 @@ describe('several nodes on one PostgreSQL', () => {
     for (let round = 0; round < 3; round += 1) {
       const working = Promise.all(
         Array.from({ length: 60 }, async () => {
-          await store.events.recordIncoming(lease, incoming(), 0).catch(unavailable)
+          await store.events.storeIncoming(lease, incoming(), 0).catch(unavailable)
           await store.instances.find(lease.instanceId).catch(unavailable)
         }),
       )
@@ -365,7 +365,7 @@ describe('several nodes on one PostgreSQL', () => {
       await working
     }
     await until('the store to heal', () => store.ping().then(() => true, unavailable))
-    expect(await store.events.recordIncoming(lease, incoming(), 0)).toBe('recorded')
+    expect(await store.events.storeIncoming(lease, incoming(), 0)).toBe('recorded')
   })
 
   test('endpoints are created and changed once no node of the previous version is left', async () => {
@@ -452,7 +452,7 @@ describe('several nodes on one PostgreSQL', () => {
   test('a node of the previous version that erases events leaves a note for the readers of the feed', async () => {
     const store = await harness.open()
     const lease = await createConnected(store)
-    for (let n = 0; n < 3; n += 1) await store.events.recordIncoming(lease, incoming(), 1)
+    for (let n = 0; n < 3; n += 1) await store.events.storeIncoming(lease, incoming(), 1)
     await harness.execute(`delete from events where instance_id = '${lease.instanceId}' and seq <= 2`)
     const page = { limit: 10, maxBytes: 100_000 }
     expect(await store.events.readFeed(lease.instanceId, { ...page, after: 1 })).toBeNull()

@@ -55,7 +55,7 @@ test('PostgreSQL finds one row among many of its instance by index, even before 
   for (const reached of ['sent', 'delivered', 'read'] as const) {
     for (const { whatsappId } of all) await store.messages.recordProgress(lease, whatsappId, reached, Date.now())
   }
-  for (let index = 0; index < MESSAGES; index += 1) await store.events.recordIncoming(lease, incoming(), Date.now())
+  for (let index = 0; index < MESSAGES; index += 1) await store.events.storeIncoming(lease, incoming(), Date.now())
   for (;;) {
     const ready = await listReady(store, instanceId)
     if (ready.length === 0) break

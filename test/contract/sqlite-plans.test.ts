@@ -152,7 +152,7 @@ describe('the plans of SQLite', () => {
     expect(conversation.filter(step => /^SCAN (messages|incoming_messages)\b/.test(step))).toEqual([])
     const chat = incoming()
     const lease = await take(store, instanceId)
-    await store.events.recordIncoming(lease, chat, Date.now())
+    await store.events.storeIncoming(lease, chat, Date.now())
     const inbox = await planOf(() => store.conversations.listInbox(instanceId, { limit: 10 }))
     expect(inbox).toEqual(
       expect.arrayContaining([

@@ -57,7 +57,7 @@ async function fill(store: Store, lease: Lease, word: string, count: number): Pr
     const from = '351912345678'
     const sender = { from, chat: from, lid: null, username: null }
     const message = { id: `IN${n}`, ...sender, type: 'text' as const, text, sentAt: LONG_AGO }
-    await store.events.recordIncoming(lease, message, LONG_AGO)
+    await store.events.storeIncoming(lease, message, LONG_AGO)
     const id = newMessageId(LONG_AGO)
     const { instanceId } = lease
     await store.messages.accept({ id, instanceId, to: '351912345678', text, whatsappId: `${word}${n}` }, LONG_AGO)

@@ -133,7 +133,7 @@ export type Reported = InstanceEventKind | 'unlinked'
  * `RECONNECTING_MS` is not a change, so a connection that flaps causes no events.
  * @param last null if nothing was reported yet
  */
-export function reportOf(
+export function connectionEventOf(
   stored: Pick<StoredConnection, 'state' | 'cause' | 'lastConnectedAt'>,
   last: Reported | null,
   now: number,

@@ -1,4 +1,4 @@
-import { type Reported, reportOf } from '../../domain/connection/connection.ts'
+import { connectionEventOf, type Reported } from '../../domain/connection/connection.ts'
 import { connectionBody } from '../../domain/events/event.ts'
 import { type InstanceId, newEventId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -44,7 +44,7 @@ export class ConnectionReports {
     const [row] = await tx.run(this.#find, { instanceId })
     if (row === undefined) return { recorded: false, deliverable: false, last: null }
     const { cause, reason, phone, reported } = row
-    const report = reportOf(row, reported, row.now)
+    const report = connectionEventOf(row, reported, row.now)
     if (report === null) return { recorded: false, deliverable: false, last: reported }
     await this.#note(tx, instanceId, report)
     if (report === 'unlinked') return { recorded: false, deliverable: false, last: report }

@@ -48,7 +48,7 @@ export interface Connections {
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
    * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. A
-   * visible change is an event in the same commit (`reportOf`).
+   * visible change is an event in the same commit (`connectionEventOf`).
    */
   record(
     lease: Lease,

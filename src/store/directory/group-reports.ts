@@ -19,7 +19,7 @@ export interface GroupTransition {
 }
 
 /** The event that reports the transition of a group; none if callers can see no difference. */
-export function reportOf(instanceId: InstanceId, transition: GroupTransition, now: number): NewEvent[] {
+export function groupEventsOf(instanceId: InstanceId, transition: GroupTransition, now: number): NewEvent[] {
   const { before, after, self, hasJoined } = transition
   if (after === null) return before === null ? [] : [eventOf('group.left', instanceId, before, self, null, now)]
   if (before === null) return hasJoined ? [eventOf('group.joined', instanceId, after, self, null, now)] : []

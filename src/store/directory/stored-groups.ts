@@ -18,7 +18,7 @@ import { searchPatterns } from '../engine/search-patterns.ts'
 import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { DescribedGroup, Directory, DueGroup, KnownGroup, ListedGroup } from './directory.ts'
-import { reportOf } from './group-reports.ts'
+import { groupEventsOf } from './group-reports.ts'
 import { columnsOf, LISTED, NO_MEMBER, NOT_DUE, toDetails, toKnown, toListed } from './group-rows.ts'
 
 /** Groups in one commit. A large one has 100 KB. */
@@ -224,7 +224,7 @@ export class StoredGroups {
     })
     if (isOld) return []
     const before = row ? toDetails(row) : null
-    return reportOf(instanceId, { before, after: group, self, hasJoined: row?.has_joined === 1 }, now)
+    return groupEventsOf(instanceId, { before, after: group, self, hasJoined: row?.has_joined === 1 }, now)
   }
 
   /** @returns null if the group has to be queried; the row then says so */
@@ -245,7 +245,7 @@ export class StoredGroups {
     }
     const after = change.kind === 'joined' ? { ...change.group, id } : before && applyChange(before, change, self)
     await this.#write(tx, instanceId, id, { ...(after ? columnsOf(after, self) : NO_MEMBER), ...NOT_DUE, as_of: now })
-    return this.#report(tx, lease, reportOf(instanceId, { before, after, self, hasJoined: true }, now))
+    return this.#report(tx, lease, groupEventsOf(instanceId, { before, after, self, hasJoined: true }, now))
   }
 
   async #denyOne(tx: Transaction, { lease, id, now }: OneGroup): Promise<Reported> {
@@ -334,5 +334,5 @@ function concerns(members: readonly GroupMember[], self: OwnAddresses): boolean 
 
 function leftOf(instanceId: InstanceId, row: Parameters<typeof toDetails>[0], now: number): NewEvent[] {
   const self = { phone: null, lid: null }
-  return reportOf(instanceId, { before: toDetails(row), after: null, self, hasJoined: false }, now)
+  return groupEventsOf(instanceId, { before: toDetails(row), after: null, self, hasJoined: false }, now)
 }

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely'
+import type { DatabaseKind } from '../engine/database-kind.ts'
 import { listTables } from '../engine/migrations/list-tables.ts'
-import type { Database, DatabaseKind } from '../engine/schema/database.ts'
+import type { Database } from '../engine/schema/database.ts'
 import { KeyRotationUnfinished, MoveUnfinished, WrongMasterKey } from '../errors.ts'
 import type { Sealing } from './sealing.ts'
 

@@ -12,7 +12,8 @@ import {
   sql,
 } from 'kysely'
 import { FOLDED_LETTERS } from '../../kit/fold.ts'
-import type { Database, DatabaseKind } from './schema/database.ts'
+import type { DatabaseKind } from './database-kind.ts'
+import type { Database } from './schema/database.ts'
 
 /** A parameter of a compiled query. Each run supplies its value by name. */
 export class Parameter {

@@ -9,8 +9,9 @@ import {
   type SelectType,
   sql,
 } from 'kysely'
+import type { DatabaseKind } from './database-kind.ts'
 import { type Columns, type ColumnTypes, DIALECTS, type Dialect, Parameter } from './dialect.ts'
-import type { Database, DatabaseKind } from './schema/database.ts'
+import type { Database } from './schema/database.ts'
 
 /** A query compiled once and run often. */
 export interface Statement<I, O> {

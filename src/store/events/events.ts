@@ -69,7 +69,7 @@ export interface Events {
    * added to the `Downloads`, or the event says why it will not be fetched.
    * @param terms null: this node has no storage
    */
-  recordIncoming(
+  storeIncoming(
     lease: Lease,
     message: IncomingMessage,
     now: number,
@@ -81,7 +81,7 @@ export interface Events {
    * delete it; or it is deleted already.
    */
   recordChange(lease: Lease, change: IncomingChange, now: number): Promise<'recorded' | 'duplicate' | 'ignored'>
-  /** True if `recordIncoming` or `recordChange` would do nothing because of its keys. */
+  /** True if `storeIncoming` or `recordChange` would do nothing because of its keys. */
   isRecorded(instanceId: InstanceId, message: IncomingMessage | IncomingChange): Promise<boolean>
   list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>
   /** @param reach which deliveries it has; default: `own` */

@@ -63,7 +63,7 @@ export class StoredEvents implements Events {
     this.#feed = new EventFeed(core)
   }
 
-  async recordIncoming(
+  async storeIncoming(
     lease: Lease,
     message: IncomingMessage,
     now: number,

@@ -40,7 +40,7 @@ export interface DueDownloads {
 }
 
 /**
- * The received files that are still to be fetched. `Events.recordIncoming` adds them in the commit of their message. Only the
+ * The received files that are still to be fetched. `Events.storeIncoming` adds them in the commit of their message. Only the
  * owner of the instance fetches them, so nothing is claimed in the rows:
  *
  * | killed … | leaves |

@@ -151,7 +151,7 @@ export interface Messages {
    */
   accept(message: NewMessage, now: number): Promise<AcceptOutcome>
   find(instanceId: InstanceId, id: MessageId): Promise<Message | null>
-  /** A message that `Events.recordIncoming` stored, with its complete text. */
+  /** A message that `Events.storeIncoming` stored, with its complete text. */
   findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null>
   list(instanceId: InstanceId, page: PageRequest, filter?: MessageFilter): Promise<Page<Message>>
   /** The events of one message, oldest first. */

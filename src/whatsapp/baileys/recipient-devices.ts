@@ -10,7 +10,7 @@ import {
 } from 'baileys'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, numberOf, type Self } from './addresses.ts'
-import { stanzaAttributes } from './parsing/content.ts'
+import { stanzaAttributes } from './encode-content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 
 /*

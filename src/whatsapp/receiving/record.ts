@@ -81,7 +81,7 @@ export class IncomingRecorder {
   async #recordMessage(message: IncomingMessage, closed: AbortSignal): Promise<void> {
     const { store, lease, logger, now, mediaTerms } = this.#options
     const startedAt = performance.now()
-    const record = () => store.events.recordIncoming(lease, message, now(), mediaTerms)
+    const record = () => store.events.storeIncoming(lease, message, now(), mediaTerms)
     const outcome = await untilStored(record, closed)
     if (outcome === 'duplicate') return
     const durationMs = Math.round(performance.now() - startedAt)

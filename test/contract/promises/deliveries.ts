@@ -22,7 +22,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
     const context = withStore(createHarness)
 
     async function receive(lease: Lease, id: string): Promise<void> {
-      await context.store.events.recordIncoming(lease, incoming({ id }), 1_000)
+      await context.store.events.storeIncoming(lease, incoming({ id }), 1_000)
     }
 
     async function stateOf(lease: Lease, eventId: string) {
@@ -245,7 +245,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         const lease = await createConnected(store)
         const { instanceId } = lease
         for (let count = 0; count < 12; count += 1) {
-          await store.events.recordIncoming(lease, incoming({ id: `m${count}` }), 1_000 + count)
+          await store.events.storeIncoming(lease, incoming({ id: `m${count}` }), 1_000 + count)
         }
         for (const [index, delivery] of (await listReady(store, instanceId)).entries()) {
           const then = index % 2 === 0 ? ({ kind: 'exhausted' } as const) : ({ kind: 'delivered' } as const)

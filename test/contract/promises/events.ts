@@ -20,7 +20,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const hints = watchHints(store, lease.instanceId)
       const message = incoming({ id: 'WA1', text: 'Olá', name: 'Ana', sentAt: 2_000 })
-      expect(await store.events.recordIncoming(lease, message, 9_000)).toBe('recorded')
+      expect(await store.events.storeIncoming(lease, message, 9_000)).toBe('recorded')
       expect(hints).toEqual(['deliveries'])
       const [delivery] = await listReady(store, lease.instanceId)
       expect(bodyOf(delivery!)).toEqual({
@@ -54,7 +54,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const [lease, other] = [await createConnected(store), await createConnected(store)]
       const message = incoming({ id: 'A', from: '551' })
       const record = (changes: Parameters<typeof incoming>[0], by = lease) =>
-        store.events.recordIncoming(by, { ...message, ...changes }, 0)
+        store.events.storeIncoming(by, { ...message, ...changes }, 0)
       const together = await Promise.all([record({}), record({ text: 'changed' }), record({})])
       expect(together.toSorted()).toEqual(['duplicate', 'duplicate', 'recorded'])
       expect(await record({ sentAt: 77 })).toBe('duplicate')
@@ -73,8 +73,8 @@ export function eventsContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const text = `\0 \ud800 ${'x'.repeat(60_000)}`
       const message = incoming({ id: `id with \0 ${'y'.repeat(9_000)}`, text, name: '\0' })
-      expect(await store.events.recordIncoming(lease, message, 0)).toBe('recorded')
-      expect(await store.events.recordIncoming(lease, message, 0)).toBe('duplicate')
+      expect(await store.events.storeIncoming(lease, message, 0)).toBe('recorded')
+      expect(await store.events.storeIncoming(lease, message, 0)).toBe('duplicate')
       const [delivery] = await listReady(store, lease.instanceId)
       expect(bodyOf(delivery!).data['text']).toBe(text)
     })
@@ -85,7 +85,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'delivered', 1)
-      for (const id of ['a', 'b', 'c', 'd']) await store.events.recordIncoming(lease, incoming({ id }), 2)
+      for (const id of ['a', 'b', 'c', 'd']) await store.events.storeIncoming(lease, incoming({ id }), 2)
       const [, a, b, c] = await listReady(store, instanceId)
       await store.deliveries.recordAttempt(lease, a!, attempt(a!), { kind: 'delivered' })
       await store.deliveries.recordAttempt(lease, b!, attempt(b!, { status: 500 }), { kind: 'exhausted' })
@@ -95,7 +95,7 @@ export function eventsContract(createHarness: CreateHarness): void {
         failedAt: 0,
       })
       await store.instances.setWebhookUrl(instanceId, null)
-      await store.events.recordIncoming(lease, incoming({ id: 'e' }), 3)
+      await store.events.storeIncoming(lease, incoming({ id: 'e' }), 3)
       const list = async (filter: Parameters<typeof store.events.list>[2]) =>
         (await store.events.list(instanceId, { limit: 10 }, filter)).data.map(({ kind, delivery }) => [
           kind.slice('message.'.length),
@@ -126,7 +126,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      await store.events.recordIncoming(lease, incoming(), 1)
+      await store.events.storeIncoming(lease, incoming(), 1)
       const [first] = await listReady(store, instanceId)
       await store.deliveries.recordAttempt(lease, first!, attempt(first!, { status: 500 }), { kind: 'exhausted' })
       await store.deliveries.redeliver(instanceId, first!.eventId, 2)
@@ -143,7 +143,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      for (let count = 0; count < 7; count += 1) await store.events.recordIncoming(lease, incoming(), count)
+      for (let count = 0; count < 7; count += 1) await store.events.storeIncoming(lease, incoming(), count)
       for (const state of [undefined, 'pending'] as const) {
         const before = (await store.events.list(instanceId, { limit: 200 }, { state })).data.map(({ id }) => id)
         const seen: string[] = []
@@ -152,7 +152,7 @@ export function eventsContract(createHarness: CreateHarness): void {
           const page = await store.events.list(instanceId, { limit: 3, cursor }, { state })
           seen.push(...page.data.map(({ id }) => id))
           cursor = page.nextCursor
-          await store.events.recordIncoming(lease, incoming(), 99)
+          await store.events.storeIncoming(lease, incoming(), 99)
         }
         expect(seen).toEqual(before)
       }
@@ -161,7 +161,7 @@ export function eventsContract(createHarness: CreateHarness): void {
     test('finds no event of another instance', async () => {
       const { store } = context
       const [lease, other] = [await createConnected(store), await createConnected(store)]
-      await store.events.recordIncoming(lease, incoming(), 1)
+      await store.events.storeIncoming(lease, incoming(), 1)
       const [delivery] = await listReady(store, lease.instanceId)
       expect(await store.events.find(other.instanceId, delivery!.eventId)).toBeNull()
       expect(await store.events.find(lease.instanceId, 'evt_absent')).toBeNull()

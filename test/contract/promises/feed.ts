@@ -41,10 +41,10 @@ export function feedContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       const message = await acceptPrepared(store, lease)
       await Promise.all([
-        store.events.recordIncoming(lease, incoming({ text: 'first' }), 5_000),
-        store.events.recordIncoming(other, incoming(), 5_000),
+        store.events.storeIncoming(lease, incoming({ text: 'first' }), 5_000),
+        store.events.storeIncoming(other, incoming(), 5_000),
         store.messages.recordProgress(lease, message.whatsappId, 'read', 4_000),
-        store.events.recordIncoming(lease, incoming({ text: 'last' }), 3_000),
+        store.events.storeIncoming(lease, incoming({ text: 'last' }), 3_000),
       ])
       const events = await readAll(store, instanceId)
       expect(events.map(({ kind }) => kind)).toEqual([
@@ -68,7 +68,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       const recorded: Promise<unknown>[] = []
       for (let count = 0; count < 60; count += 1) {
-        recorded.push(store.events.recordIncoming(lease, incoming({ id: `WA${count}` }), count))
+        recorded.push(store.events.storeIncoming(lease, incoming({ id: `WA${count}` }), count))
       }
       await Promise.all(recorded)
       for (const limit of [1, 7, 60, 61, 200]) {
@@ -111,9 +111,9 @@ export function feedContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const message = incoming({ id: 'again' })
       const both = [message, message, incoming({ id: 'other' })]
-      await Promise.all(both.map(one => store.events.recordIncoming(lease, one, 1)))
-      await store.events.recordIncoming(lease, message, 2)
-      await store.events.recordIncoming(lease, incoming({ id: 'last' }), 3)
+      await Promise.all(both.map(one => store.events.storeIncoming(lease, one, 1)))
+      await store.events.storeIncoming(lease, message, 2)
+      await store.events.storeIncoming(lease, incoming({ id: 'last' }), 3)
       const events = await readAll(store, lease.instanceId)
       expect(events.map(({ body }) => JSON.parse(body).data.id)).toEqual(['again', 'other', 'last'])
       expect(events).toEqual(events.toSorted(bySeq))
@@ -123,12 +123,12 @@ export function feedContract(createHarness: CreateHarness): void {
       const { harness, store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      await store.events.recordIncoming(lease, incoming({ id: 'before' }), 10 * DAY_MS)
+      await store.events.storeIncoming(lease, incoming({ id: 'before' }), 10 * DAY_MS)
       await harness.execute(`update leases set lease_until = 1 where instance_id = '${instanceId}'`)
       const next = await take(store, instanceId, 'node-2')
-      await expect(store.events.recordIncoming(lease, incoming(), 1)).rejects.toThrow()
+      await expect(store.events.storeIncoming(lease, incoming(), 1)).rejects.toThrow()
       // The clock of the new owner is behind.
-      await store.events.recordIncoming(next, incoming({ id: 'after' }), 1)
+      await store.events.storeIncoming(next, incoming({ id: 'after' }), 1)
       const events = await readAll(store, instanceId)
       expect(events.map(({ seq, body }) => [seq, JSON.parse(body).data.id])).toEqual([
         [1, 'before'],
@@ -140,7 +140,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       for (const length of [60_000, 10, 60_000, 60_000]) {
-        await store.events.recordIncoming(lease, incoming({ text: 'x'.repeat(length) }), 1)
+        await store.events.storeIncoming(lease, incoming({ text: 'x'.repeat(length) }), 1)
       }
       const sizes = async (maxBytes: number) => {
         const pages: number[] = []
@@ -161,9 +161,9 @@ export function feedContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const { instanceId } = lease
       const message = await acceptPrepared(store, lease)
-      for (let count = 0; count < 5; count += 1) await store.events.recordIncoming(lease, incoming(), count)
+      for (let count = 0; count < 5; count += 1) await store.events.storeIncoming(lease, incoming(), count)
       await store.messages.recordProgress(lease, message.whatsappId, 'sent', 6)
-      for (let count = 0; count < 5; count += 1) await store.events.recordIncoming(lease, incoming(), count)
+      for (let count = 0; count < 5; count += 1) await store.events.storeIncoming(lease, incoming(), count)
       const query = { limit: 3, maxBytes: LARGE, kind: 'message.sent' } as const
       const page = (await store.events.readFeed(instanceId, query))!
       expect(page.events.map(({ seq }) => seq)).toEqual([6])
@@ -176,7 +176,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      for (const at of [1_000, 2_000, 3_000, DAY_MS]) await store.events.recordIncoming(lease, incoming(), at)
+      for (const at of [1_000, 2_000, 3_000, DAY_MS]) await store.events.storeIncoming(lease, incoming(), at)
       await deliverAll(store, lease)
       const read = (after?: number) => store.events.readFeed(instanceId, { after, limit: 10, maxBytes: LARGE })
       expect((await read(0))?.events).toHaveLength(4)
@@ -189,7 +189,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect(await read(3)).toBeNull()
       expect(await read(4)).toEqual({ events: [], to: 4, isLast: true })
       expect(await read()).toEqual({ events: [], to: 4, isLast: true })
-      await store.events.recordIncoming(lease, incoming(), 3 * DAY_MS)
+      await store.events.storeIncoming(lease, incoming(), 3 * DAY_MS)
       expect((await read(4))?.events.map(({ seq }) => seq)).toEqual([5])
     })
 
@@ -199,7 +199,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const read = (after?: number) => store.events.readFeed(lease.instanceId, { after, limit: 10, maxBytes: LARGE })
       expect(await read(0)).toEqual({ events: [], to: 0, isLast: true })
       expect(await read(1)).toBeNull()
-      await store.events.recordIncoming(lease, incoming(), 1)
+      await store.events.storeIncoming(lease, incoming(), 1)
       expect(await read(1)).toEqual({ events: [], to: 1, isLast: true })
       expect(await read(2)).toBeNull()
     })
@@ -228,7 +228,7 @@ export function feedContract(createHarness: CreateHarness): void {
     test('an instance sees no event of another one, and deleting it leaves nothing', async () => {
       const { harness, store } = context
       const lease = await createConnected(store, { url: null })
-      await store.events.recordIncoming(lease, incoming(), 1_000)
+      await store.events.storeIncoming(lease, incoming(), 1_000)
       while ((await store.retention.step(2_000, Date.now())) > 0);
       expect(await harness.execute(`select * from event_feeds where instance_id = '${lease.instanceId}'`)).toHaveLength(
         1,

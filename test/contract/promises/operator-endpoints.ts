@@ -54,7 +54,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       const after = await createOwned(store)
       for (const lease of [before, after]) {
         await connect(lease)
-        await store.events.recordIncoming(lease, incoming(), Date.now())
+        await store.events.storeIncoming(lease, incoming(), Date.now())
         await store.connections.record(lease, STOPPED, Date.now())
         expect(await kindsOf(lease, all)).toEqual(['instance.connected', 'instance.stopped'])
         expect(await kindsOf(lease, stops)).toEqual(['instance.stopped'])

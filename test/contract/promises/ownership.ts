@@ -169,7 +169,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
         old => store.messages.recordProgress(old, sent.whatsappId, 'read', 5),
         old => store.messages.recordFailure(old, queued, failure, 5),
         old => store.messages.recordQueueFailed(old, failure, 5, 10),
-        old => store.events.recordIncoming(old, incoming(), 5),
+        old => store.events.storeIncoming(old, incoming(), 5),
         old => store.deliveries.recordAttempt(old, delivery!, attempt(delivery!), { kind: 'delivered' }),
         old => store.credentials.set(old, [{ type: 'session', id: '1', value: late }]),
         old => store.credentials.clear(old),
@@ -213,11 +213,11 @@ export function ownershipContract(createHarness: CreateHarness): void {
       const stale = { ...lost, epoch: lost.epoch - 1 }
       const key = { type: 'session', id: 'a', value: new Uint8Array(3) }
       const outcomes = await Promise.allSettled([
-        store.events.recordIncoming(kept, incoming(), 1),
+        store.events.storeIncoming(kept, incoming(), 1),
         store.credentials.set(kept, [key]),
         store.messages.recordPrepared(kept, message.id, PREPARED),
-        store.events.recordIncoming(lost, incoming(), 1),
-        store.events.recordIncoming(stale, incoming(), 1),
+        store.events.storeIncoming(lost, incoming(), 1),
+        store.events.storeIncoming(stale, incoming(), 1),
         store.credentials.set(stale, [key]),
         // For example, another owner has erased the instance.
         store.messages.recordPrepared(stale, 'msg_absent', PREPARED),
@@ -242,7 +242,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       const outcomes = await Promise.allSettled([
         store.credentials.set(lease, [key]),
         store.messages.recordPrepared(lease, 'msg_absent', PREPARED),
-        store.events.recordIncoming(lease, incoming(), 1),
+        store.events.storeIncoming(lease, incoming(), 1),
       ])
       expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
       expect((outcomes[1] as PromiseRejectedResult).reason.message).toContain('msg_absent')

@@ -45,7 +45,7 @@ export function reportsContract(createHarness: CreateHarness): void {
         CONNECTED,
         CONNECTED,
       ])
-      await store.events.recordIncoming(lease, incoming(), 1_000)
+      await store.events.storeIncoming(lease, incoming(), 1_000)
       await recordAll(lease, [RESTRICTED, { ...RESTRICTED, reason: 'Longer.' }, CONNECTED, BANNED, BANNED])
       await store.connections.record(lease, CONNECTED, 2_000)
       await recordAll(lease, [LOGGED_OUT, LOGGED_OUT, LINKING, UNLINKED, LINKING])

@@ -51,8 +51,8 @@ export function retentionContract(createHarness: CreateHarness): void {
       for (const { id } of [old, young]) await store.messages.recordPrepared(lease, id, PREPARED)
       await store.messages.recordProgress(lease, old.whatsappId, 'read', 1_000)
       await store.messages.recordProgress(lease, young.whatsappId, 'sent', 2_000)
-      await store.events.recordIncoming(lease, incoming(), 1_500)
-      await store.events.recordIncoming(lease, incoming(), 2_500)
+      await store.events.storeIncoming(lease, incoming(), 1_500)
+      await store.events.storeIncoming(lease, incoming(), 2_500)
       await deliverAll(store, lease)
       expect(await eraseBefore(1_000)).toBe(0)
       expect(await eraseBefore(2_000)).toBe(2 + 4 + 4 + 4)
@@ -81,7 +81,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
-      await store.events.recordIncoming(lease, incoming(), 1_000)
+      await store.events.storeIncoming(lease, incoming(), 1_000)
       const [{ id: targetId } = { id: '' }] = await harness.execute('select id from incoming_messages')
       const command = { kind: 'read', targetId: String(targetId) } as const
       const ids = []
@@ -103,7 +103,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       await acceptPrepared(store, lease)
       const undelivered = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, undelivered.whatsappId, 'delivered', 1)
-      await store.events.recordIncoming(lease, incoming(), 1)
+      await store.events.storeIncoming(lease, incoming(), 1)
       const later = Date.now() + 60_000
       expect(await eraseBefore(later)).toBe(0)
       const [sent] = await listReady(store, instanceId)
@@ -131,7 +131,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       await open()
       const leases = await Promise.all([1, 2, 3].map(() => createConnected(store)))
       for (const lease of leases) {
-        await Promise.all(Array.from({ length: 150 }, () => store.events.recordIncoming(lease, incoming(), 1)))
+        await Promise.all(Array.from({ length: 150 }, () => store.events.storeIncoming(lease, incoming(), 1)))
         const due = await store.deliveries.listFirst(lease.instanceId, 0, 200)
         const record = (delivery: (typeof due)[number]) =>
           store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })

@@ -78,7 +78,7 @@ export function rotationContract(createHarness: CreateHarness): void {
       await store.media.begin({ ...MEDIA_FILE, instanceId: lease.instanceId, key: mediaKey, size: 1, quotaBytes: 1 })
       await store.media.finish({ ...MEDIA_FILE, instanceId: lease.instanceId, ...MEDIUM }, NOW)
       const message = incoming({ type: 'image', file: { facts: FACTS, source: SOURCE } })
-      await store.events.recordIncoming(lease, message, NOW, { quotaBytes: 1_000, retentionMs: 1 })
+      await store.events.storeIncoming(lease, message, NOW, { quotaBytes: 1_000, retentionMs: 1 })
       await store.connections.setProxy(lease.instanceId, PROXY)
       await store.leases.release(lease)
       await store.close()

@@ -78,7 +78,7 @@ export function troublesContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const made = Date.now()
-      for (let count = 0; count < 2; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      for (let count = 0; count < 2; count += 1) await store.events.storeIncoming(lease, incoming(), made)
       expect(await troubles([lease], made)).toEqual([])
       const [first, second] = await listReady(store, lease.instanceId)
       const retry = { kind: 'retry', dueAt: made + HOUR_MS, failedAt: made } as const

@@ -288,7 +288,7 @@ describe('events', () => {
       username: null,
       sentAt: Date.UTC(2026, 0, 1),
     } as const
-    await api.store.events.recordIncoming(await api.lease(instance.id), message, Date.now())
+    await api.store.events.storeIncoming(await api.lease(instance.id), message, Date.now())
     const { body } = await api.admin('GET', `/instances/${instance.id}/events`)
     expect(body.data).toMatchObject([
       {

@@ -51,7 +51,7 @@ class Listening implements AsyncDisposable {
 
 async function receive(api: ApiHarness, { id }: Created, texts: readonly string[]): Promise<void> {
   const lease = await api.lease(id)
-  for (const text of texts) await api.store.events.recordIncoming(lease, incoming({ text }), Date.now())
+  for (const text of texts) await api.store.events.storeIncoming(lease, incoming({ text }), Date.now())
 }
 
 const textsOf = (receiver: Receiver) => receiver.requests.map(request => eventOf(request).data['text'])

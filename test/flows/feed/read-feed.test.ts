@@ -12,7 +12,7 @@ const WAIT_MS = 25_000
 async function receive(api: ApiHarness, { id }: Created, count: number, text = 'Hi'): Promise<void> {
   const lease = await api.lease(id)
   for (let left = count; left > 0; left -= 1)
-    await api.store.events.recordIncoming(lease, incoming({ text }), Date.now())
+    await api.store.events.storeIncoming(lease, incoming({ text }), Date.now())
 }
 
 function read(api: ApiHarness, { token }: Created, query = '') {
@@ -100,7 +100,7 @@ test('events of one kind are found behind thousands of others', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const lease = await api.lease(instance.id)
-  await Promise.all(Array.from({ length: 2_500 }, () => api.store.events.recordIncoming(lease, incoming(), 1)))
+  await Promise.all(Array.from({ length: 2_500 }, () => api.store.events.storeIncoming(lease, incoming(), 1)))
   const { body: sent } = await api.send(instance, { to: '5511987654321', text: 'Hi' })
   await api.progress(instance, sent.data.id, 'delivered')
   const { body } = await read(api, instance, '?event=message.delivered&limit=1')

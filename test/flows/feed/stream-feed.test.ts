@@ -12,7 +12,7 @@ import { FeedStream } from './feed-stream.ts'
 async function receive(api: ApiHarness, { id }: Created, count: number, text = 'Hi'): Promise<void> {
   const lease = await api.lease(id)
   await Promise.all(
-    Array.from({ length: count }, () => api.store.events.recordIncoming(lease, incoming({ text }), Date.now())),
+    Array.from({ length: count }, () => api.store.events.storeIncoming(lease, incoming({ text }), Date.now())),
   )
 }
 

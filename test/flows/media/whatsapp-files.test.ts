@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { until } from '../../../simulator/test/wait.ts'
 import { jid, link, startSimulator } from '../../../simulator/test/world.ts'
 import { MEDIA_FORMS, type MediaForm } from '../../../src/domain/media.ts'
+import { decodeContent } from '../../../src/whatsapp/baileys/encode-content.ts'
 import {
   AlteredFile,
   decryptFromWhatsapp,
@@ -14,7 +15,6 @@ import {
 } from '../../../src/whatsapp/baileys/media/cipher.ts'
 import { encodeFile } from '../../../src/whatsapp/baileys/media/content.ts'
 import { type UploadOptions, uploadFile } from '../../../src/whatsapp/baileys/media/upload.ts'
-import { decodeContent } from '../../../src/whatsapp/baileys/parsing/content.ts'
 
 const CONTACT = '5511999990001'
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest()

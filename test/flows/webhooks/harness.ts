@@ -163,7 +163,7 @@ export class Consumer {
     const from = '351912345678'
     const sender = { from, chat: from, lid: null, username: null }
     const message = { id, ...sender, type: 'text' as const, text, sentAt: now }
-    await this.#harness.store.events.recordIncoming(this.#lease, message, now)
+    await this.#harness.store.events.storeIncoming(this.#lease, message, now)
     return id
   }
 

@@ -88,7 +88,7 @@ test('a message is recorded before it is acknowledged: while the store refuses, 
   const { id, phone, connection } = await harness.link()
   await harness.stop(connection)
   const { events } = harness.store
-  const refusing = { ...harness.store, events: Object.assign(Object.create(events), { recordIncoming: refuse }) }
+  const refusing = { ...harness.store, events: Object.assign(Object.create(events), { storeIncoming: refuse }) }
   const second = await harness.connect(id, { store: refusing })
   await harness.reaches(id, 'connected')
   await harness.network.writeAs({ from: CONTACT, to: phone, text: 'held' })

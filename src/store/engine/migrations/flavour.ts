@@ -1,4 +1,4 @@
-import type { DatabaseKind } from '../schema/database.ts'
+import type { DatabaseKind } from '../database-kind.ts'
 
 /** The SQL of the table definitions that differs between the databases. */
 export interface Flavour {

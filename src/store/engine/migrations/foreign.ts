@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { ForeignDatabase } from '../../errors.ts'
-import type { Database, DatabaseKind } from '../schema/database.ts'
+import type { DatabaseKind } from '../database-kind.ts'
+import type { Database } from '../schema/database.ts'
 import { listTables } from './list-tables.ts'
 
 /** @throws ForeignDatabase if the database has tables of another application */

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
-import type { Database, DatabaseKind } from '../schema/database.ts'
+import type { DatabaseKind } from '../database-kind.ts'
+import type { Database } from '../schema/database.ts'
 
 const QUERIES: Record<DatabaseKind, string> = {
   sqlite: `select name from sqlite_master where type = 'table' and name not like 'sqlite\\_%' escape '\\'`,

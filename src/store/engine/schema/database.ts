@@ -23,9 +23,6 @@ import type { PacesTable, PaceUsesTable } from './pace.ts'
 import type { PanelSessionsTable } from './panel.ts'
 import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets.ts'
 
-/** The databases that the store works on. */
-export type DatabaseKind = 'sqlite' | 'postgres'
-
 /**
  * All tables. Times are milliseconds since 1970. The database assigns `seq` columns, which only increase.
  * Every key contains the instance, so that a larger installation can shard by it. Exceptions: the token, and the tables `meta`,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { MessageExtras } from '../../../domain/conversation.ts'
 import type { MediaForm, Picture, StoredFile } from '../../../domain/media.ts'
-import { type ChatContext, contextInfoOf } from '../parsing/content.ts'
+import { type ChatContext, contextInfoOf } from '../encode-content.ts'
 import { hashForWhatsapp } from './cipher.ts'
 import { encodeFile } from './content.ts'
 import { type UploadOptions, uploadFile } from './upload.ts'

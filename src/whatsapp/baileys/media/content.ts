@@ -1,7 +1,7 @@
 import { proto } from 'baileys'
 import type { MediaForm, Picture } from '../../../domain/media.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
-import { messageSecret } from '../parsing/content.ts'
+import { messageSecret } from '../encode-content.ts'
 import type { FileHashes } from './cipher.ts'
 import type { UploadedFile } from './upload.ts'
 

@@ -43,7 +43,7 @@ export function changesContract(createHarness: CreateHarness): void {
     const record = (lease: Lease, changes: Partial<IncomingChange> = {}) =>
       context.store.events.recordChange(lease, change(changes), 1)
     const receive = (lease: Lease, changes: Partial<IncomingMessage> = {}) =>
-      context.store.events.recordIncoming(lease, incoming({ id: 'A', from: NUMBER, ...changes }), 0)
+      context.store.events.storeIncoming(lease, incoming({ id: 'A', from: NUMBER, ...changes }), 0)
     const lines = async ({ instanceId }: Lease) =>
       (await context.store.conversations.listLines(instanceId, { limit: 10 })).data.map(({ message }) => message)
 

@@ -43,13 +43,13 @@ export function contactErasureContract(createHarness: CreateHarness): void {
         await store.messages.recordProgress(lease, message.whatsappId, 'read', then)
       }
       const theirs = incoming({ from: THEM, lid: LID, text: 'written by them', name: 'Their Name' })
-      await store.events.recordIncoming(lease, theirs, then)
-      await store.events.recordIncoming(
+      await store.events.storeIncoming(lease, theirs, then)
+      await store.events.storeIncoming(
         lease,
         incoming({ from: THEM, lid: LID, group: GROUP, text: 'in a group' }),
         then,
       )
-      await store.events.recordIncoming(lease, incoming({ from: OTHER, text: 'written by another' }), then)
+      await store.events.storeIncoming(lease, incoming({ from: OTHER, text: 'written by another' }), then)
       // Nothing is erased that is still being posted.
       expect(await store.retention.eraseContact(instanceId, THEM, now)).toEqual({
         messages: 0,
@@ -66,7 +66,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(await everything()).toMatch(/sent just now/)
 
       // It is not recorded a second time.
-      await store.events.recordIncoming(lease, theirs, now)
+      await store.events.storeIncoming(lease, theirs, now)
       await store.messages.recordPrepared(lease, young.id, { ...PREPARED, address: `${THEM}@s.whatsapp.net` })
       await store.messages.recordProgress(lease, young.whatsappId, 'read', now)
       await deliverAll(store, lease)
@@ -98,8 +98,8 @@ export function contactErasureContract(createHarness: CreateHarness): void {
         await store.messages.recordProgress(lease, message.whatsappId, 'read', then)
       }
       const theirs = incoming({ from: OTHER_SPELLING, lid: LID, text: 'written by them', name: 'Their Name' })
-      await store.events.recordIncoming(lease, theirs, then)
-      await store.events.recordIncoming(lease, incoming({ from: '551111112222', text: 'written by another' }), then)
+      await store.events.storeIncoming(lease, theirs, then)
+      await store.events.storeIncoming(lease, incoming({ from: '551111112222', text: 'written by another' }), then)
       await deliverAll(store, lease)
       expect(await store.retention.eraseContact(instanceId, name, now)).toMatchObject({ messages: 2, kept: 0 })
       const left = await everything()

@@ -16,7 +16,7 @@ export function conversationContract(createHarness: CreateHarness): void {
     const context = withStore(createHarness)
 
     async function received(store: Store, lease: Lease, message: IncomingMessage) {
-      expect(await store.events.recordIncoming(lease, message, 5_000)).toBe('recorded')
+      expect(await store.events.storeIncoming(lease, message, 5_000)).toBe('recorded')
       const { data } = await store.events.list(lease.instanceId, { limit: 1 })
       return (await store.messages.findIncoming(lease.instanceId, data[0]!.messageId!))!
     }

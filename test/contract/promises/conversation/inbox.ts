@@ -22,7 +22,7 @@ export function inboxContract(createHarness: CreateHarness): void {
 
     async function receive(store: Store, lease: Lease, message: Partial<IncomingMessage>): Promise<string> {
       at += 1_000
-      expect(await store.events.recordIncoming(lease, incoming(message), at)).toBe('recorded')
+      expect(await store.events.storeIncoming(lease, incoming(message), at)).toBe('recorded')
       const { data } = await store.events.list(lease.instanceId, { limit: 1 })
       return data[0]!.messageId!
     }

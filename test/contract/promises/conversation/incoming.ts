@@ -36,7 +36,7 @@ export function incomingContract(createHarness: CreateHarness): void {
     afterEach(() => harness.dispose())
 
     function record(changes: Partial<IncomingMessage>, now = 0) {
-      return store.events.recordIncoming(lease, incoming({ id: 'A', ...changes }), now)
+      return store.events.storeIncoming(lease, incoming({ id: 'A', ...changes }), now)
     }
 
     async function count(table: string): Promise<number> {
@@ -100,7 +100,7 @@ export function incomingContract(createHarness: CreateHarness): void {
         chat: GROUP,
         sentAt: 2_000,
       })
-      expect(await store.events.recordIncoming(lease, message, 9_000)).toBe('recorded')
+      expect(await store.events.storeIncoming(lease, message, 9_000)).toBe('recorded')
       const [delivery] = await listReady(store, lease.instanceId)
       const { data } = bodyOf(delivery!)
       expect(data['text'] === message.text!.slice(0, MAX_EVENT_TEXT_UNITS)).toBe(true)
@@ -116,7 +116,7 @@ export function incomingContract(createHarness: CreateHarness): void {
 
     test('without text, group or name is found unchanged, and only by its own instance', async () => {
       const { text: _, ...message } = incoming({ ...NAMES.lid, type: 'image' })
-      await store.events.recordIncoming(lease, message, 9)
+      await store.events.storeIncoming(lease, message, 9)
       const [event] = (await store.events.list(lease.instanceId, { limit: 1 })).data
       const messageId = event!.messageId!
       expect(await store.messages.findIncoming(lease.instanceId, messageId)).toEqual({

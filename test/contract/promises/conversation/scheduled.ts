@@ -43,7 +43,7 @@ export function scheduledContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const { instanceId } = lease
       const chats = ['5511988880001', '5511988880002', '5511988880003']
-      for (const from of chats) await store.events.recordIncoming(lease, incoming({ id: 'SAME', from }), 1)
+      for (const from of chats) await store.events.storeIncoming(lease, incoming({ id: 'SAME', from }), 1)
       const answers = chats.map(to => newMessage(instanceId, { to, extras: { quote: 'SAME' } }))
       const stranger = newMessage(instanceId, { to: '5511988880004', extras: { quote: 'SAME' } })
       const outcomes = await Promise.all([...answers, stranger].map(message => store.messages.accept(message, 1)))

@@ -29,7 +29,7 @@ export function directoryContactsContract(createHarness: CreateHarness): void {
         heard({ chat: '5511988880001' }),
         heard({ chat: '5511988880002', pushName: 'bea', username: 'bea.moda' }),
       ])
-      await store.events.recordIncoming(lease, incoming({ from: ANA, name: 'Erica nova' }), 5_000)
+      await store.events.storeIncoming(lease, incoming({ from: ANA, name: 'Erica nova' }), 5_000)
       expect(await contacts(store, lease)).toMatchObject([
         { chat: '5511988880002', name: null, pushName: 'bea', username: 'bea.moda', lastMessageAt: null },
         { chat: ANA, phone: ANA, name: 'Érica Saved', pushName: 'Erica nova', lastMessageAt: 5_000 },
@@ -49,9 +49,9 @@ export function directoryContactsContract(createHarness: CreateHarness): void {
       const isContact = () => store.numbers.isContact(lease.instanceId, [ANA])
       await store.directory.recordContacts(lease, [heard({ name: 'Ana', lastMessageAt: 9_000 })])
       expect(await isContact()).toBe(false)
-      await store.events.recordIncoming(lease, incoming({ from: ANA, group: '1@g.us', chat: '1@g.us' }), 1_000)
+      await store.events.storeIncoming(lease, incoming({ from: ANA, group: '1@g.us', chat: '1@g.us' }), 1_000)
       expect(await isContact()).toBe(false)
-      await store.events.recordIncoming(lease, incoming({ id: 'B', from: ANA }), 2_000)
+      await store.events.storeIncoming(lease, incoming({ id: 'B', from: ANA }), 2_000)
       expect(await isContact()).toBe(true)
       await store.directory.recordContacts(lease, [heard({ name: 'Ana' })])
       expect(await isContact()).toBe(true)

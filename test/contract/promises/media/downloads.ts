@@ -41,7 +41,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       file: IncomingFile = fileOf(),
       { id = 'A', now = 1_000, terms = TERMS as MediaTerms | null } = {},
     ) {
-      await store.events.recordIncoming(lease, incoming({ id, type: 'image', file }), now, terms)
+      await store.events.storeIncoming(lease, incoming({ id, type: 'image', file }), now, terms)
       const [event] = await bodies()
       return { id: String(event.data.media.id), messageId: String(event.data.messageId), event }
     }

@@ -216,7 +216,7 @@ export function alertsContract(createHarness: CreateHarness): void {
         })
 
       async function fail(now: number, isLast: boolean): Promise<void> {
-        await store.events.recordIncoming(lease, incoming(), now)
+        await store.events.storeIncoming(lease, incoming(), now)
         const [delivery] = await listReady(store, lease.instanceId)
         const after = isLast ? { kind: 'exhausted' as const } : { kind: 'retry' as const, dueAt: now, failedAt: now }
         await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!, { status: 500 }), after)
@@ -260,7 +260,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       test('when a later event was delivered, only the undelivered events are left', async () => {
         const now = Date.now()
         await fail(now - 10, true)
-        await store.events.recordIncoming(lease, incoming(), now)
+        await store.events.storeIncoming(lease, incoming(), now)
         const [delivery] = await listReady(store, lease.instanceId)
         await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!), { kind: 'delivered' })
         expect(await find(now)).toEqual(['events_given_up'])

@@ -42,7 +42,7 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
       expect(await store.statistics.endpoints(instanceId, ids, 0)).toEqual(
         ids.map(endpointId => ({ endpointId, recent: idle, waiting: 0, lastFailure: null })),
       )
-      for (const id of ['a', 'b', 'c']) await store.events.recordIncoming(lease, incoming({ id }), Date.now())
+      for (const id of ['a', 'b', 'c']) await store.events.storeIncoming(lease, incoming({ id }), Date.now())
       await end(lease, DEFAULT_ENDPOINT, 'delivered', 1_000)
       await end(lease, other, 'exhausted', 2_000)
       await end(lease, other, 'delivered', 3_000)
@@ -73,9 +73,9 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      await store.events.recordIncoming(lease, incoming({ id: 'before' }), Date.now())
+      await store.events.storeIncoming(lease, incoming({ id: 'before' }), Date.now())
       const other = await addEndpoint(lease)
-      for (const id of ['a', 'b', 'c']) await store.events.recordIncoming(lease, incoming({ id }), Date.now())
+      for (const id of ['a', 'b', 'c']) await store.events.storeIncoming(lease, incoming({ id }), Date.now())
       for (let round = 0; round < 4; round += 1) await end(lease, DEFAULT_ENDPOINT, 'delivered', 1_000)
       const { eventId: lost } = await end(lease, other, 'exhausted', 1_000)
       const [due] = await store.deliveries.listFirst(instanceId, 0, 1, other)

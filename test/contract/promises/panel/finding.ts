@@ -25,7 +25,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       }
       const sent = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, sent.whatsappId, 'read', now)
-      await store.events.recordIncoming(lease, incoming(), now)
+      await store.events.storeIncoming(lease, incoming(), now)
       expect(await count()).toEqual({ sent: 1, failed: 3, received: 1 })
       expect(await count(now - 2 * HOUR_MS, now - HOUR_MS)).toEqual({ sent: 0, failed: 0, received: 0 })
       expect(await store.statistics.failures(instanceId, now - HOUR_MS)).toEqual([
@@ -58,7 +58,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       await createConnected(store)
       const sent = await accept(store, instanceId)
-      await store.events.recordIncoming(lease, incoming(), Date.now())
+      await store.events.storeIncoming(lease, incoming(), Date.now())
       const [event] = (await store.events.list(instanceId, { limit: 9 })).data
       const find = (kind: 'message' | 'event', id: string) => store.instances.listHolding({ kind, id })
       expect(await find('message', sent.id)).toEqual([instanceId])
@@ -80,7 +80,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       const busy = await createConnected(store)
       const now = Date.now()
       for (const [index, lease] of [busy, busiest, busiest].entries())
-        await store.events.recordIncoming(lease, incoming({ id: `m${index}` }), now)
+        await store.events.storeIncoming(lease, incoming({ id: `m${index}` }), now)
       const [q, b, bb] = [quiet.instanceId, busy.instanceId, busiest.instanceId]
       const list = async (trafficSince: number) => {
         const found: string[] = []

@@ -112,9 +112,9 @@ export function healthContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const other = await createConnected(store)
-      await store.events.recordIncoming(lease, incoming({ from: NUMBER }), 1)
-      await store.events.recordIncoming(lease, incoming({ from: '5511977770001', group: '12036@g.us' }), 1)
-      await store.events.recordIncoming(lease, incoming({ from: '5511977770002', addressing: 'lid' }), 1)
+      await store.events.storeIncoming(lease, incoming({ from: NUMBER }), 1)
+      await store.events.storeIncoming(lease, incoming({ from: '5511977770001', group: '12036@g.us' }), 1)
+      await store.events.storeIncoming(lease, incoming({ from: '5511977770002', addressing: 'lid' }), 1)
       expect(await store.numbers.isContact(lease.instanceId, ['5511900000000', NUMBER])).toBe(true)
       expect(await store.numbers.isContact(lease.instanceId, ['5511977770001', '5511977770002'])).toBe(false)
       expect(await store.numbers.isContact(other.instanceId, [NUMBER])).toBe(false)
@@ -123,7 +123,7 @@ export function healthContract(createHarness: CreateHarness): void {
     test('they are deleted with the account', async () => {
       const { store } = context
       const lease = await createConnected(store)
-      await store.events.recordIncoming(lease, incoming({ from: NUMBER }), 1)
+      await store.events.storeIncoming(lease, incoming({ from: NUMBER }), 1)
       await store.credentials.clear(lease)
       expect(await store.numbers.isContact(lease.instanceId, [NUMBER])).toBe(false)
     })

@@ -102,7 +102,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const idle = await store.instances.create(newInstance(), now)
       const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'read', now)
-      await store.events.recordIncoming(lease, incoming(), now)
+      await store.events.storeIncoming(lease, incoming(), now)
       const activity = await store.statistics.activity([instanceId, idle.id], now - HOUR_MS, now - HOUR_MS)
       expect(activity.find(entry => entry.instanceId === instanceId)).toMatchObject({ sent: 1, received: 1 })
       expect(activity.find(entry => entry.instanceId === instanceId)?.oldestUndeliveredAt).toBeGreaterThanOrEqual(now)
@@ -126,7 +126,7 @@ export function panelContract(createHarness: CreateHarness): void {
       }
       expect(await recent()).toEqual({ retrying: 0, givenUp: 0, lastDeliveredAt: null, lastGivenUpAt: null })
 
-      for (let count = 0; count < 5; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      for (let count = 0; count < 5; count += 1) await store.events.storeIncoming(lease, incoming(), made)
       const [first, second, third, fourth] = await store.deliveries.listFirst(instanceId, 0, 10)
       const at = (startedAt: number) => ({ startedAt, durationMs: 5 })
       await store.deliveries.recordAttempt(lease, first!, attempt(first!, at(made)), { kind: 'delivered' })
@@ -151,9 +151,9 @@ export function panelContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const { instanceId } = lease
       const made = Date.now()
-      for (let count = 0; count < 4; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      for (let count = 0; count < 4; count += 1) await store.events.storeIncoming(lease, incoming(), made)
       await store.instances.setWebhookUrl(instanceId, null)
-      await store.events.recordIncoming(lease, incoming(), made)
+      await store.events.storeIncoming(lease, incoming(), made)
       const due = await store.deliveries.listFirst(instanceId, 0, 10)
       expect(due).toHaveLength(4)
       const [once, never, twice] = due
@@ -194,7 +194,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const lease = await createConnected(store)
       const { instanceId } = lease
       const made = Date.now()
-      for (let count = 0; count < 3; count += 1) await store.events.recordIncoming(lease, incoming(), made)
+      for (let count = 0; count < 3; count += 1) await store.events.storeIncoming(lease, incoming(), made)
       for (const delivery of await store.deliveries.listFirst(instanceId, 0, 10)) {
         await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'exhausted' })
       }
@@ -216,9 +216,9 @@ export function panelContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       const made = Date.now()
       await store.instances.setWebhookUrl(instanceId, null)
-      for (let count = 0; count < 3; count += 1) await store.events.recordIncoming(lease, incoming(), made + count)
+      for (let count = 0; count < 3; count += 1) await store.events.storeIncoming(lease, incoming(), made + count)
       await store.instances.setWebhookUrl(instanceId, URL)
-      await store.events.recordIncoming(lease, incoming(), made + 3)
+      await store.events.storeIncoming(lease, incoming(), made + 3)
       const listed = async (limit: number, cursor?: string) =>
         store.events.list(instanceId, { limit, cursor }, { state: 'not_posted' })
       const first = await listed(2)
@@ -244,7 +244,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
-      for (let count = 0; count < 2; count += 1) await store.events.recordIncoming(lease, incoming(), Date.now())
+      for (let count = 0; count < 2; count += 1) await store.events.storeIncoming(lease, incoming(), Date.now())
       const [failed] = await store.deliveries.listFirst(instanceId, 0, 10)
       const then = { kind: 'retry', dueAt: Date.now() + HOUR_MS, failedAt: Date.now() } as const
       await store.deliveries.recordAttempt(lease, failed!, attempt(failed!), then)
@@ -294,7 +294,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       for (const [index, text] of ['one', 'two', 'three'].entries()) {
-        await store.events.recordIncoming(lease, incoming({ id: text, text }), 1_000 + index)
+        await store.events.storeIncoming(lease, incoming({ id: text, text }), 1_000 + index)
       }
       const received = await store.events.listReceived(lease.instanceId, 2)
       expect(received.map(({ body }) => JSON.parse(body).data.text)).toEqual(['three', 'two'])
@@ -330,7 +330,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await hinted(() => store.messages.recordProgress(lease, message.whatsappId, 'sent', Date.now()))).toBe(
         false,
       )
-      expect(await hinted(() => store.events.recordIncoming(lease, incoming(), Date.now()))).toBe(true)
+      expect(await hinted(() => store.events.storeIncoming(lease, incoming(), Date.now()))).toBe(true)
       const [due] = await store.deliveries.listFirst(instanceId, 0, 1)
       expect(
         await hinted(() => store.deliveries.recordAttempt(lease, due!, attempt(due!), { kind: 'exhausted' })),

@@ -37,7 +37,7 @@ export function totalsContract(createHarness: CreateHarness): void {
       await accept(store, a.instanceId)
       const message = await acceptPrepared(store, b)
       await store.messages.recordProgress(b, message.whatsappId, 'read', Date.now())
-      await store.events.recordIncoming(a, incoming(), Date.now())
+      await store.events.storeIncoming(a, incoming(), Date.now())
       const failing = (await listReady(store, a.instanceId))[0]!
       const dueAt = Date.now() - MINUTE_MS
       await store.deliveries.recordAttempt(a, failing, attempt(failing, { status: 500 }), {

@@ -1,4 +1,4 @@
-import type { DatabaseKind } from '../../schema/database.ts'
+import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
 export function instancesTables({ kind, id, integer, blob, seq, key, rows, clustered }: Flavour): string[] {

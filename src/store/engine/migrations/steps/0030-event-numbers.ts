@@ -1,4 +1,4 @@
-import type { DatabaseKind } from '../../schema/database.ts'
+import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
 /** How many existing events of an instance get a number on PostgreSQL, where other nodes wait for the lock meanwhile. */

@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { Refusal } from '../../domain/refusal.ts'
-import type { Api, ApiContext } from '../context.ts'
-import { findWaits } from '../find-waits.ts'
-import { isId } from '../input.ts'
-import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../resources/incoming-message.ts'
-import { messageIdSchema, sentMessageSchema, sentMessageView } from '../resources/message.ts'
-import { dataOf } from '../resources/schema-kit.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { findWaits } from '../../find-waits.ts'
+import { isId } from '../../input.ts'
+import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../../resources/incoming-message.ts'
+import { messageIdSchema, sentMessageSchema, sentMessageView } from '../../resources/message.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
 
 export function getMessage(api: Api, { store, now }: ApiContext): void {
   api.get(

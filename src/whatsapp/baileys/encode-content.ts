@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { jidNormalizedUser, normalizeMessageContent, proto } from 'baileys'
-import type { Command, MessageExtras, MessageReferenced } from '../../../domain/conversation.ts'
-import type { MessageContent } from '../../../domain/message.ts'
-import { ownBytes } from '../../../kit/own-bytes.ts'
-import type { QuotedMessage } from '../../../store/messages/messages.ts'
-import { lidOf, type Self } from '../addresses.ts'
+import type { Command, MessageExtras, MessageReferenced } from '../../domain/conversation.ts'
+import type { MessageContent } from '../../domain/message.ts'
+import { ownBytes } from '../../kit/own-bytes.ts'
+import type { QuotedMessage } from '../../store/messages/messages.ts'
+import { lidOf, type Self } from './addresses.ts'
 
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32

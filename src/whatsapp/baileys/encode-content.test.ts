@@ -1,7 +1,7 @@
 import { proto } from 'baileys'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeContent, encodeContent, encodeExtended } from './content.ts'
+import { decodeContent, encodeContent, encodeExtended } from './encode-content.ts'
 
 test('stored content encodes to the same bytes at each attempt', () => {
   fc.assert(

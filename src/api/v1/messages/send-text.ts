@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { Refusal } from '../../domain/refusal.ts'
-import { acceptMessage, composeMessage } from '../accept-message.ts'
-import type { Api, ApiContext } from '../context.ts'
-import { findIdempotencyKey } from '../input.ts'
-import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../resources/message.ts'
-import { dataOf } from '../resources/schema-kit.ts'
-import { parseTextOptions, textOptions } from './conversation/text-options.ts'
+import { Refusal } from '../../../domain/refusal.ts'
+import { acceptMessage, composeMessage } from '../../accept-message.ts'
+import type { Api, ApiContext } from '../../context.ts'
+import { findIdempotencyKey } from '../../input.ts'
+import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../../resources/message.ts'
+import { dataOf } from '../../resources/schema-kit.ts'
+import { parseTextOptions, textOptions } from '../conversation/text-options.ts'
 
 const bodySchema = Type.Object({ to: recipientSchema, text: textSchema, ...textOptions }, { title: 'TextToSend' })
 
