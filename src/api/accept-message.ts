@@ -60,7 +60,7 @@ export async function acceptMessage(
   }
 }
 
-/** Bodies with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
+/** Bodies with the same recipient and content count as equal. Digests are stored, so the digest of a text must never change. */
 function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
   if (extras !== undefined || notBefore !== undefined) {
     const { mediaId, url, ...shown } = file ?? {}
@@ -68,7 +68,7 @@ function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
     const content = { to, text, extras: extras ?? null, notBefore: notBefore ?? null, file: named }
     return hash('sha256', JSON.stringify(content), 'buffer')
   }
-  // `file` has its type in the digest, so that no file equals a text.
+  // The digest of a `file` contains its type, so a file never equals a text.
   const content = file === undefined ? [text] : [text, 'file', file.url ?? file.mediaId, file.form, file.filename]
   return hash('sha256', JSON.stringify([to, ...content]), 'buffer')
 }

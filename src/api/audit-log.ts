@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { callerAddress } from './admin/sign-in/caller-address.ts'
 import type { Api } from './context.ts'
 
-/** By token, and by admin key for an instance or for all of them. */
+/** The operations with a token, and those with the admin key for one instance or for all of them. */
 const ENDPOINT_CHANGES = [
   ['create', ''],
   ['change', ''],
@@ -53,7 +53,7 @@ const AUDITED: ReadonlySet<string> = new Set([
 ])
 /** The characters of a session ID that are logged: enough to find it in the list. */
 const SHOWN_OF_SESSION = 8
-/** Of the 64 hexadecimal digits of an audit record's digest: 128 bits, which nobody can hit by chance. */
+/** How many of the 64 hexadecimal digits of an audit record's digest are logged: 128 bits, which nobody can hit by chance. */
 const SHOWN_OF_DIGEST = 32
 
 /** Logs one line for each successful call of an audited operation: caller, operation, instance and address. */

@@ -35,7 +35,7 @@ export type Api = FastifyInstance<
 
 export interface ApiSettings {
   adminKey: string
-  /** The service's URL in the reference; null: the address from which the reference was read. */
+  /** The service's URL in the reference; null: the address that the reference was read from. */
   publicUrl?: URL | null
   /** Addresses and CIDR networks of proxies whose forwarded headers are trusted. Default: none. */
   trustedProxies?: readonly string[]
@@ -112,7 +112,7 @@ export type OidcCompleted =
 
 /** An OpenID Connect provider. No call rejects. */
 export interface OidcApi {
-  /** For people. */
+  /** The provider's name as people see it. */
   readonly name: string
   /** Distinguishes this client of this provider from any other. */
   readonly id: string
@@ -215,7 +215,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The refusals specific to this operation. The reference adds the common ones. */
     refusals?: readonly RefusalCode[]
-    /** Of a route under `/v1`: what a key must be allowed to do. Without it, only the instance's token is admitted. */
+    /** The scope that an API key needs for this route under `/v1`. Without it, only the instance's token is admitted. */
     scope?: Scope | 'any'
     optionalBody?: boolean
     /** The body is a file, and the handler reads its bytes. */

@@ -2,7 +2,7 @@ import type { InstanceId, MessageId } from '../domain/ids.ts'
 import type { Message, Waiting } from '../domain/message.ts'
 import type { Store } from '../store/store.ts'
 
-/** What each of these messages waits for, if it does. */
+/** Finds what each of these messages waits for. Messages that wait for nothing are left out. */
 export function findWaits(
   { paces }: Store,
   instanceId: InstanceId,

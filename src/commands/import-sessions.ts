@@ -44,7 +44,7 @@ function isUsable(found: FoundSession): found is UsableSession {
   return typeof found.content !== 'string'
 }
 
-/** Rows of a database do not tell when they were written. */
+/** Rows of a database do not show when they were written. */
 function isRecent(writtenAt: number | null, now: number): boolean {
   return writtenAt !== null && now - writtenAt < RECENT_MS
 }
@@ -70,7 +70,7 @@ async function importOne(store: Store, tokens: TokenFile, session: UsableSession
   const { phone, rows } = session.content
   const known = await store.transfers.findLinked(phone)
   if (known !== null) return { kind: 'known', ...known }
-  // First, because the token exists nowhere else. If this process dies before the commit, the line belongs to no instance.
+  // First, because the token exists only in memory. If this process dies before the commit, the line belongs to no instance.
   tokens.add({ instanceId: id, name, phone, token })
   const instance = {
     id,
@@ -143,7 +143,7 @@ async function run(): Promise<boolean> {
   const store = await openStoreOf(settings)
   try {
     const tokens = new TokenFile(values.tokens ?? join(settings.dataDir, 'imported-tokens.jsonl'))
-    // Of two copies of a session the one that was written last is imported.
+    // If there are two copies of a session, the one that was written last is imported.
     const isComplete = await importAll(
       store,
       tokens,

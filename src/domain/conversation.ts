@@ -38,10 +38,10 @@ type CommandContent =
   | { kind: 'delete' }
   | { kind: 'read' }
 
-/** What WhatsApp is to do besides showing a message. It is sent, retried and reported like a message of its chat. */
+/** An action on WhatsApp other than showing a message. It is sent, retried and reported like a message of its chat. */
 export type Command = CommandContent & { target: MessageReferenced }
 
-/** What a message has besides its text and file. A plain text has none. */
+/** The parts of a message other than its text and file. A plain text has none. */
 export interface MessageExtras {
   quote?: Quote
   mentions?: Mentions

@@ -98,7 +98,7 @@ export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
 }
 
-/** A delivery's ID names its event, by which it is found. @param seq its number */
+/** A delivery's ID contains the ID of its event, and is looked up by it. @param seq the number of the delivery */
 export function deliveryIdOf(eventId: EventId, seq: string): string {
   return `dlv_${eventId.slice('evt_'.length)}${Number(seq).toString(36)}`
 }
@@ -117,12 +117,12 @@ export function newAlertTargetId(): string {
   return `tgt_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
-/** Of a file's facts. Callers know it. */
+/** The ID of a medium. Callers see it. */
 export function newMediaId(now: number): string {
   return `med_${timeOrderedId(now)}`
 }
 
-/** Of the stored bytes. They are kept under this name, and callers do not know it. */
+/** The ID of the stored bytes of a file, which is their name in the storage. Callers never see it. */
 export function newMediaFileId(now: number): string {
   return `file_${timeOrderedId(now)}`
 }

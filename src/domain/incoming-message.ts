@@ -19,7 +19,7 @@ export type IncomingType = (typeof INCOMING_TYPES)[number]
 export const ADDRESSINGS = ['lid', 'other'] as const
 export type Addressing = (typeof ADDRESSINGS)[number]
 
-/** Who something came from, and the chat that it belongs to. */
+/** The sender of a message or change, and the chat that it belongs to. */
 interface Arrived {
   id: string
   /** The sender's number, digits only. If it is unknown, the digits of its other address. */
@@ -77,7 +77,7 @@ interface Reference {
   messageId?: string | null
 }
 
-/** What a message contains besides its type, text and file (contract §4). */
+/** The parts of a message other than its type, text and file (contract §4). */
 export interface IncomingDetails {
   /** `from`: the number of the quoted message's sender, or its LID address. */
   quote?: Reference & { from: string | null; text: string | null }
@@ -93,7 +93,7 @@ export interface IncomingDetails {
   poll?: { question: string; options: string[]; selectable: number | null }
 }
 
-/** What a simulated contact writes to a sandbox instance. */
+/** A message that a simulated contact writes to a sandbox instance. */
 export interface ContactMessage {
   from: string
   text: string

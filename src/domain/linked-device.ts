@@ -1,4 +1,4 @@
-/** What an instance announces itself as when a number is linked: a browser and a system. The phone lists it under this name. */
+/** The browser and system that an instance announces when a number is linked. The phone lists it under this name. */
 export const LINKED_DEVICES = [
   'chrome-macos',
   'chrome-windows',

@@ -34,7 +34,7 @@ export function hasCaption(form: MediaForm): boolean {
   return form === 'image' || form === 'video' || form === 'document'
 }
 
-/** The form in which a file of this type is sent if the caller does not choose one. */
+/** The form of a file of this type if the caller does not choose one. */
 export function defaultForm(mimetype: string): MediaForm {
   return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
 }
@@ -49,7 +49,7 @@ export function formOf(mimetype: string, asked: MediaForm | null): MediaForm | n
   return form === 'voice' && canBeShownAs(mimetype, 'audio') ? 'audio' : null
 }
 
-/** What WhatsApp shows of a picture before it is downloaded. */
+/** The part of a picture that WhatsApp shows before it is downloaded. */
 export interface Picture {
   /** Pixels, as it is shown. */
   width: number
@@ -84,29 +84,29 @@ export function isReceivingFailure(reason: GoneReason): reason is ReceivingFailu
   return reason in RECEIVING_FAILURES
 }
 
-/** What a message states about its file. The sender chooses it, so it need not be true. */
+/** The description of a file in its message. The sender chooses it, so it need not be true. */
 export interface FileFacts {
   mimetype: string
   /** Bytes. */
   size: number
   sha256: Uint8Array
   filename: string | null
-  /** Of audio and video. */
+  /** The length of audio or video. */
   seconds: number | null
   /** Pixels. */
   width: number | null
   height: number | null
 }
 
-/** Where WhatsApp holds a file that was sent to the instance, and what opens it. */
+/** The place where WhatsApp holds a file that was sent to the instance, and the key that decrypts it. */
 export interface FileSource {
   form: MediaForm
   mediaKey: Uint8Array
   /** The path on any media host, with its query. */
   directPath: string
-  /** Of the encrypted file. */
+  /** The hash of the encrypted file. */
   encSha256: Uint8Array
-  /** Of the file. */
+  /** The hash of the file. */
   sha256: Uint8Array
   /** The message, as the linked phone knows it: the phone can be asked to upload the file again. */
   key: { id: string; remoteJid: string; participant: string | null }
@@ -141,10 +141,10 @@ export type MediaPlace =
       region: string | null
     }
 
-/** A CIDR network or an address that files may be fetched from although it is not public. With a port: only at that port. */
+/** A CIDR network or an address that is not public but that files may be fetched from. With a port: only at that port. */
 export type AllowedNetwork = string | { network: string; port: number }
 
-/** The facts about a file that was uploaded. */
+/** The description of a stored file. */
 export interface Media {
   id: string
   mimetype: string
@@ -179,7 +179,7 @@ export function maxBytesOf(mimetype: string): number {
   return /^(audio|video)\//.test(mimetype) ? MAX_AUDIO_OR_VIDEO_BYTES : MAX_MEDIA_BYTES
 }
 
-/** How large a received file may be that WhatsApp shows so, in bytes. Pictures that are sent as documents are often larger. */
+/** The size limit of a received file in this form, in bytes. Pictures that are sent as documents are often larger. */
 export function maxBytesAs(form: MediaForm): number {
   if (form === 'image' || form === 'sticker') return MAX_IMAGE_BYTES
   return form === 'document' ? MAX_MEDIA_BYTES : MAX_AUDIO_OR_VIDEO_BYTES

@@ -91,7 +91,7 @@ export type MessageStep =
 
 export const WAIT_REASONS = ['connection', 'order', 'schedule', 'pace', 'restriction', 'media'] as const
 
-/** What a queued message waits for. `notBefore`: it is not sent earlier, if that is known. */
+/** What a queued message waits for. `notBefore`: the earliest time at which it is sent, if that is known. */
 export interface Waiting {
   waitingFor: (typeof WAIT_REASONS)[number]
   notBefore: number | null
@@ -100,16 +100,16 @@ export interface Waiting {
 /** A file that a message contains. */
 export interface MessageFile {
   mediaId: string
-  /** Null: its type will decide, once it is fetched from its URL. */
+  /** Null: the file's type decides, once the file is fetched from its URL. */
   form: MediaForm | null
   filename: string | null
-  /** It is to be fetched from its URL, or that has failed. */
+  /** The file is still to be fetched from its URL, or could not be fetched. */
   fetch?: 'pending' | 'failed'
   /** The caller asked for a voice note, but WhatsApp would not play the file as one. */
   notVoice?: true
 }
 
-/** What a caller sends: a text, or a file whose caption is `text`. */
+/** The content of a message that a caller sends: a text, or a file whose caption is `text`. */
 export type MessageContent = { text: string; file?: MessageFile | undefined; extras?: MessageExtras | undefined }
 
 /**

@@ -1,7 +1,7 @@
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 
-/** How slowly an instance sends, as its operator wants it. Null: without this limit. */
+/** The limits that an operator sets to slow down an instance. Null: no such limit. */
 export interface Pace {
   /** Messages within any minute. */
   perMinute: number | null
@@ -84,5 +84,5 @@ function sinceMidnight(now: number, timeZone: string): number {
   return ((hours * 60 + minutes) * 60 + seconds) * 1_000 + (now % 1_000)
 }
 
-/** By time zone. There are a few hundred. */
+/** Formatters by time zone. There are a few hundred time zones. */
 const formats = new Map<string, Intl.DateTimeFormat>()

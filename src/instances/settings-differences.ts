@@ -1,4 +1,4 @@
-/** The settings that all nodes must share, by name. Of a secret only a digest. */
+/** The settings that all nodes must share, by name. A secret is represented by a digest. */
 export type SharedSettings = Readonly<Record<string, string>>
 
 interface NodeSettings {
@@ -10,7 +10,7 @@ interface NodeSettings {
 /** One line for the log about each node whose settings differ. */
 export interface Difference {
   node: string
-  /** By the name of the setting: here, and on that node. */
+  /** The differing values by the name of the setting: here, and on that node. */
   differing: Record<string, readonly [string | null, string | null]>
 }
 

@@ -49,7 +49,7 @@ export interface SupervisorOptions {
   owner: string
   /** The kinds of instances that this node can run. Default: all. */
   runs?: readonly InstanceKind[]
-  /** What all nodes must share: a warning names the nodes where it differs. */
+  /** The settings that all nodes must share. A warning names each node whose settings differ. */
   settings?: SharedSettings
   run(lease: Lease, ends: RunEnds): Running
   /** Called after each renewal, with the moment at which it began. */

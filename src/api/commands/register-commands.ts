@@ -23,7 +23,7 @@ const COMMON: readonly RefusalCode[] = [
   'idempotency_key_reused',
 ]
 
-/** What all routes of commands have in common. */
+/** The options that all routes of commands share. */
 function route(
   { names, tags, params, outcome, config, refusals: ofScope }: CommandScope,
   name: CommandName,

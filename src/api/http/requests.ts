@@ -6,7 +6,7 @@ import { Refusal } from '../../domain/refusal.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
 import type { Api, ApiContext } from '../context.ts'
 
-// What every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
+// The parts that every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
 
 /** 1 MiB (contract §1). */
 export const MAX_BODY_BYTES = 1_048_576

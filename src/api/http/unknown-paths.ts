@@ -16,7 +16,7 @@ export function refuseUnknownPaths(scope: Api, allowed: AllowedMethods, unknownP
   scope.setNotFoundHandler(hooks, unreachable)
 }
 
-/** For fixed addresses that a parameter route would match: GET `/messages/text` is not a message. */
+/** Refuses other methods at a fixed address that a parameter route would match: GET `/messages/text` is not a message. */
 export function refuseOtherMethods(scope: Api, allowed: AllowedMethods, url: string, methods: string[]): void {
   scope.route({
     method: methods,

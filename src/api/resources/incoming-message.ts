@@ -90,12 +90,12 @@ export const detailProperties = {
         headline: nullable(Type.String()),
         url: nullable(Type.String()),
       },
-      { title: 'Referral', description: 'The advertisement from which the sender came.' },
+      { title: 'Referral', description: 'The advertisement that the sender answers.' },
     ),
   ),
 }
 
-/** What received messages and those written on another device have in common. */
+/** The fields that received messages share with those written on another device. */
 const deliveredProperties = {
   id: messageIdSchema,
   whatsappId: Type.String({ description: "WhatsApp's id: `data.id` of its event." }),

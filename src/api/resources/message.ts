@@ -93,7 +93,7 @@ const quoteSchema = Type.Object(
   { title: 'SentQuote', description: 'The message that the text answers. Absent without one, or if it failed.' },
 )
 
-/** In messages of both directions. */
+/** Fields of messages in both directions. */
 export const changeProperties = {
   editedAt: nullable(moment('When its text was last edited on WhatsApp. `text` is the new text.')),
   deletedAt: nullable(moment('When it was deleted for everyone on WhatsApp. Its text is erased.')),
@@ -154,7 +154,7 @@ export const sentMessageSchema = Type.Object(
   },
 )
 
-/** What messages wait for. */
+/** What queued messages wait for, by their IDs. */
 export type Waits = ReadonlyMap<MessageId, Waiting>
 
 export function sentMessageView(message: Message, waits?: Waits): Static<typeof sentMessageSchema> {

@@ -11,7 +11,7 @@ export function openStoreOf(settings: Settings): Promise<Store> {
   return openStore({ dataDir, masterKey, ratePerMinute, upgradeBackups, ...(databaseUrl !== null && { databaseUrl }) })
 }
 
-/** The entry in the audit of what a command does. */
+/** The audit entry for the action of a command. */
 export function auditEntry(action: string, instanceId: string, details: Record<string, string>) {
   return { actor: 'command_line', actorName: null, action, instanceId, address: null, details }
 }

@@ -7,7 +7,7 @@ const EXTENSION = '.json'
 /** Larger than any value that Baileys writes. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024
 
-/** What may be a session. */
+/** A folder or file that may contain a session. */
 export interface FoundSession {
   /** The folder, or the file and its session. */
   place: string
@@ -16,7 +16,7 @@ export interface FoundSession {
   webhookUrl: string | null
   /** The time of the last write to any of its files, in milliseconds since 1970. */
   writtenAt: number | null
-  /** What it contains, or the sentence that says why it cannot be used. */
+  /** The session, or a sentence that says why it cannot be used. */
   content: Session | string
 }
 

@@ -26,7 +26,7 @@ export class TokenFile {
     }
   }
 
-  /** Resolves when the line survives a power failure. Before the commit of the instance: a token exists nowhere else. */
+  /** Resolves when the line survives a power failure. Call it before the commit of the instance: the token exists nowhere else. */
   add(line: TokenLine): void {
     writeSync(this.#file, `${JSON.stringify(line)}\n`)
     fsyncSync(this.#file)

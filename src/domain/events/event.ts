@@ -16,7 +16,7 @@ export const INSTANCE_EVENT_KINDS = [
 ] as const
 export type InstanceEventKind = (typeof INSTANCE_EVENT_KINDS)[number]
 
-/** The events that report what became of the file of a received message. */
+/** The events that report whether the file of a received message could be fetched. */
 export const MEDIA_EVENT_KINDS = ['media.ready', 'media.failed'] as const
 export type MediaEventKind = (typeof MEDIA_EVENT_KINDS)[number]
 
@@ -27,7 +27,7 @@ export type GroupEventKind = (typeof GROUP_EVENT_KINDS)[number]
 export const CHANGE_EVENT_KINDS = ['message.edited', 'message.deleted'] as const
 export type ChangeEventKind = (typeof CHANGE_EVENT_KINDS)[number]
 
-/** The kinds of one message's events are in the order in which they happen. */
+/** The kinds of one message's events are in the order of their occurrence. */
 export const EVENT_KINDS = [
   'message.received',
   'message.written',
@@ -50,7 +50,7 @@ export const TEST_EVENT = 'webhook.test'
 /** The maximum text in an event, in UTF-16 units. Longer text is cut. */
 export const MAX_EVENT_TEXT_UNITS = 65_536
 
-/** What an event of a message repeats. */
+/** The fields of a message that its events repeat. */
 export interface Echo {
   metadata?: Record<string, unknown> | undefined
   /** The message went out without its quote. */

@@ -1,4 +1,4 @@
-/** What the phone reports about a person or a chat. Null: unknown. */
+/** The phone's report about a person or a chat. Null: unknown. */
 export interface HeardContact {
   /** A number, a LID address if the number is unknown, or a group. */
   chat: string

@@ -25,14 +25,14 @@ export interface GroupDetails {
   adminsOnly: boolean
   /** It only holds other groups. Nobody writes to it. */
   isCommunity: boolean
-  /** Seconds after which messages disappear; 0: never. */
+  /** Messages disappear after this many seconds; 0: never. */
   disappearsAfter: number
 }
 
 /** The account's own addresses, as `GroupMember` has them. */
 export type OwnAddresses = Pick<GroupMember, 'phone' | 'lid'>
 
-/** What a notification reports about a group. */
+/** A change of a group that a notification reports. */
 export type GroupChange =
   | { kind: 'add' | 'remove' | 'promote' | 'demote'; members: readonly GroupMember[] }
   | { kind: 'subject'; subject: string }
@@ -43,10 +43,10 @@ export type GroupChange =
   | { kind: 'joined'; group: GroupDetails }
   /** The group does not exist any more. */
   | { kind: 'deleted' }
-  /** Only a query explains it, such as another number of a member. */
+  /** The notification does not describe the change, such as a member's new number: the group has to be queried. */
   | { kind: 'unclear' }
 
-/** What a caller may know about a group besides its members. */
+/** The fields of a group that callers see, except its members. */
 export interface GroupFacts {
   subject: string
   memberCount: number
@@ -58,7 +58,7 @@ export const GROUP_CHANGES = ['subject', 'description', 'members', 'roles', 'can
 
 /** The difference between two states of a group. */
 export interface GroupDifference {
-  /** Empty: nothing that callers can see. */
+  /** Empty: no change is visible to callers. */
   changed: (typeof GROUP_CHANGES)[number][]
   added: GroupMember[]
   removed: GroupMember[]

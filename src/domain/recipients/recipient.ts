@@ -14,7 +14,7 @@ const LID = /^[1-9][0-9]{4,19}@lid$/
 const MAX_GROUP_LENGTH = 64
 /** A number with a server, and possibly a device, as libraries for WhatsApp write it. */
 const NUMBER_JID = /^(\d+)(?::\d+)?@(?:s\.whatsapp\.net|c\.us)$/
-/** What people write between the digits of a number. */
+/** Characters that people write between the digits of a number. */
 const PUNCTUATION = /[\s().\-/\u2010-\u2015\u200e\u202a\u202c\u2060\ufeff]/g
 const MAX_WRITTEN_LENGTH = 64
 

@@ -34,7 +34,7 @@ export function mayReach({ account }: Pick<FastifyRequest, 'account'>, instanceI
   return !account?.instances || account.instances.includes(instanceId)
 }
 
-/** Whose URLs and signatures the caller does not see: of operator endpoints, those are for owners only. */
+/** The endpoints whose URLs and signatures are hidden from the caller. Only owners see those of operator endpoints. */
 export function hiddenFrom(request: Pick<FastifyRequest, 'account'>): (endpointId: EndpointId) => boolean {
   if (hasRole(request, 'owner')) return () => false
   return hasRole(request, 'operator') ? isOperatorEndpoint : () => true

@@ -39,7 +39,7 @@ function parseAccess({ role, instances = null }: { role: Role; instances?: strin
   return { role, instances: instances === null ? null : [...new Set(instances)] }
 }
 
-/** For the audit. */
+/** The access of an account, as the audit records it. */
 function grantOf({ role, instances }: AccountAccess) {
   return { role, instances: instances === null ? 'all' : instances.join(' ') }
 }

@@ -16,7 +16,7 @@ const HOUR_MS = 60 * 60_000
 const WEEK_MS = 7 * 24 * HOUR_MS
 const MAX_LISTED = 50
 const KEPT_MS = 1_000
-/** A read that takes longer is not shared any more, so that one that hangs delays only the callers that wait for it already. */
+/** A read that takes longer is no longer shared: if it hangs, it delays only the callers that already wait for it. */
 const SHARED_MS = 10_000
 /** Answers that are kept: one for each set of instances that accounts are limited to. */
 const MAX_KEPT = 100
@@ -72,7 +72,7 @@ export function getAttention(api: Api, context: ApiContext): void {
   )
 }
 
-/** For what concerns all instances. */
+/** Whether the caller may see problems that concern all instances. */
 function reachesAll(request: FastifyRequest, role: Role): boolean {
   return !request.account?.instances && hasRole(request, role)
 }
@@ -104,7 +104,7 @@ async function readFailingEndpoints({ store, now }: ApiContext): Promise<Failing
   return counted.filter(({ active, deliveries }) => deliveries.givenUp > 0 || (active && deliveries.retrying > 0))
 }
 
-/** Lower is more urgent. The order within is that of creation. */
+/** Lower is more urgent. Instances of equal urgency are in the order of their creation. */
 function urgency({ instance, restrictedUntil, hasGivenUp, isRetrying }: InstanceTrouble): number {
   const isOpen = instance.state === 'connected' || instance.state === 'reconnecting'
   if (!isOpen && !(instance.state === 'unlinked' && (hasGivenUp || isRetrying))) return 0

@@ -4,7 +4,7 @@ export interface Cookie {
   name: string
   /** Over plain http. */
   path: string
-  /** Of a whole value. */
+  /** Matches a whole value. */
   format: RegExp
 }
 

@@ -3,9 +3,9 @@ import type { Audit, AuditEntry } from '../../../store/audit/audit.ts'
 import { networkOf } from './caller-address.ts'
 
 const HOUR_MS = 60 * 60_000
-/** For one network. */
+/** The shortest time between two records for one network. */
 const RECORD_EVERY_MS = 10 * 60_000
-/** For all networks together, on this node. A year of guessing fills about 150 MB. */
+/** The limit for all networks together, on this node. A year of guessing fills about 150 MB. */
 const MAX_PER_HOUR = 60
 const MAX_NETWORKS = 1_000
 
@@ -13,7 +13,10 @@ export function signInEntry(actor: string, address: string, details: AuditEntry[
   return { actor, actorName: null, action: 'signIn', instanceId: null, address, details }
 }
 
-/** Records failed sign-ins, but so few that guessing cannot fill the disk. Each record counts those that were left out. */
+/**
+ * Records failed sign-ins. The number of records is limited, so guessing cannot fill the disk. Each record counts the sign-ins that
+ * were left out.
+ */
 export class FailedSignIns {
   readonly #audit: Pick<Audit, 'append'>
   readonly #now: () => number

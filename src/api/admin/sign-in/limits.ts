@@ -20,12 +20,15 @@ export function limitsOfCaller(address: string): Limit[] {
   return network === site ? [limit] : [limit, { key: site, atMost: PER_SITE, windowMs: MINUTE_MS }]
 }
 
-/** Answers of the provider that it does not confirm. Counted apart, so that neither they nor wrong passwords block the other. */
+/**
+ * Answers that the provider does not confirm. They are counted separately: they do not block passwords, and wrong passwords do not
+ * block them.
+ */
 export function limitsOfAnswers(address: string): Limit[] {
   return limitsOfCaller(address).map(limit => ({ ...limit, key: `provider ${limit.key}` }))
 }
 
-/** Wrong tokens of links for linking. Counted apart, so that an ended link blocks no sign-in. */
+/** Wrong tokens of links for linking. They are counted separately, so a link that has ended blocks no sign-in. */
 export function limitsOfLinks(address: string): Limit[] {
   return limitsOfCaller(address).map(limit => ({ ...limit, key: `link ${limit.key}` }))
 }
@@ -48,7 +51,7 @@ export function limitOfDevice(id: string): Limit {
   return { key: `device ${id}`, atMost: PER_DEVICE, windowMs: MINUTE_MS }
 }
 
-/** For a person who is signed in to this account and changes its password. */
+/** The limit for a person who is signed in to this account and changes its password. */
 export function limitOfAccount(id: string): Limit {
   return { key: `account ${id}`, atMost: PER_ACCOUNT, windowMs: MINUTE_MS }
 }

@@ -26,7 +26,7 @@ export function setPassword(api: Api, { store }: ApiContext): void {
         summary: "Set or remove the panel's password",
         description:
           "Ends every session without an account except the caller's. A password that an account set is removed when the account is " +
-          'removed or is no owner any more.',
+          'removed or is no longer an owner.',
         tags: ['Panel'],
         body: bodySchema,
         response: { 204: Type.Null({ description: 'Set, or removed.' }) },

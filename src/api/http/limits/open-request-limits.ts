@@ -46,7 +46,7 @@ export function refuseWhenBusy(
     for (const event of ['prefinish', 'close']) reply.raw.once(event, end)
     done(count(request, callers.has(request.raw) ? 'known' : 'strangers') ? undefined : unavailable())
   })
-  // By now every key has been checked, except those in a body.
+  // When this hook runs, every key has been checked, except keys in a body.
   api.addHook('preParsing', (request, _reply, payload, done) => {
     if (request.hasKey) count(request, 'known')
     else if (request.budget === 'strangers') count(request, null)

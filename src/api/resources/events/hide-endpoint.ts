@@ -9,14 +9,14 @@ export function hideUrl(url: string): string {
 
 type IsHidden = (endpointId: EndpointId) => boolean
 
-/** For callers who may read events, but not the endpoints that receive them. */
+/** Hides endpoints from callers who may read events, but not the endpoints that receive them. */
 export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: V, isHidden: IsHidden = () => true): V {
   const { delivery } = view
   if (delivery === null || !isHidden(delivery.endpointId)) return view
   return { ...view, delivery: { ...delivery, url: hideUrl(delivery.url) } }
 }
 
-/** Hides the endpoints and the signatures, with which anybody could post the event again. */
+/** Hides the endpoints, and the signatures, because anybody who has them could post the event again. */
 export function hideEndpointsOfEvent(view: EventDetailView, isHidden: IsHidden = () => true): EventDetailView {
   const attemptOf = (attempt: AttemptView): AttemptView => ({
     ...attempt,

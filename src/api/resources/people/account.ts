@@ -37,7 +37,7 @@ export const accountSchema = Type.Object(
     oidc: Type.Boolean({ description: 'Whether a login of the OpenID Connect provider is bound to the account.' }),
     panelPassword: Type.Boolean({
       description:
-        'Whether it set the password of the panel, which is removed with the account, and when the account is no owner any more.',
+        'Whether it set the password of the panel, which is removed with the account, and when the account is no longer an owner.',
     }),
     invitationEndsAt: nullable(moment('When the open invitation ends, perhaps in the past; null if there is none.')),
   },

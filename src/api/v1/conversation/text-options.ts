@@ -25,7 +25,7 @@ const previewSchema = Type.Object(
   { title: 'LinkPreview', description: 'Shown with the text. Nothing is fetched.' },
 )
 
-/** What a text may have besides its text. */
+/** The options of a text message. */
 export const textOptions = {
   quote: Type.Optional(
     Type.String({

@@ -87,7 +87,7 @@ export class FeedCursor {
 
   /** Reads the next page, and moves the cursor to its end. @throws Refusal if the token was replaced or the cursor has expired */
   async read(limits: Pick<FeedQuery, 'limit' | 'maxBytes'>): Promise<FeedPage> {
-    // Created before the read, so that no hint is missed that arrives during it.
+    // Created before the read, so a hint that arrives during the read is not missed.
     this.#news = Promise.withResolvers()
     const { admission, events } = this.#context.store
     const query = { ...limits, after: this.#position, kind: this.#kind }

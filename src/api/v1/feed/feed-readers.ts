@@ -3,7 +3,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import { unavailable } from '../../http/error-handler.ts'
 
 const MAX_PER_INSTANCE = 5
-/** Half of the requests that a node has open for callers with a key, so that readers do not keep others out. */
+/** Half of the requests that callers with a key may have open on a node, so other calls are always possible. */
 const MAX_PER_NODE = 1_000
 const RETRY_AFTER_SECONDS = 5
 

@@ -11,8 +11,8 @@ type Identified = Extract<OidcCompleted, { kind: 'identified' }>
 const PLAIN_ADDRESS = /^[\x21-\x7e]+@[\x21-\x7e]+$/
 
 /**
- * The account of a login: the one that it is bound to, else the one without a password whose name is the verified e-mail address, to
- * which it is bound now. From then on the address has no meaning.
+ * The account of a login: the one that it is bound to, else the one without a password whose name is the verified e-mail address. The
+ * login is then bound to it. From then on the address has no meaning.
  * @throws Refusal
  */
 export async function findAccount(
