@@ -62,6 +62,11 @@ export interface ConnectionView {
   simulated: boolean
 }
 
+export interface CallsView {
+  reject: boolean
+  text: string | null
+}
+
 export interface MessageView {
   id: string
   status: string
@@ -113,6 +118,8 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
     connection: (id: string) => ask<ConnectionView>('GET', `/instances/${id}/connection`),
     proxy: (id: string) => ask<{ url: string | null }>('GET', `/instances/${id}/proxy`),
     setProxy: (id: string, url: string | null) => ask<{ url: string | null }>('PUT', `/instances/${id}/proxy`, { url }),
+    calls: (id: string) => ask<CallsView>('GET', `/instances/${id}/calls`),
+    setCalls: (id: string, calls: object) => ask<CallsView>('PUT', `/instances/${id}/calls`, calls),
     health: (id: string) => ask<{ proxy: string | null }>('GET', `/instances/${id}/health`),
     logout: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/logout`),
     replaceWebhookSecret: (id: string) => ask<{ secret: string }>('POST', `/instances/${id}/webhook/secret`),

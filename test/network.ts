@@ -2,6 +2,8 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type {
   AccountInfo,
+  Call,
+  ContactCall,
   ContactMessage,
   Order,
   OrderResult,
@@ -90,6 +92,10 @@ export async function startNetwork(options: readonly string[] = []) {
       const body = { ...words, ...(media && { media: { ...media, bytes: undefined, base64 } }) }
       return call<{ id: string }>('POST', '/messages', JSON.stringify(body))
     },
+    /** A contact calls the number. */
+    callAs: (ringing: ContactCall) => call<{ id: string }>('POST', '/calls', JSON.stringify(ringing)),
+    /** The calls from and to this number. */
+    calls: async (number: string) => (await call<{ calls: Call[] }>('GET', `/phones/${number}/calls`)).calls,
     /** The owner of an account writes on the phone. */
     writeAsOwner: ({ phone, ...message }: OwnerMessage) => {
       noteBody(message)

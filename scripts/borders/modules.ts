@@ -259,6 +259,7 @@ export const MODULES: readonly Module[] = [
       ...STORE,
     ],
     packages: [
+      'node:crypto',
       'node:module',
       'node:os',
       'node:perf_hooks',

@@ -95,6 +95,7 @@ class Checks {
     const link = await account.openLink(
       {
         qr: () => undefined,
+        called: async () => false,
         newCode: () => undefined,
         passkey: () => undefined,
         paired: () => undefined,

@@ -8,6 +8,7 @@ import type {
   AlertTarget,
   ApiKey,
   Attention,
+  Calls,
   ChatLine,
   Connection,
   ContactRow,
@@ -255,6 +256,13 @@ export function paceQuery(id: string) {
   return queryOptions({
     queryKey: ['pace', id],
     queryFn: ({ signal }) => callData<Pace>(`/instances/${id}/pace`, { signal }),
+  })
+}
+
+export function callsQuery(id: string) {
+  return queryOptions({
+    queryKey: ['calls', id],
+    queryFn: ({ signal }) => callData<Calls>(`/instances/${id}/calls`, { signal }),
   })
 }
 

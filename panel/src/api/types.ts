@@ -18,6 +18,7 @@ export type {
   FailingEndpointView as FailingOperatorEndpoint,
   TroubleView as TroubledInstance,
 } from '../../../src/api/resources/attention.ts'
+export type { CallsView as Calls } from '../../../src/api/resources/calls.ts'
 export type { ConnectionView as Connection, ProxyView as ProxySetting } from '../../../src/api/resources/connection.ts'
 export type {
   ConversationLineView as ConversationLine,

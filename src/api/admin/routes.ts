@@ -14,6 +14,7 @@ import { checkAudit } from './audit/check-audit.ts'
 import { listAudit } from './audit/list-audit.ts'
 import { recordChanges } from './audit/record-changes.ts'
 import { answerPasskey, confirmPasskey } from './connection/answer-passkey.ts'
+import { getCalls, setCalls } from './connection/calls.ts'
 import { connectInstance } from './connection/connect-instance.ts'
 import { getConnection } from './connection/get-connection.ts'
 import { getHealth } from './connection/get-health.ts'
@@ -117,6 +118,8 @@ const OPERATIONS = [
   getConnection,
   streamConnection,
   getHealth,
+  getCalls,
+  setCalls,
   getProxy,
   setProxy,
   getInstanceWebhook,

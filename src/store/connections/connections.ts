@@ -1,4 +1,5 @@
 import type { StoredConnection } from '../../domain/connection/connection.ts'
+import type { CallPolicy } from '../../domain/connection/incoming-call.ts'
 import type { PasskeyAnswer } from '../../domain/connection/passkey.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
@@ -11,6 +12,7 @@ export interface ConnectionRecord extends StoredConnection {
   instanceId: InstanceId
   kind: InstanceKind
   deleted: boolean
+  calls: CallPolicy
   /** The URL of the instance's proxy, with its password. */
   proxy: string | null
 }
@@ -45,6 +47,8 @@ export interface Connections {
   requestLogout(id: InstanceId): Promise<boolean>
   /** The hint `goal` announces it, and the owner reconnects through it. False if there is no such instance. @param proxy its URL; null: none */
   setProxy(id: InstanceId, proxy: string | null): Promise<boolean>
+  /** It applies to calls that begin from now on. False if there is no such instance. */
+  setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
    * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. A

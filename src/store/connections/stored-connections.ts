@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
+import type { CallPolicy } from '../../domain/connection/incoming-call.ts'
 import type { PasskeyAnswer } from '../../domain/connection/passkey.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import { proxyPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
 import { fenced, fencedOneByOne, type Operation, oneByOne } from '../engine/operation.ts'
+import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -12,6 +14,12 @@ import { type ConnectionChange, columns, toRestriction } from './connection-colu
 import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
 import { type AnswerOutcome, PasskeyAnswers } from './passkey-answers.ts'
+
+/** What the management API sets beside the goal. */
+interface Setting {
+  id: InstanceId
+  values: Partial<Pick<ConnectionsTable, 'sealed_proxy' | 'rejects_calls' | 'call_text'>>
+}
 
 const CLOSES_MS = 24 * 60 * 60_000
 
@@ -85,6 +93,7 @@ export class StoredConnections implements Connections {
       lastConnectedAt: row.last_connected_at,
       retryAt: row.retry_at,
       restriction: toRestriction(row),
+      calls: { reject: row.rejects_calls === 1, text: row.call_text },
       proxy: row.sealed_proxy && toText(this.#core.sealing.open(id, proxyPlace(id), row.sealed_proxy)),
     }
   }
@@ -99,12 +108,16 @@ export class StoredConnections implements Connections {
 
   async setProxy(id: InstanceId, proxy: string | null): Promise<boolean> {
     const sealed = proxy === null ? null : this.#core.sealing.seal(id, proxyPlace(id), Buffer.from(proxy))
-    const isSet = await this.#core.write(this.#operations.setProxy, { id, sealed })
+    const isSet = await this.#core.write(this.#operations.set, { id, values: { sealed_proxy: sealed } })
     if (isSet) {
       this.#core.hints.publish('goal', id)
       this.#core.hints.publish('connection', id)
     }
     return isSet
+  }
+
+  setCalls(id: InstanceId, { reject, text }: CallPolicy): Promise<boolean> {
+    return this.#core.write(this.#operations.set, { id, values: { rejects_calls: reject ? 1 : null, call_text: text } })
   }
 
   async record(lease: Lease, change: ConnectionChange, now: number): Promise<void> {
@@ -193,14 +206,14 @@ function operations(core: Core, reports: ConnectionReports) {
       },
     ),
 
-    setProxy: oneByOne(
-      'connections.proxy',
-      (input: { id: InstanceId; sealed: Uint8Array | null }) => input.id,
-      async (tx, { id, sealed }): Promise<boolean> => {
+    set: oneByOne(
+      'connections.set',
+      ({ id }: Setting) => id,
+      async (tx, { id, values }): Promise<boolean> => {
         const changed = await tx.query(
           db
             .updateTable('connections')
-            .set({ sealed_proxy: sealed })
+            .set(values)
             .where('instance_id', '=', id)
             .where(isLive)
             .returning('instance_id'),

@@ -7,6 +7,7 @@ import { createLibraryLogger, LibraryCalls, outsideLibrary } from './library-sco
 import { readAddressBook, reportContacts } from './link/contacts.ts'
 import { AcknowledgementReader, containStanzas, sendDurably, watchHandshake, watchVitalSigns } from './link/frames.ts'
 import { recordGroupChanges } from './link/group-notices.ts'
+import { answerCalls } from './link/incoming-calls.ts'
 import { IncomingMessages } from './link/incoming-messages.ts'
 import { LinkFiles } from './link/link-files.ts'
 import { findMetadata, type LinkOptions } from './link/link-options.ts'
@@ -228,7 +229,7 @@ export class Link {
 
   #listen(socket: WASocket): void {
     const { ws } = socket
-    const { credentials, events, onStanza } = this.#options
+    const { events, onStanza } = this.#options
     this.#listenToConnection(socket)
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
     ws.prependListener('frame', frame => {
@@ -241,12 +242,12 @@ export class Link {
       node.attrs['offline'] ??= '0'
     })
     this.#acknowledgements.listen(socket, events)
-    const onFailed = (error: unknown) => this.#notRecorded(error)
-    const calls = this.#calls
-    recordGroupChanges(socket, { events, calls, onFailed })
-    this.#contactsReported = reportContacts(socket, { events, calls })
-    const receipts = { credentials, calls, self: () => this.self, onFailed }
-    recordReceipts(socket, { ...this.#options, ...receipts, record: receipt => events.receipt(receipt) })
+    const notices = { events, calls: this.#calls, onFailed: (error: unknown) => this.#notRecorded(error) }
+    recordGroupChanges(socket, notices)
+    answerCalls(socket, notices)
+    this.#contactsReported = reportContacts(socket, notices)
+    const self = () => this.self
+    recordReceipts(socket, { ...this.#options, ...notices, self, record: receipt => events.receipt(receipt) })
   }
 
   #listenToConnection({ ev, ws }: WASocket): void {

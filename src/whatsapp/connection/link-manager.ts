@@ -1,11 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Logger } from 'pino'
 import type { StoredConnection } from '../../domain/connection/connection.ts'
 import { waitAtMost, withDeadline } from '../../kit/deadline.ts'
-import type { InstanceProxy } from '../../outbound/proxy/instance-proxy.ts'
 import { LeaseLost } from '../../store/errors.ts'
-import type { Lease } from '../../store/leases/leases.ts'
-import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { numberOf } from '../baileys/addresses.ts'
 import { createLibraryCaches } from '../baileys/library-caches.ts'
@@ -15,20 +11,14 @@ import { DeviceCache } from '../baileys/recipient-devices.ts'
 import { CredentialStore } from '../baileys/signal/credential-store.ts'
 import { createRetryBudgets } from '../baileys/signal/retry-requests.ts'
 import type { Network } from '../baileys/socket-options.ts'
-import type { DirectoryKeeper } from '../receiving/directory-keeper.ts'
-import type { Downloads } from '../receiving/downloads.ts'
-import type { IncomingRecorder } from '../receiving/record.ts'
+import { answerCall } from '../receiving/answer-call.ts'
 import type { Sender } from '../sending/sender.ts'
-import { type LoggedOut, type NextStep, nextStep } from './after-close.ts'
+import { type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
-import type { ConnectionPacing } from './connection-pacing.ts'
-import type { ConnectionNetwork, ConnectionSettings } from './connection-settings.ts'
-import type { HealthLog } from './health-log.ts'
+import type { LinkManagerOptions } from './link-manager-options.ts'
 import { PasskeySteps } from './passkey-steps.ts'
 import { Pause } from './pause.ts'
-import type { RestrictionWatch } from './restriction-watch.ts'
-import { NO_CODES, type Status } from './status.ts'
-import type { WindingUp } from './winding-up.ts'
+import { NO_CODES } from './status.ts'
 
 /** A connection that lasted this long ends a series of failures. */
 const LASTED_MS = 60_000
@@ -38,35 +28,6 @@ const DELETED_TIMEOUT_MS = 500
 /** WhatsApp's code for a message to a stranger that it refuses because the account is restricted. */
 const RESTRICTED = 463
 const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
-
-export interface LinkManagerOptions {
-  lease: Lease
-  store: Pick<Store, 'connections' | 'messages' | 'credentials'>
-  openProxy(url: string): InstanceProxy
-  network: ConnectionNetwork
-  settings: ConnectionSettings
-  mayAct?: () => boolean
-  pacing: ConnectionPacing
-  status: Status
-  windingUp: WindingUp
-  /** The sender of the account that is linked now. */
-  sender: Sender
-  recorder: IncomingRecorder
-  downloads: Downloads
-  directory: DirectoryKeeper
-  restriction: RestrictionWatch
-  health: HealthLog
-  logger: Logger
-  now: () => number
-  signal: AbortSignal
-  /** Runs `work` after all earlier steps. */
-  runStep(work: () => Promise<void>): void
-  onFailed(error: unknown): void
-  /** The link has ended, and no other one is opened until somebody connects again. */
-  onRest(next: Extract<NextStep, { kind: 'rest' }>): Promise<void>
-  /** The phone has removed this device. */
-  onLoggedOut(why: LoggedOut): Promise<void>
-}
 
 /** Opens and closes the links of a connection, one at a time, and decides what follows when a link ends. */
 export class LinkManager {
@@ -255,6 +216,7 @@ export class LinkManager {
           this.sender.noteSender(message)
           if ('file' in message) this.#options.downloads.wake()
         },
+        called: call => answerCall(this.#options, call, link.closed),
         isRecorded: message => recorder.isRecorded(message, link.closed),
         frame: () => health.frame(),
         undecryptable: () => health.undecryptable(),

@@ -102,6 +102,8 @@ describe('/openapi.json', () => {
         'GET /admin/v1/instances/{id}',
         'PATCH /admin/v1/instances/{id}',
         'GET /admin/v1/instances/{id}/pace',
+        'GET /admin/v1/instances/{id}/calls',
+        'PUT /admin/v1/instances/{id}/calls',
         'GET /admin/v1/instances/{id}/proxy',
         'PUT /admin/v1/instances/{id}/proxy',
         'PUT /admin/v1/instances/{id}/pace',

@@ -124,6 +124,16 @@ export const pace = {
   saved: 'The pace was saved.',
 }
 
+export const calls = {
+  title: 'Calls',
+  hint: 'What happens if somebody calls the number. A rejected call stops ringing on the phone too.',
+  reject: 'Reject calls',
+  text: 'Text to the caller',
+  textHint: 'Sent at most once an hour to a caller. Empty: none is sent.',
+  placeholder: 'We cannot take calls here. Please write to us.',
+  saved: 'Saved. It applies to the next call.',
+}
+
 export const proxy = {
   title: 'Proxy',
   hint: 'Everything between this instance and WhatsApp goes through the proxy: the connection, and files in both directions. The service tests it before it uses it.',

@@ -127,6 +127,16 @@ export const pace: Words['pace'] = {
   saved: 'O ritmo foi salvo.',
 }
 
+export const calls: Words['calls'] = {
+  title: 'Ligações',
+  hint: 'O que acontece se alguém ligar para o número. Uma ligação recusada para de tocar também no telefone.',
+  reject: 'Recusar ligações',
+  text: 'Texto para quem liga',
+  textHint: 'Enviado no máximo uma vez por hora a cada pessoa. Vazio: nenhum.',
+  placeholder: 'Não atendemos ligações aqui. Escreva para nós.',
+  saved: 'Salvo. Vale a partir da próxima ligação.',
+}
+
 export const proxy: Words['proxy'] = {
   title: 'Proxy da instância',
   hint: 'Tudo entre esta instância e o WhatsApp passa pelo proxy: a conexão e os arquivos, nos dois sentidos. O serviço o testa antes de usá-lo.',

@@ -17,6 +17,7 @@ import { FreshToken, keepToken } from './fresh-token.tsx'
 import { useInstance } from './instance.tsx'
 import { Keys } from './keys/keys.tsx'
 import { PaceCard } from './pace.tsx'
+import { CallsCard } from './settings/calls.tsx'
 import { ProxyCard } from './settings/proxy.tsx'
 
 export function InstanceSettings() {
@@ -29,6 +30,7 @@ export function InstanceSettings() {
       {isOperator && <Rename key={instance.name} instance={instance} />}
       <FactsCard instance={instance} />
       {isOperator && <PaceCard instanceId={instance.id} />}
+      {isOperator && <CallsCard instanceId={instance.id} />}
       {isOperator && instance.kind === 'whatsapp' && <ProxyCard instanceId={instance.id} />}
       {isOwner && <Token instance={instance} />}
       {isOwner && <Keys instanceId={instance.id} />}

@@ -38,6 +38,7 @@ import { dueGroups } from './steps/directory/0092-due-groups.ts'
 import { handouts } from './steps/linking/0110-handouts.ts'
 import { proxies } from './steps/linking/0141-proxies.ts'
 import { passkeys } from './steps/linking/0142-passkeys.ts'
+import { calls } from './steps/linking/0143-calls.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -88,6 +89,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0130-settings-of-nodes': settingsOfNodes,
   '0141-proxies': proxies,
   '0142-passkeys': passkeys,
+  '0143-calls': calls,
 }
 
 /**

@@ -75,6 +75,10 @@ export interface ConnectionsTable {
   restriction_told: number | null
   /** The URL of the proxy, with its password. Null: none. */
   sealed_proxy: Uint8Array | null
+  /** 1 if calls are rejected. */
+  rejects_calls: number | null
+  /** Sent to the caller of a rejected call. */
+  call_text: string | null
 }
 
 export interface ConnectionReportsTable {

@@ -1,3 +1,4 @@
+import type { IncomingCall } from '../../../domain/connection/incoming-call.ts'
 import type { RestrictionNotice } from '../../../domain/connection/restriction.ts'
 import type { IncomingChange, IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { HeardContact } from '../../../domain/recipients/contact.ts'
@@ -26,6 +27,8 @@ export interface LinkEvents extends VitalSigns {
   received(message: IncomingMessage | IncomingChange): Promise<void>
   /** True if the message is recorded already. Its content does not matter. */
   isRecorded(message: IncomingMessage | IncomingChange): Promise<boolean>
+  /** The call is acknowledged to WhatsApp once this resolves: true if it is to be rejected. If it rejects, WhatsApp reports the call again. */
+  called(call: IncomingCall): Promise<boolean>
   /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp delivers it again. */
   groupChanged(group: string, change: GroupChange): Promise<void>
   /** WhatsApp has described these groups without being asked by us. */

@@ -1,0 +1,70 @@
+import { Button, Group, Stack, Switch, Textarea } from '@mantine/core'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { callData } from '../../../api/client.ts'
+import { callsQuery } from '../../../api/queries.ts'
+import type { Calls } from '../../../api/types.ts'
+import { Problem } from '../../../components/feedback/problem.tsx'
+import { useToast } from '../../../components/feedback/toasts.tsx'
+import { Card } from '../../../components/panels.tsx'
+import { useWords } from '../../../i18n/i18n.tsx'
+
+/** What happens to calls to the number. */
+export function CallsCard({ instanceId }: { instanceId: string }) {
+  const words = useWords()
+  const { data, error } = useQuery(callsQuery(instanceId))
+  return (
+    <Card title={words.calls.title} hint={words.calls.hint}>
+      {data && <CallsForm key={JSON.stringify(data)} instanceId={instanceId} calls={data} />}
+      <Problem error={error} />
+    </Card>
+  )
+}
+
+function CallsForm({ instanceId, calls }: { instanceId: string; calls: Calls }) {
+  const words = useWords()
+  const { calls: texts } = words
+  const toast = useToast()
+  const client = useQueryClient()
+  const [reject, setReject] = useState(calls.reject)
+  const [text, setText] = useState(calls.text ?? '')
+  const save = useMutation({
+    mutationFn: () => {
+      const body = { reject, text: reject && text.trim() !== '' ? text : null }
+      return callData<Calls>(`/instances/${instanceId}/calls`, { method: 'PUT', body })
+    },
+    onSuccess: saved => {
+      client.setQueryData(callsQuery(instanceId).queryKey, saved)
+      toast(texts.saved)
+    },
+  })
+  return (
+    <form
+      onSubmit={event => {
+        event.preventDefault()
+        save.mutate()
+      }}
+    >
+      <Stack gap="sm">
+        <Switch label={texts.reject} checked={reject} onChange={event => setReject(event.currentTarget.checked)} />
+        {reject && (
+          <Textarea
+            label={texts.text}
+            description={texts.textHint}
+            placeholder={texts.placeholder}
+            value={text}
+            autosize
+            minRows={2}
+            onChange={event => setText(event.currentTarget.value)}
+          />
+        )}
+        <Group>
+          <Button type="submit" variant="default" loading={save.isPending}>
+            {words.common.save}
+          </Button>
+        </Group>
+        <Problem error={save.error} />
+      </Stack>
+    </form>
+  )
+}

@@ -1,0 +1,22 @@
+import { type Static, Type } from 'typebox'
+import { nullable } from './schema-kit.ts'
+
+const properties = {
+  reject: Type.Boolean({ description: 'Whether calls to the number are rejected.' }),
+  text: nullable(
+    Type.String({
+      minLength: 1,
+      description: 'Sent to the caller of a rejected call. Null: nothing.',
+      examples: ['We cannot take calls here. Please write to us.'],
+    }),
+  ),
+}
+
+export const callsSchema = Type.Object(properties, { title: 'Calls' })
+
+export const callsRequestSchema = Type.Object(
+  { reject: properties.reject, text: Type.Optional(properties.text) },
+  { title: 'CallsRequest' },
+)
+
+export type CallsView = Static<typeof callsSchema>

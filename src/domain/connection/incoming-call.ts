@@ -1,0 +1,18 @@
+/** What happens to calls to an instance. */
+export interface CallPolicy {
+  /** Whether they are rejected, which ends the ringing on the phone too. */
+  reject: boolean
+  /** Sent to the caller of a rejected call. Null: nothing. */
+  text: string | null
+}
+
+export interface IncomingCall {
+  /** WhatsApp's ID. */
+  id: string
+  /** The caller's number, or their LID address if WhatsApp does not give the number. */
+  from: string
+  /** Whether the whole group is called. */
+  isGroup: boolean
+  /** When it began, milliseconds since 1970. */
+  at: number
+}

@@ -1,0 +1,54 @@
+import { type BinaryNode, getBinaryNodeChild, type WASocket } from 'baileys'
+import type { IncomingCall } from '../../../domain/connection/incoming-call.ts'
+import { lidAddressOf, numberOf } from '../addresses.ts'
+import type { LibraryCalls } from '../library-scope.ts'
+import type { LinkEvents } from './events.ts'
+
+export interface CallNotices {
+  events: Pick<LinkEvents, 'called'>
+  calls: LibraryCalls
+  /** A call could not be answered and was not acknowledged. */
+  onFailed(error: unknown): void
+}
+
+/** Answers each call before Baileys acknowledges it. */
+export function answerCalls(socket: WASocket, { events, calls, onFailed }: CallNotices): void {
+  const { ws } = socket
+  const baileys = ws.listeners('CB:call')
+  ws.removeAllListeners('CB:call')
+  ws.on('CB:call', (node: BinaryNode) => {
+    const passOn = () => {
+      if (calls.closed.aborted) return
+      for (const listener of baileys) listener.call(ws, node)
+    }
+    const offer = getBinaryNodeChild(node, 'offer')
+    const creator = offer?.attrs['call-creator']
+    const id = offer?.attrs['call-id']
+    if (!offer || !creator || !id) return passOn()
+    const answer = async () => {
+      const from = await findCaller(socket, creator, offer.attrs['caller_pn'])
+      if (from === null) return
+      const isGroup = offer.attrs['type'] === 'group' || offer.attrs['group-jid'] !== undefined
+      if (!(await events.called({ id, from, isGroup, at: beginOf(node) }))) return
+      // WhatsApp refuses it if the call has ended.
+      calls.inBackground('reject', () => socket.rejectCall(id, creator))
+    }
+    calls.run(answer).then(passOn, onFailed)
+  })
+}
+
+async function findCaller(
+  socket: WASocket,
+  creator: string,
+  pn: string | undefined,
+): Promise<IncomingCall['from'] | null> {
+  const number = numberOf(pn) ?? numberOf(creator)
+  if (number !== undefined) return number
+  const mapped = await socket.signalRepository.lidMapping.getPNForLID(creator).catch(() => null)
+  return numberOf(mapped) ?? lidAddressOf(creator)
+}
+
+/** WhatsApp's time; ours if there is none. */
+function beginOf({ attrs }: BinaryNode): number {
+  return Number(attrs['t']) * 1_000 || Date.now()
+}
