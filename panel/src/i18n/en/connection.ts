@@ -51,7 +51,11 @@ export const connection = {
       'Another program opened the same session. Stop that program first, or it will happen again. Then try again here.',
     code_expired: 'Nobody scanned the code in time.',
     passkey_required:
-      'WhatsApp asks this account for a passkey to link a device, which Pombal cannot answer. Another code does not help. WhatsApp does not always ask: try again on another day.',
+      'WhatsApp asks this account for a passkey to link a device, and linking with a passkey is switched off. Another code does not help. WhatsApp does not always ask: try again on another day, or start Pombal with WHATSAPP_PASSKEY=on (experimental).',
+    passkey_refused:
+      'WhatsApp did not accept the passkey. Use the passkey of this account, in the browser or on the phone that has it. Then link again.',
+    passkey_expired:
+      'Nobody answered with the passkey, or confirmed the code, in time. Have the passkey at hand, then link again.',
     identity_rejected:
       'WhatsApp refuses a code to the kind of device that Pombal announces, or too many codes were requested for this number. Wait an hour. If that does not help, set WHATSAPP_DEVICE to another device (such as chrome-windows) and restart. Then try again.',
     linking_unfinished:
@@ -103,6 +107,46 @@ export const linking = {
   newCodeAsked: 'WhatsApp asked for a new code. The one before no longer works.',
   newCode: 'Show a new code',
   lookingAfter: 'The phone may ask for your fingerprint. It must be online.',
+}
+
+/** The steps in which the account's passkey answers. */
+export const passkey = {
+  title: 'WhatsApp asks for the passkey of this account',
+  text: 'A passkey answers only on WhatsApp’s own page. A small program asks it there and shows the answer, which you bring back here. It reads nothing else there, and sends nothing anywhere.',
+  experimental: 'This is experimental: it has never been tried against WhatsApp’s servers.',
+  timeLeft: (minutes: number) => `Time left: ${minutes} min`,
+  steps: [
+    'Copy this program',
+    'Open web.whatsapp.com in another tab of a browser that can use the passkey. You need not sign in there',
+    'Press F12 and choose Console, paste the program, and press Enter. Browsers warn about this for good reason: read the program first',
+    'Press “Use the passkey” in the box that appears, and copy the answer',
+    'Paste the answer here',
+  ],
+  program: 'Program for WhatsApp’s page',
+  answer: 'Answer of the passkey',
+  answerHint: 'It works once, for this request. Pombal passes it on and keeps no copy.',
+  answerWrong: 'This is not the answer. Copy all of it from the box on WhatsApp’s page.',
+  send: 'Send the answer',
+  refused:
+    'WhatsApp did not accept the answer. Use the passkey of this account, and this new program: the one before no longer works.',
+  sent: 'WhatsApp checks the answer. Keep WhatsApp open on the phone…',
+  compare: 'Does the phone show this code too?',
+  compareText: 'If the codes differ, somebody is between you and WhatsApp.',
+  same: 'Yes, both are the same',
+  differ: 'No, cancel',
+  differHint: 'If they differ, close this page and do not confirm. The linking then ends by itself.',
+  others: 'An operator has to answer with the passkey.',
+  box: {
+    title: 'A device is being linked to your WhatsApp account',
+    asks: 'It asks for your passkey:',
+    warning: 'Continue only if you are linking your number there now.',
+    use: 'Use the passkey',
+    copy: 'Copy the answer',
+    copied: 'Copied. Paste it on the page from which you came.',
+    close: 'Close',
+    failed: 'The passkey did not answer. Try again, or use the browser or phone that has it.',
+    elsewhere: 'Run this program on https://web.whatsapp.com.',
+  },
 }
 
 export const health = {

@@ -59,6 +59,10 @@ export const connection: Words['connection'] = {
     replaced: 'A conexão foi aberta em outro lugar com as mesmas credenciais.',
     code_expired: 'Ninguém vinculou o número a tempo.',
     passkey_required: 'O WhatsApp pede uma chave de acesso (passkey) para vincular esta conta.',
+    passkey_refused: 'O WhatsApp não aceitou a chave de acesso (passkey).',
+    passkey_expired: 'Ninguém respondeu com a chave de acesso (passkey) a tempo.',
+    passkey_sent: 'O WhatsApp confere a resposta.',
+    passkey_code: 'Compare o código com o que o telefone mostra.',
     identity_rejected: 'O WhatsApp não dá código ao aparelho que o Pombal anuncia.',
     linking_unfinished: 'O telefone aceitou o código, mas o WhatsApp não concluiu a vinculação.',
     phone_offline: 'O telefone aceitou o código, mas não confirmou.',
@@ -93,7 +97,11 @@ export const connection: Words['connection'] = {
       'Outro programa abriu esta mesma sessão em outro lugar. Pare aquele primeiro, ou acontecerá de novo; depois tente aqui.',
     code_expired: 'Ninguém leu o código a tempo.',
     passkey_required:
-      'O WhatsApp pede a esta conta uma chave de acesso (passkey) para vincular um aparelho, e o Pombal não consegue responder. Outro código não resolve. O WhatsApp nem sempre pede: tente de novo em outro dia.',
+      'O WhatsApp pede a esta conta uma chave de acesso (passkey) para vincular um aparelho, e a vinculação com ela está desligada. Outro código não resolve. O WhatsApp nem sempre pede: tente de novo em outro dia, ou inicie o Pombal com WHATSAPP_PASSKEY=on (experimental).',
+    passkey_refused:
+      'O WhatsApp não aceitou a chave de acesso. Use a chave desta conta, no navegador ou no telefone que a tem. Depois vincule de novo.',
+    passkey_expired:
+      'Ninguém respondeu com a chave de acesso, ou confirmou o código, a tempo. Tenha a chave à mão e vincule de novo.',
     identity_rejected:
       'O WhatsApp não dá código ao aparelho que o Pombal anuncia, ou foram pedidos códigos demais para este número. Espere uma hora. Se não resolver, defina WHATSAPP_DEVICE com outro aparelho (como chrome-windows) e reinicie; depois tente de novo.',
     linking_unfinished:
@@ -144,6 +152,45 @@ export const linking: Words['linking'] = {
   newCodeAsked: 'O WhatsApp pediu um novo código. O anterior não vale mais.',
   newCode: 'Mostrar um novo código',
   lookingAfter: 'O telefone pode pedir sua digital. Ele precisa ter internet.',
+}
+
+export const passkey: Words['passkey'] = {
+  title: 'O WhatsApp pede a chave de acesso (passkey) desta conta',
+  text: 'Uma chave de acesso só responde na página do próprio WhatsApp. Um pequeno programa a pede lá e mostra a resposta, que você traz de volta para cá. Ele não lê mais nada lá e não envia nada a ninguém.',
+  experimental: 'Isto é experimental: nunca foi testado com os servidores do WhatsApp.',
+  timeLeft: minutes => `Tempo restante: ${minutes} min`,
+  steps: [
+    'Copie este programa',
+    'Abra web.whatsapp.com em outra aba de um navegador que possa usar a chave de acesso. Não é preciso entrar lá',
+    'Pressione F12 e escolha Console, cole o programa e pressione Enter. Os navegadores avisam sobre isso com razão: leia o programa antes',
+    'Pressione “Usar a chave de acesso” na caixa que aparece e copie a resposta',
+    'Cole a resposta aqui',
+  ],
+  program: 'Programa para a página do WhatsApp',
+  answer: 'Resposta da chave de acesso',
+  answerHint: 'Ela vale uma vez, para este pedido. O Pombal a repassa e não guarda cópia.',
+  answerWrong: 'Esta não é a resposta. Copie-a inteira da caixa na página do WhatsApp.',
+  send: 'Enviar a resposta',
+  refused:
+    'O WhatsApp não aceitou a resposta. Use a chave de acesso desta conta e este novo programa: o anterior não funciona mais.',
+  sent: 'O WhatsApp confere a resposta. Deixe o WhatsApp aberto no telefone…',
+  compare: 'O telefone também mostra este código?',
+  compareText: 'Se os códigos forem diferentes, há alguém entre você e o WhatsApp.',
+  same: 'Sim, os dois são iguais',
+  differ: 'Não, cancelar',
+  differHint: 'Se forem diferentes, feche esta página e não confirme. A vinculação então termina sozinha.',
+  others: 'Um operador precisa responder com a chave de acesso.',
+  box: {
+    title: 'Um aparelho está sendo vinculado à sua conta do WhatsApp',
+    asks: 'Ele pede a sua chave de acesso:',
+    warning: 'Continue só se você está vinculando o seu número lá agora.',
+    use: 'Usar a chave de acesso',
+    copy: 'Copiar a resposta',
+    copied: 'Copiada. Cole-a na página de onde você veio.',
+    close: 'Fechar',
+    failed: 'A chave de acesso não respondeu. Tente de novo, ou use o navegador ou o telefone que a tem.',
+    elsewhere: 'Execute este programa em https://web.whatsapp.com.',
+  },
 }
 
 export const health: Words['health'] = {

@@ -65,6 +65,8 @@ export const problems: Words['problems'] = {
     link_in_use: 'Este link foi aberto em outro navegador, ou este não aceita cookies. Peça um novo.',
     already_linked: 'Já há um número vinculado a esta instância. Desvincule-o antes.',
     pairing_codes_spent: 'O link já mostrou 3 códigos de pareamento. Leia o QR code, ou peça um novo link.',
+    passkey_not_requested: 'O WhatsApp não pede isto agora. Veja o que a página mostra.',
+    passkey_expired: 'O tempo para esta resposta acabou. Vincule de novo para ter um novo código.',
     proxy_unreachable: 'O proxy não responde. Verifique o endereço e se ele está no ar.',
     proxy_login_refused: 'O proxy recusa o usuário ou a senha.',
     proxy_without_whatsapp: 'O proxy responde, mas não alcança o WhatsApp.',

@@ -11,6 +11,8 @@ import { HandOut } from '../link/hand-out.tsx'
 import { useConnect, useIsRequested } from './connect.ts'
 import classes from './connection-card.module.css'
 import { LINKING_FAILURES, Linking } from './linking.tsx'
+import { asksForPasskey } from './passkey.tsx'
+import { PasskeyOfInstance } from './passkey-of-instance.tsx'
 import { Resume } from './resume.tsx'
 
 /** While linking, any other cause means that WhatsApp gave no code. */
@@ -41,7 +43,8 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const isAway = useAwaySince() !== null
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
   const isLinking = kind === 'whatsapp' && state === 'linking'
-  const isWaiting = isLinking && !connection.qr && !connection.pairingCode
+  const isAskedForPasskey = isLinking && asksForPasskey(connection)
+  const isWaiting = isLinking && !connection.qr && !connection.pairingCode && !isAskedForPasskey
   const isHindered = isWaiting && cause !== null && !ASKING.has(cause)
   const showsReason =
     state === 'stopped' ||
@@ -75,7 +78,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
             ? words.connection.sandboxLinking
             : words.connection.states[state].text}
       </p>
-      {remedy && !showsFailure && cause !== 'code_expired' && (
+      {remedy && !showsFailure && !isAskedForPasskey && cause !== 'code_expired' && (
         <p className={classes.text}>
           {remedy} <GuideLink to="situations" />
         </p>
@@ -92,14 +95,18 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
           {words.connection.nextTry} <Ago at={connection.retryAt} />
         </p>
       )}
-      {kind === 'whatsapp' && !isHindered && (isLinking || state === 'unlinked' || state === 'logged_out') && (
-        <Linking
-          connection={connection}
-          connect={connect}
-          isRequested={isRequested}
-          failure={cause !== null && LINKING_FAILURES.has(cause) ? (remedy ?? null) : null}
-        />
-      )}
+      {isAskedForPasskey && <PasskeyOfInstance connection={connection} />}
+      {kind === 'whatsapp' &&
+        !isHindered &&
+        !isAskedForPasskey &&
+        (isLinking || state === 'unlinked' || state === 'logged_out') && (
+          <Linking
+            connection={connection}
+            connect={connect}
+            isRequested={isRequested}
+            failure={cause !== null && LINKING_FAILURES.has(cause) ? (remedy ?? null) : null}
+          />
+        )}
       {isOperator && kind === 'whatsapp' && (isLinking || state === 'unlinked' || state === 'logged_out') && (
         <HandOut instanceId={instanceId} />
       )}

@@ -7,11 +7,14 @@ import { Waiting } from '../../components/feedback/waiting.tsx'
 import { QrCode } from '../../components/qr-code.tsx'
 import { useNow } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { Code } from './code.tsx'
 import classes from './linking.module.css'
 
 /** Why the last attempt to link a number failed. A person has to act, so no code is requested until they ask for one. */
 export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
   'passkey_required',
+  'passkey_refused',
+  'passkey_expired',
   'identity_rejected',
   'linking_unfinished',
   'phone_offline',
@@ -80,7 +83,7 @@ export function Linking({ connection, connect, isRequested, failure }: LinkingPr
       ) : (
         <div className={classes.columns}>
           {isLinking && pairingCode ? (
-            <PairingCode code={pairingCode} />
+            <Code label={words.linking.codeLabel} code={pairingCode} />
           ) : (
             <PhoneForm connect={connect} waits={isRequested || (isLinking && !qr)} />
           )}
@@ -106,18 +109,6 @@ function Qr({ connection, qr }: { connection: Codes; qr: string }) {
           {words.linking.expiresIn(secondsLeft)}
         </p>
       )}
-    </div>
-  )
-}
-
-function PairingCode({ code }: { code: string }) {
-  const words = useWords()
-  const text = `${code.slice(0, 4)}-${code.slice(4)}`
-  return (
-    <div className={classes.code}>
-      <span>{words.linking.codeLabel}</span>
-      <strong aria-hidden>{text}</strong>
-      <span className="visually-hidden">{[...code].join(' ')}</span>
     </div>
   )
 }

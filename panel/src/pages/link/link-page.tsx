@@ -10,12 +10,14 @@ import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { LanguageMenu, SchemeButton } from '../../shell.tsx'
 import { LINKING_FAILURES, Linking } from '../instance/linking.tsx'
+import { asksForPasskey, Passkey } from '../instance/passkey.tsx'
 import frame from '../sign-in.module.css'
 import classes from './link-page.module.css'
 
 const POLL_MS = 1_500
 /** Causes that the reader of the page can do nothing about. */
 const FOR_THE_SENDER: ReadonlySet<ConnectionCause> = new Set([
+  'passkey_required',
   'identity_rejected',
   'version_refused',
   'unreachable',
@@ -41,6 +43,7 @@ export function LinkPage() {
     mutationFn: (phone?: string) => post('/start', { token, ...(phone && { phone }) }),
     onSuccess: shown => client.setQueryData(key, shown),
   })
+  const answer = async (path: string, body?: object) => client.setQueryData(key, await post(path, { token, ...body }))
   useTitle(words.linkPage.title)
   return (
     <main className={frame.page}>
@@ -57,7 +60,7 @@ export function LinkPage() {
           <>
             <h1 className={frame.title}>{data?.title ?? words.linkPage.title}</h1>
             {data?.title && <p className={frame.lead}>{words.linkPage.title}</p>}
-            {data && (data.opened ? <Progress shown={data} start={start} /> : <Begin start={start} />)}
+            {data && (data.opened ? <Progress shown={data} start={start} answer={answer} /> : <Begin start={start} />)}
             {!data && (error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />)}
           </>
         )}
@@ -68,7 +71,7 @@ export function LinkPage() {
 
 type Start = ReturnType<typeof useMutation<LinkPageState, Error, string | undefined>>
 
-function post(path: '/read' | '/start', body: object, signal?: AbortSignal): Promise<LinkPageState> {
+function post(path: string, body: object, signal?: AbortSignal): Promise<LinkPageState> {
   return callData<LinkPageState>(path, { base: '/link', method: 'POST', body, ...(signal && { signal }) })
 }
 
@@ -91,22 +94,33 @@ function Begin({ start }: { start: Start }) {
   )
 }
 
-function Progress({ shown, start }: { shown: LinkPageState; start: Start }) {
+interface ProgressProps {
+  shown: LinkPageState
+  start: Start
+  answer(path: string, body?: object): Promise<unknown>
+}
+
+function Progress({ shown, start, answer }: ProgressProps) {
   const words = useWords()
   const { state, cause, since } = shown
   // Between the request and the first look of the service at it.
   const isRequested =
     start.isPending || (start.submittedAt > 0 && !start.isError && Date.parse(since ?? '') < start.submittedAt)
   if (state === 'connecting' || cause === 'first_login') return <Waiting text={words.linkPage.connecting} />
+  const connection = { ...shown, state: state ?? ('unlinked' as const) }
+  if (asksForPasskey(connection)) {
+    return (
+      <Passkey
+        connection={connection}
+        instance={`${shown.title ?? words.linkPage.title} (${window.location.host})`}
+        answer={assertion => answer('/passkey', { assertion })}
+        confirm={() => answer('/passkey/confirm')}
+        cancel={null}
+      />
+    )
+  }
   const failure = cause !== null && LINKING_FAILURES.has(cause) && state !== 'linking' ? textOf(words, cause) : null
-  return (
-    <Linking
-      connection={{ ...shown, state: state ?? 'unlinked' }}
-      connect={start}
-      isRequested={isRequested}
-      failure={failure}
-    />
-  )
+  return <Linking connection={connection} connect={start} isRequested={isRequested} failure={failure} />
 }
 
 function textOf(words: Words, cause: ConnectionCause): string {
