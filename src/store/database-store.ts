@@ -81,9 +81,9 @@ export class DatabaseStore implements Store {
   readonly audit
   readonly #backend: Backend
   readonly #writer: Writer
-  /** For writes that belong to no instance. */
+  /** Commits writes that belong to no instance. */
   readonly #commonWriter: Writer
-  /** For calls. */
+  /** Commits the writes of calls. */
   readonly #callWriter: Writer
   readonly #probe: Probe
   readonly #keyUses: KeyUses

@@ -21,7 +21,7 @@ export interface ExamineOptions {
   masterKey: Uint8Array | null
 }
 
-/** What was found in a database that Pombal can use. */
+/** The state of a database that Pombal can use. */
 export interface StoreExamination {
   bytes: number
   /** The migrations that the next start will apply. All of them for an empty database. */

@@ -1,7 +1,7 @@
 import type { Role } from '../../domain/access.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 
-/** What an account may do. */
+/** The permissions of an account. */
 export interface AccountAccess {
   role: Role
   /** Null: all instances. Always null for an owner. */
@@ -61,7 +61,7 @@ export interface Accounts {
   /** The account of an invitation that is open and has not ended, by the database's clock. Changes nothing. */
   findInvited(digest: Uint8Array): Promise<Account | null>
   /**
-   * Uses an invitation up, sets the password, unbinds the account's identities and ends its sessions, in one commit. Null if it is
+   * Uses up an invitation, sets the password, unbinds the account's identities and ends its sessions, in one commit. Null if it is
    * not open any more, so that it works once however many calls race.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>

@@ -10,7 +10,7 @@ import type { Admission, Admitted } from './admission.ts'
 /** Length of a rate window (contract §2). */
 const WINDOW_MS = 60_000
 
-/** What a token or key leads to. */
+/** The instance and the key that a token or key belongs to. */
 interface Caller {
   instanceId: InstanceId
   key: Admitted['key']

@@ -3,7 +3,7 @@ import type { Page, PageRequest } from '../engine/page.ts'
 
 /** Where a channel's messages go. It contains secrets, and is encrypted at rest. */
 export interface AlertAddress {
-  /** For every channel but e-mail. */
+  /** Set for every channel except e-mail. */
   url?: string
   /** ntfy: sent as a bearer token. */
   token?: string

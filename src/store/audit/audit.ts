@@ -1,7 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 
-/** What somebody did. It contains no text of a message and no secret. */
+/** The description of one action. It contains no text of a message and no secret. */
 export interface AuditEntry {
   /**
    * The ID of an account or an API key; or `token`, an instance's; `admin_key`; `panel`, a session that was opened with the admin

@@ -70,7 +70,7 @@ export interface Deliveries {
     instanceId: InstanceId,
     afterSeq: number,
     limit: number,
-    /** By default the default endpoint. */
+    /** Default: the instance's default endpoint. */
     endpointId?: EndpointId,
   ): Promise<DueDelivery[]>
   /** Retries that are due at or before `dueBefore`, earliest first, above (`after.dueAt`, `after.seq`). */

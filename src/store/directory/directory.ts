@@ -13,11 +13,11 @@ export interface ListedGroup extends GroupFacts {
 
 export interface DescribedGroup extends ListedGroup {
   description: string | null
-  /** With their names as far as they are known. */
+  /** The members, with their names if these are known. */
   members: readonly (GroupMember & { name: string | null })[]
 }
 
-/** What the owner knows of a group. */
+/** The state of a group as the owner knows it. */
 export interface KnownGroup {
   /** Null: the account is not a member. */
   details: GroupDetails | null
@@ -54,11 +54,11 @@ export interface DirectoryContact {
  * or the instance is deleted.
  */
 export interface Directory {
-  /** In the order of the subjects. @param search part of a subject */
+  /** Lists groups in the order of their subjects. @param search part of a subject */
   listGroups(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<ListedGroup>>
   /** Null unless the account is a member. */
   findGroup(instanceId: InstanceId, id: string): Promise<DescribedGroup | null>
-  /** In the order of the names, those without a name last. @param search part of a name or number */
+  /** Lists contacts in the order of their names, those without a name last. @param search part of a name or number */
   listContacts(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<DirectoryContact>>
 
   readGroup(instanceId: InstanceId, id: string): Promise<KnownGroup | null>

@@ -27,7 +27,7 @@ const COLUMNS = {
 
 type Row = RowOf<typeof COLUMNS>
 
-/** Records what the phone reports about contacts. It makes nobody a contact who has exchanged messages. */
+/** Records what the phone reports about contacts. This does not count as an exchange of messages. */
 export class HeardContacts {
   readonly #core: Core
   readonly #statements

@@ -180,7 +180,7 @@ export class StoredGroups {
       .where('id', '=', id)
   }
 
-  /** By number and by LID. */
+  /** The names of the members, by number and by LID. */
   async #namesOf(instanceId: InstanceId, members: readonly GroupMember[]): Promise<Map<string, string>> {
     const names = new Map<string, string>()
     for (let at = 0; at < members.length; at += NAMES_STEP) {

@@ -23,7 +23,7 @@ export type CreateOutcome =
 
 export type ChangeOutcome = { kind: 'changed'; endpoint: Endpoint } | { kind: 'no_endpoint' } | { kind: 'old_nodes' }
 
-/** What an attempt needs to know about its endpoint. */
+/** The fields of its endpoint that an attempt needs. */
 export interface PostingState {
   secrets: SigningSecrets
   /** False: its deliveries are held. */

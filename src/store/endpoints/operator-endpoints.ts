@@ -17,7 +17,7 @@ export type CreateOperatorOutcome =
 export interface OperatorDeliveries {
   /** Unfinished. */
   waiting: number
-  /** Of those, the ones that failed before. */
+  /** How many of those have failed before. */
   retrying: number
   givenUp: number
 }

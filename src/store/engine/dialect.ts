@@ -37,7 +37,7 @@ export type Columns = Record<string, keyof ColumnTypes>
 
 /** The SQL of queries that differs between the databases. The SQL of table definitions is in `Flavour`. */
 export interface Dialect {
-  /** For queries that one database needs in another form. Prefer a `Record<DatabaseKind, …>`: the compiler then demands an entry. */
+  /** Use it in queries that need another form on one database. Prefer a `Record<DatabaseKind, …>`: the compiler then demands an entry. */
   kind: DatabaseKind
   /** Builds queries and runs none. */
   builder: Kysely<Database>

@@ -24,7 +24,7 @@ export interface Operation<I, O> {
   readonly isLast?: boolean
   /** Whether this outcome means that something changed, for the audit. Default: any outcome except null and false. */
   changes?(outcome: O): boolean
-  /** What this outcome means for messages, for the metrics. */
+  /** The effects of this outcome on messages, for the metrics. */
   steps?(input: I, outcome: O): readonly MessageStep[]
   /** Goes to the front of the queue and is never refused. */
   readonly urgent?: boolean

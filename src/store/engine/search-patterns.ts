@@ -1,6 +1,6 @@
 import { fold } from '../../kit/fold.ts'
 
-/** Of a name. WhatsApp's own limit for a group's subject is 100. */
+/** The length of a name that is searched. WhatsApp's own limit for a group's subject is 100. */
 const MAX_SEARCHED_UNITS = 200
 
 /**
@@ -20,7 +20,7 @@ function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`
 }
 
-/** The form in which a name is stored for searches. JSON's escapes stand for what the databases cannot hold. */
+/** The form of a name that is stored for searches. JSON's escapes stand for what the databases cannot hold. */
 export function searchedAs(text: string): string {
   return fold(encode(text.slice(0, MAX_SEARCHED_UNITS)))
     .slice(0, MAX_SEARCHED_UNITS)

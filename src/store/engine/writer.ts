@@ -45,7 +45,7 @@ export class Writer {
   /** Null if commits do not run concurrently. */
   readonly #independent: Lane | null
   readonly #lanes: readonly Lane[]
-  /** By instance: its turns that have not ended, in their order. */
+  /** The turns of each instance that have not ended, in their order. */
   readonly #turns = new Map<InstanceId, Turn[]>()
   #closed: PromiseWithResolvers<void> | null = null
 

@@ -9,7 +9,7 @@ const WINDOW = 1_000
 /** What an answer adds to the body of an event, at most: its ID and its cursor. */
 const FRAME_BYTES = 128
 
-/** Reads an instance's events in the order in which they were recorded, once they are on disk: a cursor must stay true. */
+/** Reads an instance's events in the order of their recording, once they are on disk: a cursor must stay true. */
 export class EventFeed {
   readonly #core: Core
   readonly #queries

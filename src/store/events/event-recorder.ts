@@ -104,7 +104,7 @@ export class EventRecorder {
     return { events: recorded, deliverable }
   }
 
-  /** By message and endpoint: the event whose delivery blocks the next one. The delivery is locked until the commit. */
+  /** The events whose deliveries block the next ones, by message and endpoint. Each delivery is locked until the commit. */
   async #latestUnfinished(tx: Transaction, posted: readonly { event: NewEvent }[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
     for (const { event } of posted) {
@@ -158,7 +158,7 @@ export class Subscriptions {
     const ids = [...instances]
     const found = new Map<InstanceId, Subscription[]>()
     if (ids.length === 0) return found
-    // In one round trip. The second statement sees what was committed while the first one waited.
+    // One round trip for all. The second statement sees what was committed while the first one waited.
     const [defaults, others, operators] = await Promise.all([
       tx.each(
         this.#findDefault,

@@ -53,7 +53,7 @@ export interface FeedQuery {
 }
 
 export interface FeedPage {
-  /** In the order in which they were recorded. */
+  /** In the order of their recording. */
   events: FeedEvent[]
   /** The number up to which the page is complete. The next page begins after it. */
   to: number

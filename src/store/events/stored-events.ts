@@ -239,7 +239,7 @@ function conditionOfState(state: Exclude<DeliveryFilter, 'not_posted'>) {
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
-/** Of the joined deliveries, which are those to one endpoint: whether there is one in the state. */
+/** Whether one of the joined deliveries is in the state. These are the deliveries to one endpoint. */
 const IS_SHOWN = {
   pending: sql<boolean>`open.readiness <> 'blocked'`,
   retrying: sql<boolean>`open.readiness = 'retry'`,

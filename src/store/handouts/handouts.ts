@@ -6,11 +6,11 @@ export const PAIRING_CODES_PER_HANDOUT = 3
 /** Between two requests of a link for a code. */
 export const HANDOUT_PAUSE_MS = 10_000
 
-/** A link with which somebody who cannot sign in links a number to one instance. */
+/** A link that lets somebody who cannot sign in link a number to one instance. */
 export interface Handout {
   id: string
   instanceId: InstanceId
-  /** For the person who opens it. */
+  /** The heading that the person who opens the link sees. */
   title: string | null
   returnUrl: string | null
   createdAt: number

@@ -28,11 +28,11 @@ export interface InstanceFilter {
   state?: ConnectionState | undefined
   /** Default: newest first. */
   sort?: InstanceOrder | undefined
-  /** For the order by traffic: milliseconds since 1970. Lists with the same moment share one count. */
+  /** The start of the period for the order by traffic, milliseconds since 1970. Lists with the same moment share one count. */
   trafficSince?: number | undefined
 }
 
-/** What to find in all instances. */
+/** A search in all instances. */
 export type Held = { kind: 'message' | 'event'; id: string } | { kind: 'number'; number: string }
 
 export const MAX_HOLDING = 20

@@ -16,10 +16,10 @@ export interface HeldLease extends Lease {
 export interface Attendance {
   /** How many instances of each kind the node should run. The shares of all nodes add up to all instances. */
   shares: Readonly<Record<InstanceKind, number>>
-  /** Kinds of which the node may take left-over instances: those that it runs, and those that no node runs. */
+  /** The kinds whose left-over instances the node may take: those that it runs, and those that no node runs. */
   leftOver: readonly InstanceKind[]
   nodes: number
-  /** What the other nodes have registered. */
+  /** The registrations of the other nodes. */
   otherSettings: readonly { node: string; settings: string }[]
   /** Milliseconds until the first lease of another node lapses, unless it is renewed; null if there is none. */
   nextLapseMs: number | null

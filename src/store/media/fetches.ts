@@ -15,7 +15,7 @@ export interface Fetch {
 
 export type FetchFailure = Extract<GoneReason, 'not_fetched' | 'media_too_large' | 'media_quota_exceeded'>
 
-/** What may not be claimed now. */
+/** The instances and hosts without a free place. Their files may not be claimed now. */
 export interface FullPlaces {
   instances: readonly InstanceId[]
   hosts: readonly { instanceId: InstanceId; host: string }[]

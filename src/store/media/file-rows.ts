@@ -128,7 +128,7 @@ export class FileRows {
     return row as MediaRow
   }
 
-  /** Of these locked rows, those that no queued message contains. */
+  /** Returns those of the locked rows that no queued message contains. */
   async withoutQueued<M extends { instance_id: string; id: string }>(
     tx: Transaction,
     media: readonly M[],

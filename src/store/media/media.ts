@@ -11,13 +11,13 @@ export interface FileName {
 export interface NewFile extends FileName {
   /** 32 bytes. Encrypts the file; stored encrypted under the instance's key. */
   key: Uint8Array
-  /** What is reserved of the quota, in bytes: the declared size, 0 if unknown. */
+  /** The bytes that are reserved of the quota: the declared size, 0 if unknown. */
   size: number
   quotaBytes: number
 }
 
 export interface FinishedFile extends FileName {
-  /** For a new medium. */
+  /** The ID of a new medium. */
   id: string
   mimetype: string
   size: number
@@ -55,7 +55,7 @@ export type FinishOutcome =
   | { kind: 'given_up' }
 
 /**
- * The facts about media, and which files the storage holds. A file has a row from before its first byte until after its last
+ * The descriptions of media, and which files the storage holds. A file has a row from before its first byte until after its last
  * one, so a crash leaves no file that no row names:
  *
  * | killed … | leaves |

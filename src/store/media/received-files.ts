@@ -78,7 +78,7 @@ export class ReceivedFiles {
     )
   }
 
-  /** What the event says about the file: the facts, and why it will not be fetched, if that is known now. @param used in bytes */
+  /** The event's description of the file, with the reason if it will not be fetched and that is known now. @param used in bytes */
   assess({ id, facts, source, terms }: NewReceivedFile, used: number): EventMedia {
     const shown = { id, facts }
     if (terms === null) return { ...shown, failure: 'media_not_configured' }

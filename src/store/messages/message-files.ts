@@ -75,7 +75,7 @@ function checkFile({ mediaId, form: asked, filename }: NewMessageFile, text: str
   return { mediaId, form, filename: filename ?? media.filename, ...notVoice }
 }
 
-/** Of a file that is still to be fetched. */
+/** Checks a file that is still to be fetched. */
 function checkUnknown({ mediaId, form, filename }: NewMessageFile, text: string): FileCheck {
   if (text !== '' && form !== null && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
   return { mediaId, form, filename, fetch: 'pending' }

@@ -81,7 +81,7 @@ export type QueuedMessage = MessageContent & {
   prepared: PreparedMessage | null
 }
 
-/** What a quotation or a command needs of a stored message. */
+/** The fields of a stored message that a quotation or a command needs. */
 export interface QuotedMessage {
   /** Null for an incoming message. */
   state: MessageState | null
@@ -110,7 +110,7 @@ export interface StoredIncoming extends Omit<IncomingMessage, 'file'> {
   media?: ReceivedMedia
 }
 
-/** The facts are those that the message states until the file is there. */
+/** Until the file is there, its description is that of the message. */
 export interface ReceivedMedia {
   id: string
   facts: FileFacts

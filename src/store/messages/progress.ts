@@ -215,7 +215,7 @@ function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
   return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
 }
 
-/** For the metrics, which do not count commands. */
+/** The steps that the metrics count. They do not count commands. */
 function stepsOf({ id }: MovingMessage, moves: readonly Move[]): MessageStep[] {
   if (isCommandId(id)) return []
   return moves.map(move => (typeof move === 'string' ? { step: move } : { step: 'failed', code: move.code }))

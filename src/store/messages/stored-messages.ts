@@ -109,7 +109,7 @@ export class StoredMessages implements Messages {
     const top = until === undefined ? TOP : firstMessageId(until)
     const before = idBefore(page, 'msg')
     const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
-    // Of these states, `messageIds` finds no other messages.
+    // For these states, `messageIds` finds no message in another state.
     const isFound = state === undefined || state === 'queued' || state === 'failed'
     const isWhole = isFound && to === undefined && wanted === undefined
     const ids = ({ below, from }: Slice) =>

@@ -14,14 +14,14 @@ import type { After, Page } from './sqlite-source.ts'
 import { type Column, digestQuery } from './table-digest.ts'
 import { MOVED_TABLES } from './tables.ts'
 
-/** Names the move from which the data came. */
+/** The ID of the move that the data came from. */
 const MOVED_FROM_KEY = 'moved_from'
 const NOT_EMPTY = 'Give Pombal a new, empty database, or empty this one. Nothing was changed.'
 
-/** What has been copied of one table, committed together with the rows. */
+/** How much of one table has been copied. Committed together with the rows. */
 export interface TableProgress {
   rows: number
-  /** Of the rows' digests, as a decimal number. */
+  /** The sum of the rows' digests, as a decimal number. */
   sum: string
   /** The last row in the order of the primary key. */
   after: After | null
@@ -33,10 +33,10 @@ export interface MoveRecord {
   tables: Record<string, TableProgress>
 }
 
-/** What a PostgreSQL database has of the move `id`. */
+/** The progress of the move `id` in a PostgreSQL database. */
 type TargetState = { kind: 'empty' } | { kind: 'begun'; record: MoveRecord } | { kind: 'finished' }
 
-/** The PostgreSQL database into which the data is moved. */
+/** The PostgreSQL database that the data is moved to. */
 export class PostgresTarget {
   readonly #url: string
   /** One connection. */
@@ -108,7 +108,7 @@ export class PostgresTarget {
   async begin(id: string): Promise<MoveRecord> {
     const record: MoveRecord = { id, tables: {} }
     await this.#transaction(async client => {
-      // Against a second move at the same time.
+      // Prevents a second move at the same time.
       await client.query('lock table meta in exclusive mode')
       const { rowCount } = await client.query(`select 1 from meta where key in ('${MOVE_KEY}', '${MOVED_FROM_KEY}')`)
       if (rowCount !== 0) throw new StoreUnusable(`Another move into this database has begun. ${NOT_EMPTY}`)
@@ -163,7 +163,7 @@ export class PostgresTarget {
     await this.#pool.query('set synchronous_commit = off')
   }
 
-  /** Continues the numbering, and makes this the database on which the service starts. */
+  /** Continues the numbering, and makes this the database that the service starts on. */
   async finish(
     id: string,
     sequences: readonly { name: string; seq: number }[],

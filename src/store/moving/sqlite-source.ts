@@ -9,7 +9,7 @@ import { StoreUnusable } from '../errors.ts'
 import { type Column, TableDigest, type Value } from './table-digest.ts'
 import { REPLACED } from './tables.ts'
 
-/** Rows in one statement, and the bytes after which a statement takes no more. */
+/** The largest number of rows in one statement. A statement also ends after this many bytes. */
 const PAGE_ROWS = 5_000
 const PAGE_BYTES = 4 * 1024 * 1024
 
@@ -21,7 +21,7 @@ export interface Page {
   after: After
 }
 
-/** The SQLite database from which the data is moved. It is only read. */
+/** The SQLite database that the data is moved from. It is only read. */
 export class SqliteSource {
   readonly #path: string
   readonly #database: Sqlite.Database

@@ -37,7 +37,7 @@ function described(value: Value): string {
   return `${text.length}:${text}`
 }
 
-/** The query with which PostgreSQL computes the same from its rows. */
+/** The query that makes PostgreSQL compute the same from its rows. */
 export function digestQuery(table: string, columns: readonly Column[]): string {
   const values = columns.map(({ name, type }) => {
     const text = type === 'bytea' ? `encode("${name}", 'hex')` : `"${name}"::text`

@@ -18,7 +18,7 @@ export type PaceTurn = { kind: 'granted' } | { kind: 'waits'; for: 'all' | 'new_
 export interface Paces {
   /** Null if the instance never had a pace. */
   find(instanceId: InstanceId): Promise<PaceState | null>
-  /** What queued messages wait for, from their rows and others. Those that are being sent, or are not queued, are left out. */
+  /** Finds what queued messages wait for, from their rows and others. Messages that are being sent, or are not queued, are left out. */
   findWaits(instanceId: InstanceId, ids: readonly MessageId[], now: number): Promise<ReadonlyMap<MessageId, Waiting>>
   /** The hint `pace` announces it. What was used up under the old pace still counts. @returns false if there is no such instance */
   set(instanceId: InstanceId, pace: Pace, now: number): Promise<boolean>

@@ -86,7 +86,7 @@ export class ContactErasure {
     return total
   }
 
-  /** All names of the contact. Of another spelling of the number there must be a message or a look-up that shows it. */
+  /** All names of the contact. Another spelling of the number counts only if a message or a look-up shows it. */
   async #findNames(instanceId: InstanceId, contact: string): Promise<Names> {
     const { chats } = await findNames(this.#core, instanceId, contact)
     const spellings = chats.flatMap(chat => otherSpelling(chat) ?? [])
@@ -123,7 +123,7 @@ export class ContactErasure {
     return this.#read(query)
   }
 
-  /** What the person wrote in groups, among the next messages below an ID. No index finds it. */
+  /** Finds the person's messages in groups, among the next messages below an ID. There is no index for them. */
   async #findInGroups(instanceId: InstanceId, { chats }: Names, below: string) {
     const digits = chats.map(chat => chat.replace(/@.*/, ''))
     const rows = await this.#read(sql<{
@@ -204,7 +204,7 @@ class ContactEraser {
     if (medium !== undefined) await this.#files.letGo(tx, medium, 'erased', now)
   }
 
-  /** What else names the contact. @returns true */
+  /** Erases other rows that name the contact. @returns true */
   async forget(tx: Transaction, instanceId: InstanceId, { chats }: Names): Promise<boolean> {
     const { db } = this.#statements
     await tx.query(db.deleteFrom('contacts').where('instance_id', '=', instanceId).where('number', 'in', chats))

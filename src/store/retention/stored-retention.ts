@@ -171,7 +171,7 @@ const OLD_IDS = [
   ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
 ]
 
-/** The age of a scheduled message counts from the time for which it is scheduled. */
+/** The age of a scheduled message counts from its scheduled time. */
 function isErasable(before: number) {
   return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
     and ${hasNoOpenDelivery('m', 'message_id')}`

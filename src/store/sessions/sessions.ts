@@ -27,7 +27,7 @@ export interface NewSession extends Omit<PanelSession, 'account'> {
   identity?: Identity | null
 }
 
-/** Whose wrong keys are counted, and the length of the window, which opens with the first one. */
+/** The key that wrong keys are counted under, and the length of the window, which opens with the first wrong key. */
 export interface WrongKeyWindow {
   key: string
   windowMs: number

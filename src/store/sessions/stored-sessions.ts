@@ -125,7 +125,7 @@ function operations({ statements }: Core) {
     return (await tx.query(bound)).length > 0
   }
 
-  /** Of the sessions of an account, or (null) of those without one. */
+  /** Deletes the sessions of an account, or (null) those without one. */
   function deleteOf(accountId: string | null) {
     return accountId === null
       ? db.deleteFrom('panel_sessions')

@@ -91,7 +91,7 @@ function blockedQuery(instanceId: InstanceId): RawBuilder<{ endpoint_id: Endpoin
     group by endpoint_id`
 }
 
-/** Of each endpoint, the newest event that ended so, and how many of them were created since `first`. */
+/** Finds for each endpoint the newest event with this outcome, and the number of such events created since `first`. */
 function endedQuery(instanceId: InstanceId, state: 'delivered' | 'exhausted', first: EventId): RawBuilder<EndedRow> {
   return sql<EndedRow>`select endpoint_id, max(event_id) as event_id,
       sum(case when event_id >= ${first} then 1 else 0 end) as recent

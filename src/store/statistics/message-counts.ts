@@ -56,7 +56,7 @@ function placeAmong(firsts: readonly MessageId[], from: number, to: number): Raw
     else ${placeAmong(firsts, middle + 1, to)} end`
 }
 
-/** Of the newest `MAX_COUNTED` failed messages since then. */
+/** Counts the newest `MAX_COUNTED` failed messages since then. */
 export async function readFailures(
   { reader, statements }: Core,
   instanceId: InstanceId,

@@ -98,7 +98,7 @@ function operations(core: Core, reports: ConnectionReports) {
         if (known !== undefined) return { kind: 'known', ...known }
         const connection = { goal: 'idle', state: 'stopped', cause: 'imported', reason: IMPORTED } as const
         await insertInstance(tx, core, { ...instance, ...connection, kind: 'whatsapp' }, now)
-        // Nobody needs an event of the stop. The first one reports the connection.
+        // The stop needs no event. The first event reports the connection.
         const report = { instance_id: instance.id, reported: 'instance.stopped' } as const
         await tx.query(db.insertInto('connection_reports').values(report))
         await tx.each(

@@ -34,7 +34,7 @@ export type ExportOutcome =
 
 /** Linked numbers that come from another program or go to one. Two programs with one session destroy it. */
 export interface Transfers {
-  /** The instance to which the number is linked, also if it is stopped. */
+  /** The instance that the number is linked to, even if it is stopped. */
   findLinked(phone: string): Promise<LinkedInstance | null>
   /** Creates the instance as `stopped`, with its credentials, in one commit. Nothing connects it until somebody asks for it. */
   import(instance: ImportedInstance, now: number): Promise<ImportOutcome>

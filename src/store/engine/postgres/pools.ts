@@ -10,7 +10,7 @@ const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 const ANSWER_TIMEOUT_MS = 12_000
 /** How long a migration waits for a table lock before it gives up and tries again. */
 const LOCK_TIMEOUT_MS = 2_000
-/** For the dedicated connections, whose statements take no time. */
+/** The timeout of the dedicated connections, whose statements are short. */
 const CLIENT_ANSWER_TIMEOUT_MS = 5_000
 const INT8_OID = 20
 
@@ -47,7 +47,7 @@ export function createPool(url: string, max: number, logger: StoreLogger | undef
   })
 }
 
-/** For migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). */
+/** A pool for migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). */
 export function createMigrationPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
   return createPoolWith(url, logger, {
     max,

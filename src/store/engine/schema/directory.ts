@@ -6,7 +6,7 @@ export interface GroupsTable {
   id: string
   /** 0: the account is not a member. The other facts are then out of date. */
   member: number
-  /** The folded subject, by which groups are searched and sorted. */
+  /** The folded subject. Searches and the order of lists use it. */
   search_name: string
   /** A JSON string. */
   subject: string

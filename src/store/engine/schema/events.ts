@@ -26,7 +26,7 @@ export interface EventsTable {
 /** A kind that the default endpoint receives until its filter is changed. Other kinds are posted only to subscribers, so a missing delivery is not a failure. */
 export const IS_POSTED_BY_DEFAULT = sql<boolean>`events.kind in (${sql.join(DEFAULT_EVENTS.map(kind => sql.lit(kind)))})`
 
-/** What the feed has to know about an instance's erased events. */
+/** The facts about an instance's erased events that the feed needs. */
 export interface EventFeedsTable {
   instance_id: string
   /** The highest `seq` of an erased event. */

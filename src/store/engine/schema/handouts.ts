@@ -13,7 +13,7 @@ export interface HandoutsTable {
   opened_at: number | null
   /** The last request for a code. */
   requested_at: number | null
-  /** Of the connection, set by the last request. */
+  /** The goal version of the connection, set by the last request. */
   goal_version: number | null
   /** How many pairing codes were requested. */
   pairing_codes: number

@@ -27,7 +27,7 @@ export interface MessagesTable {
   media_id: Generated<string | null>
   /** How it is shown, as JSON. Null for a text. */
   file: Generated<string | null>
-  /** What a message has besides its text and its file, or a command, as JSON (`MessageExtras`). Null if it has nothing else. */
+  /** The extras of a message, or a command, as JSON (`MessageExtras`). Null if it has none. */
   extras: Generated<string | null>
   /** The moment of a scheduled message. */
   not_before: Generated<number | null>
@@ -56,11 +56,11 @@ export interface IncomingMessagesTable {
   username: string | null
   name: string | null
   text: string | null
-  /** Of the file, if it has one. */
+  /** The ID of the file, if it has one. */
   media_id: Generated<string | null>
-  /** What the message states about its file, as JSON. */
+  /** The message's description of its file, as JSON. */
   file: Generated<string | null>
-  /** What else it contains, as JSON (`IncomingDetails`). */
+  /** The other parts of the message, as JSON (`IncomingDetails`). */
   details: Generated<string | null>
   /** As for `messages`. */
   edited_at: Generated<number | null>

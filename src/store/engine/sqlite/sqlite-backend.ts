@@ -71,7 +71,7 @@ export class SqliteBackend implements Backend {
   readonly #transaction: SqliteTransaction
   readonly #log: number
   readonly #checkpoints: LogCheckpoints
-  /** Of the newest commit. */
+  /** The sync of the newest commit. */
   #sync: Promise<void> = Promise.resolve()
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync), logBytes = LOG_BYTES) {

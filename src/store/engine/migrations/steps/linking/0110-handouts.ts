@@ -1,6 +1,6 @@
 import type { Flavour } from '../../flavour.ts'
 
-/** Links with which somebody who cannot sign in links a number. */
+/** Links that let somebody who cannot sign in link a number. */
 export function handouts({ id, integer, blob, clustered }: Flavour): string[] {
   return [
     `create table handouts (
