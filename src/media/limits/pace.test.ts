@@ -52,4 +52,17 @@ describe('an upload', () => {
     const failing = source(5, Promise.reject(new Error('aborted')))
     await expect(collect(refuseSlow(failing, WINDOW_MS))).rejects.toMatchObject({ code: 'request_timeout' })
   })
+
+  test('whose reader gives up ends the iteration of its source', async () => {
+    let ended = false
+    async function* endless(): AsyncGenerator<Uint8Array> {
+      try {
+        for (;;) yield new Uint8Array(10)
+      } finally {
+        ended = true
+      }
+    }
+    for await (const _ of refuseSlow(endless(), WINDOW_MS)) break
+    expect(ended).toBe(true)
+  })
 })

@@ -6,7 +6,7 @@ const LEAST_BYTES_PER_MS = 10
 
 /**
  * Passes bytes on. Ends if fewer than 10 KB/s arrive in 30 s of waiting for them; the time that the reader takes does not count.
- * Leaves the source open, so that the caller of a refused upload can be answered.
+ * Ends the iteration of the source, which must stay open then: the caller of a refused upload is answered.
  * @throws Refusal also if the source fails
  */
 export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = WINDOW_MS): AsyncGenerator<Uint8Array> {
@@ -14,20 +14,25 @@ export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = 
   let waitedMs = 0
   let arrived = 0
   let asked = iterator.next()
-  for (;;) {
-    const waitingSince = performance.now()
-    const next = await settleWithin(asked, windowMs - waitedMs)
-    waitedMs += performance.now() - waitingSince
-    if (next?.done) return
-    arrived += next?.value.length ?? 0
-    if (next === null || waitedMs >= windowMs) {
-      if (arrived < windowMs * LEAST_BYTES_PER_MS) throw new Refusal('request_timeout', 'The upload is too slow.')
-      waitedMs = 0
-      arrived = 0
+  try {
+    for (;;) {
+      const waitingSince = performance.now()
+      const next = await settleWithin(asked, windowMs - waitedMs)
+      waitedMs += performance.now() - waitingSince
+      if (next?.done) return
+      arrived += next?.value.length ?? 0
+      if (next === null || waitedMs >= windowMs) {
+        if (arrived < windowMs * LEAST_BYTES_PER_MS) throw new Refusal('request_timeout', 'The upload is too slow.')
+        waitedMs = 0
+        arrived = 0
+      }
+      if (next === null) continue
+      yield next.value
+      asked = iterator.next()
     }
-    if (next === null) continue
-    yield next.value
-    asked = iterator.next()
+  } finally {
+    // Not awaited: it waits for a byte that is being waited for.
+    void iterator.return?.().catch(() => undefined)
   }
 }
 

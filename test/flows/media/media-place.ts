@@ -19,7 +19,7 @@ export async function openMediaPlace(store: StoreKind): Promise<MediaPlace> {
   return store === 'sqlite' ? openFolder() : openBucket()
 }
 
-function openFolder(): MediaPlace {
+export function openFolder(): MediaPlace {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-media-'))
   return {
     env: { MEDIA_URL: pathToFileURL(folder).href },
@@ -30,9 +30,10 @@ function openFolder(): MediaPlace {
   }
 }
 
-async function openBucket(): Promise<MediaPlace> {
+export async function openBucket(): Promise<MediaPlace & { server: S3Server }> {
   const server = await new S3Server().listen()
   return {
+    server,
     env: {
       MEDIA_URL: `s3://media/pombal?endpoint=${server.url}&region=eu-west-1`,
       AWS_ACCESS_KEY_ID: 'key',

@@ -9,6 +9,8 @@ export class S3Server {
   readonly uploads = new Map<string, { key: string; parts: Map<number, Buffer> }>()
   /** Makes requests fail: the method and path, with the query. */
   fails: (request: string) => boolean = () => false
+  /** It closes every connection. */
+  isAway = false
   readonly #server: Server
   #count = 0
 
@@ -31,6 +33,10 @@ export class S3Server {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.isAway) {
+      request.socket.destroy()
+      return
+    }
     const { pathname, searchParams } = new URL(request.url!, this.url)
     const body = await bodyOf(request).catch(() => null)
     if (body === null) return

@@ -6,7 +6,10 @@ const REST_WITHIN_MS = 15_000
 
 const slow = new WeakSet<Socket>()
 
-/** The body of this request may take longer than other requests. Its reader limits the time. */
+/**
+ * The body of this request may take longer than other requests. Its reader limits the time. If it is answered early, the rest is
+ * read and dropped, so that the connection can be used again.
+ */
 export function mayTakeLong(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request
   slow.add(socket)
@@ -14,6 +17,7 @@ export function mayTakeLong(request: IncomingMessage, response: ServerResponse):
     if (request.complete) return
     const timer = setTimeout(() => request.complete || socket.destroy(), REST_WITHIN_MS)
     request.once('close', () => clearTimeout(timer))
+    request.resume()
   })
   response.once('close', () => slow.delete(socket))
 }
