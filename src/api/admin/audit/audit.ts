@@ -1,9 +1,10 @@
 import { Type } from 'typebox'
+import { shareCalls } from '../../../kit/share-calls.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText, parseMoment } from '../../input.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
-import { auditRecordSchema, auditRecordView } from '../../resources/people/audit.ts'
-import { moment } from '../../resources/schema-kit.ts'
+import { auditCheckSchema, auditRecordSchema, auditRecordView } from '../../resources/people/audit.ts'
+import { dataOf, moment } from '../../resources/schema-kit.ts'
 
 const MAX_FILTER_LENGTH = 100
 const filter = (description: string) =>
@@ -48,5 +49,22 @@ export function listAudit(api: Api, { store }: ApiContext): void {
       })
       return { data: page.data.map(auditRecordView), nextCursor: page.nextCursor }
     },
+  )
+}
+
+export function checkAudit(api: Api, { store }: ApiContext): void {
+  const verify = shareCalls(() => store.audit.verify())
+  api.get(
+    '/audit/check',
+    {
+      schema: {
+        operationId: 'checkAudit',
+        summary: 'Check that no audit record was changed or removed',
+        description: 'Reads every record, which takes about a second for every ten thousand.',
+        tags: ['Audit'],
+        response: { 200: dataOf(auditCheckSchema, 'The result.') },
+      },
+    },
+    async () => ({ data: await verify() }),
   )
 }

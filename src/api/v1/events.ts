@@ -2,6 +2,13 @@ import { Type } from 'typebox'
 import { Refusal } from '../../domain/refusal.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { createHeadersOf } from '../endpoints/attempt-headers.ts'
+import {
+  describeRedelivery,
+  REDELIVERY_REFUSALS,
+  redeliver,
+  redeliveryBody,
+  redeliveryResponse,
+} from '../endpoints/redeliver.ts'
 import { isId } from '../input.ts'
 import { eventDetailSchema, eventDetailView, eventIdSchema } from '../resources/events/event.ts'
 import { hideEndpointsOfEvent } from '../resources/events/hide-endpoint.ts'
@@ -31,6 +38,29 @@ export function getEvent(api: Api, context: ApiContext): void {
       const view = eventDetailView(event, await createHeadersOf(context, instanceId, event))
       const mayReadEndpoints = request.apiKey === null || request.apiKey.scopes.includes('webhooks')
       return { data: mayReadEndpoints ? view : hideEndpointsOfEvent(view) }
+    },
+  )
+}
+
+export function redeliverOwnEvent(api: Api, context: ApiContext): void {
+  api.post(
+    '/events/:eventId/redeliver',
+    {
+      schema: {
+        operationId: 'redeliverOwnEvent',
+        summary: 'Deliver an event again',
+        description: describeRedelivery(context.settings),
+        tags: ['Events'],
+        params: Type.Object({ eventId: eventIdSchema }),
+        body: redeliveryBody,
+        response: redeliveryResponse,
+      },
+      config: { scope: 'events', optionalBody: true, refusals: REDELIVERY_REFUSALS },
+    },
+    async (request, reply) => {
+      const { eventId } = request.params
+      await redeliver(context, request.instanceId, eventId, request.body.endpointId, 'own')
+      return reply.code(202).send({ data: { eventId } })
     },
   )
 }
