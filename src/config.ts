@@ -40,7 +40,7 @@ export interface Settings {
   drainMs: number
   /** A PostgreSQL URL; null: SQLite in `dataDir`. */
   databaseUrl: string | null
-  /** How many copies from before upgrades are kept on SQLite; 0: none is made. */
+  /** How many copies from before upgrades are kept on SQLite; 0: no copies are made. */
   upgradeBackups: number
   /** Null: created at the first start and kept in `dataDir`. */
   adminKey: string | null
@@ -73,7 +73,7 @@ export interface Settings {
     /** How many threads run connections; null: one fewer than the cores, at least one. */
     threads: number | null
   }
-  /** Where the proxies of instances may be although it is not a public address; with a port, only at that port. */
+  /** Addresses that are not public but where the proxies of instances may be; with a port, only at that port. */
   proxyNetworks: readonly AllowedNetwork[]
   media: MediaSettings
   /** The OpenID Connect provider; null: people do not sign in with one. */

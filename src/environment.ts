@@ -9,7 +9,7 @@ const SECRETS: ReadonlySet<string> = new Set([
   'SMTP_URL',
   'OIDC_CLIENT_SECRET',
 ])
-/** Shorter names are too much alike. */
+/** Shorter names are too similar. */
 const MIN_SIMILAR_LENGTH = 8
 const MAX_TYPOS = 2
 const OWN_PREFIX = 'POMBAL_'

@@ -11,10 +11,10 @@ export interface MediaSettings {
   /** Null: a folder in `dataDir`, or nowhere with `databaseUrl`, because nodes must share it. */
   place: MediaPlace | null
   retentionMs: number
-  /** Of each instance. */
+  /** The quota and the rate limit of each instance. */
   quotaBytes: number
   bytesPerMinute: number
-  /** Networks that files may be fetched from although they are not public; with a port, only at that port. */
+  /** Networks that are not public but that files may be fetched from; with a port, only at that port. */
   allowedNetworks: readonly AllowedNetwork[]
 }
 

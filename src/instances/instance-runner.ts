@@ -17,7 +17,7 @@ const DRAIN_GRACE_MS = 11_000
 
 /** The part of the WhatsApp driver that the runner needs. */
 export interface Connection {
-  /** Converges on the stored goal and follows its changes. */
+  /** Brings the connection to the stored goal, and follows changes of the goal. */
   start(): Promise<void> | void
   /** Whether a code is shown, or the first login after a scan is running. */
   readonly isLinking: boolean

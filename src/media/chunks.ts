@@ -6,10 +6,10 @@ const CIPHER = 'aes-256-gcm'
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 export const CHUNK_BYTES = 65_536
-/** Of an encrypted chunk. */
+/** The size of an encrypted chunk. */
 export const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES
 
-/** A stored file is not as it was written: it was cut or changed, or the key belongs to another file. */
+/** A stored file differs from what was written: it was cut or changed, or the key belongs to another file. */
 export class DamagedFile extends Error {
   override readonly name = 'DamagedFile'
 }

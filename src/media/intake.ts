@@ -44,7 +44,7 @@ export class Intake {
     if (this.#mimetype === null) yield* await this.#recognize(head)
   }
 
-  /** Of the complete file. */
+  /** The facts of the complete file. */
   finish(): { mimetype: string; size: number; sha256: Uint8Array } {
     return { mimetype: this.#mimetype!, size: this.#size, sha256: this.#hash.digest() }
   }

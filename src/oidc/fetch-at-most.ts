@@ -1,6 +1,6 @@
 import { ProviderUnreachable } from './errors.ts'
 
-/** Of an answer, after decompression. */
+/** The size limit of an answer, after decompression. */
 const MAX_BYTES = 1024 * 1024
 /** Answers that cannot have a body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])

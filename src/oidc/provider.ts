@@ -29,14 +29,14 @@ const SCOPE = 'openid email'
 const MAX_SUBJECT_LENGTH = 255
 
 export interface OidcOptions {
-  /** For people. */
+  /** The name that people see. */
   name: string
   issuer: URL
   clientId: string
   clientSecret: string
   /** The page that the provider sends the browser back to. */
   redirectUri: URL
-  /** Of each request. */
+  /** The time limit of each request. */
   timeoutMs?: number
 }
 

@@ -8,7 +8,7 @@ export interface MetricsServer {
   close(): Promise<void>
 }
 
-/** For a request, which is only a few lines. */
+/** The time limit of a request, which is only a few lines. */
 const TIMEOUT_MS = 5_000
 const TIMEOUT_CHECK_EVERY_MS = 1_000
 /** A connection beyond this limit closes the oldest one, so that a new scrape is always accepted. */

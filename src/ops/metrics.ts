@@ -13,14 +13,14 @@ export interface MetricsSources extends StoreSources {
   diskSpace(): Promise<{ freeBytes: number; totalBytes: number } | null>
 }
 
-/** The counted facts of an attempt that ended. */
+/** What is counted of an attempt that ended. */
 interface CountedAttempt {
   attempt: { attemptNumber: number; status: number | null; error: string | null; durationMs: number }
   latenessMs: number
   next: { kind: 'delivered' | 'retry' | 'exhausted' }
 }
 
-/** The counted facts of an answered HTTP request. `route` is a pattern, so its values are few. */
+/** What is counted of an answered HTTP request. `route` is a pattern, so its values are few. */
 interface CountedRequest {
   method: string
   route: string

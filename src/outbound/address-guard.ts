@@ -8,7 +8,7 @@ type Network = [Address, number]
 /** The addresses that the service may connect to for callers: webhooks (contract §5), and files to send (contract §3). */
 export interface AddressPolicy {
   loopbackAndPrivateAllowed: boolean
-  /** CIDRs or single addresses that are allowed although they are not public. With a port: only at that port. */
+  /** CIDRs or single addresses that are not public but allowed. With a port: only at that port. */
   allowedNetworks: readonly (string | NetworkAtPort)[]
   /** The only ports that may be reached, except those of `allowedNetworks`. Default: any. */
   ports?: readonly number[]

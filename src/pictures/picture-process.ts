@@ -1,14 +1,14 @@
 /**
- * Reads one picture from its standard input and writes what WhatsApp shows of it, as JSON. Started by `Pictures`. The picture may be
+ * Reads one picture from its standard input and writes its size and thumbnail, as JSON. Started by `Pictures`. The picture may be
  * hostile, so this process has no keys, is the first that the system ends when memory is short, and ends itself when the picture
  * takes too much time or memory.
  */
 import { writeFileSync } from 'node:fs'
 import sharp from 'sharp'
 
-/** Today's phones take pictures of up to 50 million. */
+/** Today's phones take pictures of up to 50 million pixels. */
 const MAX_PIXELS = 52_000_000
-/** Of the whole process. A progressive JPEG of 49 million pixels takes 231 MiB. */
+/** The memory limit of the whole process. A progressive JPEG of 49 million pixels takes 231 MiB. */
 const MAX_RESIDENT_BYTES = 320 * 1_048_576
 /** Takes effect only if the service has died. Otherwise the service ends this process sooner. */
 const MAX_MS = 30_000

@@ -38,7 +38,7 @@ export class Pictures {
   readonly #program: string
   readonly #maxMs: number
   readonly #turns = new Turns(AT_ONCE)
-  /** By medium, whose content never changes. */
+  /** Results by medium. The content of a medium never changes. */
   readonly #known = new BoundedMap<string, Picture | null>(MAX_KNOWN)
 
   constructor({ program, maxMs = MAX_MS, onFailed }: PicturesOptions) {
@@ -103,7 +103,7 @@ class Unreadable extends Error {
   override readonly name = 'Unreadable'
 }
 
-/** What the process writes until it ends. @throws Unreadable if it does not end well */
+/** Reads the output of the process. @throws Unreadable unless the process succeeds */
 function answerOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''

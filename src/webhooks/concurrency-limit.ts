@@ -74,7 +74,7 @@ class Pool {
     for (const [group, users] of this.#waiting) {
       if (this.acquired >= this.capacity) return
       const [user] = users
-      // To the end of its group, and the group to the end of all.
+      // The user moves to the end of its group, and the group to the end of all groups.
       this.#waiting.delete(group)
       users.delete(user!)
       if (users.size > 0) this.#waiting.set(group, users)

@@ -12,7 +12,7 @@ import { refuseLarge } from '../intake.ts'
 import { FetchFailed, openUrl } from './open-url.ts'
 import { Places } from './places.ts'
 
-/** Of one attempt. */
+/** The longest time of one attempt. */
 const ATTEMPT_MS = 60_000
 const EXTEND_EVERY_MS = 2_500
 const FIRST_PAUSE_MS = 1_000

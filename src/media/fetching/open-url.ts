@@ -4,7 +4,7 @@ import { limitInterimResponses, MAX_HEADER_BYTES } from '../../outbound/connecto
 
 const MAX_REDIRECTS = 3
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** Statuses below 500 for which another attempt may succeed: timeout, too early, too many requests. */
+/** After these statuses below 500, another attempt may succeed: timeout, too early, too many requests. */
 const PASSING: ReadonlySet<number> = new Set([408, 425, 429])
 
 /** The longest time without a byte. */

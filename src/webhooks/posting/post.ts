@@ -28,9 +28,9 @@ export interface Poster {
 
 export interface PosterOptions {
   guard: AddressGuard
-  /** By default the system's name resolution. */
+  /** Default: the system's name resolution. */
   resolve?: Lookup
-  /** For the whole request, from the name resolution to the last byte read. */
+  /** The time limit of the whole request, from the name resolution to the last byte read. */
   timeoutMs: number
   /** Answers for the test receiver. Null: the request is posted like any other. */
   testReceiver?: (request: PostRequest) => Promise<PostOutcome> | null

@@ -11,7 +11,7 @@ const MESSAGE_SECRET_BYTES = 32
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 
 /**
- * The content that is encrypted for each device, of a message without extras (`encodeExtended`) and file (`encodeFile`). It is
+ * The content of a message that has neither extras (`encodeExtended`) nor a file (`encodeFile`). It is encrypted for each device. It is
  * encoded once and stored, so every attempt sends the same bytes.
  */
 export function encodeContent({ text }: MessageContent): Uint8Array {
@@ -46,7 +46,7 @@ export function encodeExtended(text: string, extras: MessageExtras, context: Cha
   return ownBytes(proto.Message.encode(message).finish())
 }
 
-/** What a message has besides its text or file, as WhatsApp shows it with either. */
+/** The extras of a message, as WhatsApp shows them with a text or a file. */
 export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): proto.IContextInfo {
   const { mentioned, quoted } = context
   return {
@@ -73,7 +73,7 @@ function extendedText(text: string, extras: MessageExtras, context: ChatContext)
   return { extendedTextMessage: { text, ...shown, contextInfo }, ...messageSecret() }
 }
 
-/** What WhatsApp shows above an answer. Files are shown by their type and caption. */
+/** The quotation that WhatsApp shows above an answer. Files are shown by their type and caption. */
 function quotedContent({ content, type, text }: QuotedMessage): proto.IMessage {
   if (content !== null) {
     const { messageContextInfo: _, ...message } = normalizeMessageContent(proto.Message.decode(content)) ?? {}

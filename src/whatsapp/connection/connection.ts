@@ -133,7 +133,7 @@ export class Connection {
     })
   }
 
-  /** Converges on the stored goal, and follows its changes. */
+  /** Brings the connection to the stored goal, and follows changes of the goal. */
   start(): void {
     const checkGoal = () => this.#step(() => this.#checkGoal())
     this.#unsubscribe = this.#options.store.hints.on('goal', checkGoal, this.#instanceId)

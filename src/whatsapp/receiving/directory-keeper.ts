@@ -10,7 +10,7 @@ import { ownAddresses } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
 import { FRESH_MS, GroupDirectory } from '../sending/group-directory.ts'
 
-/** Before WhatsApp is asked again for the groups after it did not answer. */
+/** The pause before WhatsApp is asked for the groups again if it did not answer. */
 const ASK_AGAIN_MS = 60_000
 /** Longer than any link without a notification. */
 const FOREVER_MS = 2 ** 31 - 1
@@ -33,7 +33,7 @@ export interface DirectoryKeeperOptions {
 export class DirectoryKeeper {
   readonly #options: DirectoryKeeperOptions
   readonly groups: GroupDirectory
-  /** Changes are recorded in the order in which WhatsApp reports them. */
+  /** Changes are recorded in the order of WhatsApp's reports. */
   #changes: Promise<unknown> = Promise.resolve()
   #isFilled = false
   /** When WhatsApp last left a query about a group unanswered. */

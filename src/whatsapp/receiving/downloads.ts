@@ -14,14 +14,14 @@ import { AlteredFile } from '../baileys/media/cipher.ts'
 import { DownloadFailed } from '../baileys/media/download.ts'
 import { RequestPlaces } from './request-places.ts'
 
-/** Of one instance. */
+/** Concurrent fetches of one instance. */
 const FETCHES_AT_ONCE = 3
 const POLL_EVERY_MS = 30_000
-/** Between two reads of the store without news. */
+/** The pause between two reads of the store if no hint arrives. */
 const LEAST_PAUSE_MS = 20
-/** After a failed read of the store. */
+/** The pause after a failed read of the store. */
 const READ_AGAIN_AFTER_MS = 1_000
-/** After it the file is given up. */
+/** The file is given up after this time. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
 const FIRST_PAUSE_MS = 2_000
 const LONGEST_PAUSE_MS = 3_600_000
@@ -75,7 +75,7 @@ type FetchOutcome =
  */
 export class Downloads {
   readonly #options: DownloadsOptions
-  /** By the ID of the medium: what is in progress. */
+  /** The steps in progress, by the ID of the medium. */
   readonly #active = new Map<string, { step: 'fetch' | 'request'; ended: Promise<void> }>()
   readonly #places = new RequestPlaces()
   #link: DownloadLink | null = null
@@ -236,7 +236,7 @@ export class Downloads {
     const pauseMs = backoffMs(download.requests, FIRST_REQUEST_PAUSE_MS, LONGEST_REQUEST_PAUSE_MS)
     if (answer.kind === 'unanswered') return this.#retryAfter(pauseMs, { ...download, requests })
     const source: FileSource = { ...download.source, directPath: answer.directPath, isReUploaded: true }
-    // A phone that uploads it again and again in vain is asked ever more rarely.
+    // A phone that keeps uploading the wrong bytes is asked less and less often.
     const again = { ...download, requests, attempts: 0, source }
     await this.#retryAfter(download.requests === 0 ? 0 : pauseMs, again)
   }

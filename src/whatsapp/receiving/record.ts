@@ -98,7 +98,7 @@ export class IncomingRecorder {
   ): Promise<void> {
     const { store, lease, logger, now } = this.#options
     const log = { instanceId: lease.instanceId, whatsappId: arrived.target }
-    // A member who deletes their own message may name themselves by another address than the one they write from. That is no change by an admin.
+    // A member who deletes their own message may name themselves by another address than the one they write from. That is not a change by an admin.
     const change = arrived.byAdmin && !(await isAdmin(arrived)) ? { ...arrived, byAdmin: false, ofOwn: false } : arrived
     // Whoever changes a message has it, so WhatsApp's server has it too.
     if (change.ofOwn)

@@ -48,7 +48,7 @@ export class AddressBook {
     return recipient?.kind === 'group' ? this.#findGroup(recipient.group, link) : this.findNumber(to, link)
   }
 
-  /** `known`: the recipient is a contact or a group. `numbers`: the numbers from which the recipient may write. */
+  /** `known`: the recipient is a contact or a group. `numbers`: the numbers that the recipient may write from. */
   async findContactStatus(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
     const { numbers, lease, signal } = this.#options

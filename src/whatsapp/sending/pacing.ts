@@ -50,7 +50,7 @@ export class Pacing {
   #newRecipientsAt = 0
   #classifying = 0
   readonly #answers = new WeakSet<QueuedMessage>()
-  /** The next messages of chats with strangers, and the numbers from which each may write. */
+  /** The next messages of chats with strangers, and the numbers that each stranger may write from. */
   #strangers = new Map<QueuedMessage, readonly string[]>()
   /** How many messages to contacts are in `take`. */
   #answersTaking = 0

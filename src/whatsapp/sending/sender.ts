@@ -48,7 +48,7 @@ export interface SenderOptions {
 }
 
 /**
- * Sends the instance's queue while its lease lasts. It goes on across links. Each chat has one message in flight, in the
+ * Sends the instance's queue while its lease lasts. It continues across links. Each chat has one message in flight, in the
  * order accepted; many chats send at the same time. The loop has the shape of the webhooks' lane: claim, send, record.
  *
  * After a kill at any step the row is still queued. The message is sent again with the same ID and content.

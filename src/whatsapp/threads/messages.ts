@@ -34,7 +34,7 @@ export interface ThreadMedia extends MediaTerms {
   place: MediaPlace
 }
 
-/** What a thread knows from its start. */
+/** The data that a thread gets at its start. */
 export interface ThreadData {
   settings: ConnectionSettings
   /** Where the files of messages are. Null: this node has no storage. */

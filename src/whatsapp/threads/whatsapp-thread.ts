@@ -185,7 +185,7 @@ export class WhatsappThread {
 }
 
 interface ConnectionThread {
-  /** Of the connection. */
+  /** The number of the connection. */
   number: number
   outbox: Outbox<ToThread>
   hints: Hints
@@ -233,7 +233,7 @@ export class ThreadConnection {
     outbox.post({ kind: 'start', connection: number, lease, network: plain(network) })
   }
 
-  /** To be called before the leases become valid again. */
+  /** Call it before the leases become valid again. */
   revoke(): void {
     this.#thread.outbox.post({ kind: 'revoke', connection: this.#thread.number })
   }

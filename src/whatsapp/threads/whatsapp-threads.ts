@@ -56,7 +56,7 @@ export interface WhatsappThreadsOptions {
 export class WhatsappThreads {
   readonly #options: WhatsappThreadsOptions
   readonly #suspects = new Suspects()
-  /** By the group of suspects that it is reserved for; the others by a negative number. */
+  /** Threads by the group of suspects that they are reserved for; the other threads by a negative number. */
   readonly #threads = new Map<number, WhatsappThread>()
   #renewedAt: Moment | null = null
   /** Threads that died before they had loaded their code, since the last one that did. No instance is the cause. */
@@ -79,13 +79,13 @@ export class WhatsappThreads {
     return connection
   }
 
-  /** To be called after each renewal of the leases, with the moment at which it began. */
+  /** Call it after each renewal of the leases, with the moment at which the renewal began. */
   renewed(startedAt: Moment): void {
     this.#renewedAt = startedAt
     for (const thread of this.#threads.values()) thread.setValidity(this.#validity)
   }
 
-  /** To be called when all connections have stopped. */
+  /** Call it when all connections have stopped. */
   async close(): Promise<void> {
     await Promise.all([...this.#threads.values()].map(thread => thread.close()))
   }

@@ -7,7 +7,7 @@ import type { LinkEnd } from '../link-end.ts'
 import type { SentReceipt } from '../parsing/receipt.ts'
 import type { CeremonyStep } from './passkey-ceremony.ts'
 
-/** What a link reports to its connection. */
+/** The events that a link reports to its connection. */
 export interface LinkEvents extends VitalSigns {
   /** A new QR code, which replaces the one before. */
   qr(text: string): void

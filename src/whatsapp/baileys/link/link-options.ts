@@ -29,7 +29,7 @@ export interface LinkOptions
   logger: Logger
 }
 
-/** The group in the form in which Baileys uses it. */
+/** The group in the form that Baileys uses. */
 export async function findMetadata(
   { findGroup }: Pick<LinkOptions, 'findGroup'>,
   group: string,

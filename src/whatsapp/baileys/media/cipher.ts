@@ -30,9 +30,9 @@ export class AlteredFile extends Error {
 }
 
 export interface FileHashes {
-  /** Of the file. */
+  /** The hash of the file. */
   sha256: Uint8Array
-  /** Of the encrypted file. */
+  /** The hash of the encrypted file. */
   encSha256: Uint8Array
 }
 

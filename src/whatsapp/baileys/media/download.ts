@@ -5,7 +5,7 @@ import { decryptFromWhatsapp, encryptedSize } from './cipher.ts'
 import { isMediaHost, isMediaPath } from './hosts.ts'
 
 const ORIGIN = 'https://web.whatsapp.com'
-/** Without a byte. */
+/** The longest time without a byte. */
 const SILENCE_MS = 30_000
 /** A file that a media host does not have any more. 403: the signature in its path has expired. */
 const GONE: ReadonlySet<number> = new Set([403, 404, 410])
@@ -25,7 +25,7 @@ export interface DownloadOptions {
   /** The hosts that WhatsApp names. Nothing that a sender writes decides which host is asked. */
   findHosts(): Promise<readonly { hostname: string }[]>
   simulated: boolean
-  /** For the connections to the hosts: through the proxy of the instance, if it has one. */
+  /** Creates an agent for the connections to the hosts. It uses the proxy of the instance, if there is one. */
   openAgent(): Agent
   signal: AbortSignal
 }

@@ -8,7 +8,7 @@ const ORIGIN = 'https://web.whatsapp.com'
 /** The longest time without a byte in either direction. */
 const SILENCE_MS = 30_000
 const MAX_ANSWER_BYTES = 65_536
-/** Statuses of a media host for which another attempt would fail in the same way. */
+/** After these statuses of a media host, another attempt would fail in the same way. */
 const FINAL: Partial<Record<number, UploadFailed['failure']>> = { 413: 'media_too_large', 415: 'media_unsupported' }
 /** Baileys `MEDIA_PATH_MAP`. */
 const PATHS: Readonly<Record<MediaForm, string>> = {
@@ -48,7 +48,7 @@ export interface FileToUpload {
   form: MediaForm
   mediaKey: Uint8Array
   encSha256: Uint8Array
-  /** Of the file, before its encryption. */
+  /** The size of the file before its encryption. */
   size: number
   /** Reads the file from its first byte, once for each host that is tried. */
   open(): Promise<AsyncIterable<Uint8Array>>
@@ -59,7 +59,7 @@ export interface UploadOptions {
   connect(renew: boolean): Promise<MediaConnection>
   /** True: only hosts on loopback are used, and their certificates are not verified. False: only WhatsApp's own hosts. */
   simulated: boolean
-  /** For the connections to the hosts: through the proxy of the instance, if it has one. */
+  /** Creates an agent for the connections to the hosts. It uses the proxy of the instance, if there is one. */
   openAgent(): Agent
   signal: AbortSignal
 }

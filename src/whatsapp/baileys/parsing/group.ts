@@ -118,7 +118,7 @@ function toParticipant(member: GroupMember, addressing: GroupDetails['addressing
   return { id, ...(alternate || {}), admin: LIBRARY_ROLES[role] }
 }
 
-/** The address by which messages in the group name the member. */
+/** The address that messages in the group use for the member. */
 export function jidOfMember({ phone, lid }: GroupMember, addressing: GroupDetails['addressing']): string {
   const number = numberJid(phone)
   return (addressing === 'lid' ? (lid ?? number) : (number ?? lid)) ?? ''

@@ -10,7 +10,7 @@ const MAX_CONTACTS = 20
 const MAX_OPTIONS = 20
 const MAX_ID_LENGTH = 100
 
-/** What a message contains besides its type, text and file. Undefined if it is nothing. */
+/** The parts of a message other than its type, text and file. Undefined if there are none. */
 export function parseDetails(wrapped: proto.IMessage | null | undefined): IncomingDetails | undefined {
   const content = normalizeMessageContent(wrapped)
   if (!content) return undefined
@@ -62,7 +62,7 @@ function mentionsOf(context: proto.IContextInfo | null): string[] | null {
   return known.length > 0 ? known : null
 }
 
-/** The advertisement from which the sender came. */
+/** The advertisement that the sender answers. */
 function referralOf(context: proto.IContextInfo | null): IncomingDetails['referral'] | null {
   const ad = context?.externalAdReply
   if (!ad || !(ad.sourceId || ad.ctwaClid)) return null

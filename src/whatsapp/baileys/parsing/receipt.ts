@@ -41,8 +41,8 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   if (!reached || !id || !from) return null
   const grouped = getBinaryNodeChildren(node, 'participants')
   if (grouped.length > 0) return parseGrouped(grouped, reached, from, self)
-  // Receipts of our own other devices say nothing about the recipient. Without `recipient` it is the chat with
-  // ourselves, in which they are the recipient.
+  // Receipts of our own other devices say nothing about the recipient. Without `recipient` it is our chat with
+  // ourselves, where our other devices are the recipient.
   const ownDevice = isSelf(participant ?? from, self)
   if (ownDevice && type !== 'sender' && (participant || recipient)) return null
   if (!ownDevice && type === 'sender') return null

@@ -12,9 +12,9 @@ interface Spent {
 }
 
 export interface RetryBudgetOptions {
-  /** What a contact may cause at once. */
+  /** How many a contact may cause at once. */
   burst: number
-  /** The time after which it may cause one more. */
+  /** After this time it may cause one more. */
   refillMs: number
   now: () => number
 }

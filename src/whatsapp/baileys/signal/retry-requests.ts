@@ -3,7 +3,7 @@ import type { SignalKeyStoreWithTransaction, WASocket } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { RetryBudget } from './retry-budget.ts'
 
-/** New pre-keys with which a contact may encrypt again. Each stays stored until it is used. */
+/** New pre-keys that a contact can use to encrypt a message again. Each stays stored until it is used. */
 const KEYS_AT_ONCE = 256
 const KEYS_EVERY_MS = 2_000
 /** Requests to our own phone for a copy, if the sender does not answer. Each costs a message to the phone. */

@@ -32,7 +32,7 @@ export const sending = new AsyncLocalStorage<{ link: object; recorded: Promise<v
 /** Called with each plaintext before Baileys acknowledges the message. Baileys sends no receipt until this resolves. */
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 
-/** What the repository needs from the service. */
+/** The functions of the service that the repository needs. */
 interface SignalService {
   journal: Journal
   onDecrypted: OnDecrypted

@@ -14,7 +14,7 @@ const ACCOUNT_PREFIX = Uint8Array.of(6, 0)
 const HOSTED_ACCOUNT_PREFIX = Uint8Array.of(6, 5)
 const DEVICE_PREFIX = Uint8Array.of(6, 1)
 
-/** What is wrong with the credentials: a sentence. Null: nothing that can be found without logging in. */
+/** A sentence that says what is wrong with the credentials. Null if nothing can be found without logging in. */
 export function flawOf(creds: unknown): string | null {
   if (typeof creds !== 'object' || creds === null || Array.isArray(creds)) return 'It holds no credentials.'
   const { me, account, registrationId, noiseKey, signedIdentityKey, signedPreKey, advSecretKey } =

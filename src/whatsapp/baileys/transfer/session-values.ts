@@ -20,7 +20,7 @@ const MIN_INDEXED_BYTES = 16
 /** `<group>--<user>--<device>`. A group's ID may contain single hyphens. */
 const SENDER_KEY_FILE = /^(.+)--(.+)--(.+)$/
 
-/** What Baileys writes: base64, JIDs and numbers. Databases would change other characters, or refuse longer IDs. */
+/** The characters that Baileys writes: base64, JIDs and numbers. Databases would change other characters, or refuse longer IDs. */
 const ID = /^[\x21-\x7e]{1,200}$/
 
 /** @param name of a row or, without its extension, of a file. @returns null if Baileys does not write keys under this name */
@@ -43,7 +43,7 @@ function idOf(type: KeyType, id: string): string {
 }
 
 /**
- * Reads JSON in every form in which gateways store Baileys' values: bytes as base64, as a list of numbers or as an object with a field
+ * Reads JSON in every form that gateways use for Baileys' values: bytes as base64, as a list of numbers or as an object with a field
  * for each byte, and JSON inside a JSON string.
  * @throws SyntaxError
  */

@@ -36,7 +36,7 @@ export interface StoredValue {
 
 const CREDS = 'creds'
 const CREDS_ROW = { type: CREDS, id: CREDS } as const
-/** What Pombal keeps beside Baileys' keys. It is of no use to others. */
+/** Rows that Pombal keeps beside Baileys' keys. Other programs have no use for them. */
 const OWN_TYPES: ReadonlySet<string> = new Set(['devices', 'journal', 'journal-large'])
 
 /**
