@@ -7,15 +7,18 @@ import { newSeed, Random } from '../../rig/random.ts'
 import { until } from '../../until.ts'
 import { type Answered, Talking } from './harness.ts'
 
-/** `COMMAND_KILLS=20` for a longer run. */
-const KILLS = Number(process.env['COMMAND_KILLS'] ?? 2)
+/** On each store. `COMMAND_KILLS=50` for a longer run. */
+const KILLS = Number(process.env['COMMAND_KILLS'] ?? 10)
 /** In each of them the same is asked for. A kill finds them at different steps. */
 const CHATS = 5
 /** WhatsApp acknowledges a stanza after twice this time, so a kill finds the chats at any step. */
 const LATENCY_MS = 60
 const KILL_WITHIN_MS = 800
 
+const SCHEDULED_AFTER_MS = 400
+
 const ON_PHONE = 'escrita no celular'
+const LATER = 'mais tarde'
 
 /** What a phone shows of a message or command. */
 const shownOf = ({ text, details }: { text: string; details?: { [name: string]: { text?: string; type?: string } } }) =>
@@ -29,6 +32,9 @@ interface Asked {
   edit: string
   /** The other commands. */
   commands: string[]
+  /** A scheduled message, whose time comes soon, and one that is deleted before. */
+  later: string
+  never: string
   received: { id: string; messageId: string }
   written: string
 }
@@ -44,16 +50,23 @@ async function ask(talking: Talking, to: string, received: ReceivedEvent['data']
   const read = accepted(await talking.call('POST', `/messages/${received['messageId']}/read`))
   const second = await talking.send({ to, text: 'seguinte', quote: first })
   const deletion = accepted(await talking.call('DELETE', `/messages/${first}`))
+  const takenBack = accepted(await talking.call('DELETE', `/messages/${received['messageId']}/reaction`))
+  const inMs = (ms: number) => new Date(Date.now() + ms).toISOString()
+  const later = await talking.send({ to, text: LATER, sendAt: inMs(SCHEDULED_AFTER_MS) })
+  const never = await talking.send({ to, text: 'nunca', sendAt: inMs(3_600_000) })
+  const cancellation = accepted(await talking.call('DELETE', `/messages/${never}`))
   const { network } = talking.harness
   const { phone } = talking.number
   await network.writeAs({ from: to, to: phone, edit: { id: received.id, text: 'outra pergunta' } })
   const { id: written } = await network.writeAsOwner({ phone, to, text: ON_PHONE })
   await network.writeAs({ from: to, to: phone, delete: received.id })
   const message = { id: String(received.id), messageId: String(received['messageId']) }
-  return { to, first, second, edit, commands: [reaction, read, deletion], received: message, written }
+  const commands = [reaction, read, deletion, takenBack, cancellation]
+  return { to, first, second, edit, commands, later, never, received: message, written }
 }
 
-async function check(talking: Talking, { to, first, second, edit, commands, received, written }: Asked) {
+async function check(talking: Talking, asked: Asked) {
+  const { to, first, second, edit, commands, later, never, received, written } = asked
   const settled = (id: string) =>
     until(`${id} to be executed`, async () => {
       const { data } = (await talking.call('GET', `/commands/${id}`)).body
@@ -65,11 +78,17 @@ async function check(talking: Talking, { to, first, second, edit, commands, rece
   const isCancelled = (await talking.call('GET', `/messages/${first}`)).body.data.status === 'failed'
   const { status, error } = await settled(edit)
   expect([status, error?.code]).toEqual(isCancelled ? ['failed', 'message_failed'] : ['done', undefined])
+  await talking.becomes(later, 'sent', 'delivered', 'read')
+  expect((await talking.becomes(never, 'failed')).error.code).toBe('cancelled')
   const shown = (await talking.inbox(to)).map(shownOf).filter(text => text !== ON_PHONE)
-  expect(shown).toEqual(isCancelled ? ['👍', 'seguinte'] : ['errado', 'MESSAGE_EDIT', '👍', 'seguinte', 'REVOKE'])
+  expect(shown.filter(text => text === LATER)).toHaveLength(1)
+  const inOrder = isCancelled ? ['👍', 'seguinte', ''] : ['errado', 'MESSAGE_EDIT', '👍', 'seguinte', 'REVOKE', '']
+  expect(shown.filter(text => text !== LATER)).toEqual(inOrder)
 
   for (const id of commands) await talking.event('command.done', data => data.id === id)
   await talking.event(isCancelled ? 'command.failed' : 'command.done', data => data.id === edit)
+  await talking.event('message.sent', data => data.id === later)
+  await talking.event('message.failed', data => data.id === never)
   await talking.event('message.deleted', data => data.id === received.id)
   await talking.event('message.written', data => data.id === written)
   // Delivery is at least once, under one ID.
@@ -80,6 +99,11 @@ async function check(talking: Talking, { to, first, second, edit, commands, rece
   )
   const events = [...posted.values()]
   for (const id of [edit, ...commands]) expect(events.filter(({ data }) => data.id === id)).toHaveLength(1)
+  for (const [kind, id] of [
+    ['message.sent', later],
+    ['message.failed', never],
+  ])
+    expect(events.filter(({ event, data }) => event === kind && data.id === id)).toHaveLength(1)
   const kinds = events
     .filter(({ data }) => data.id === received.id || data.id === written)
     .map(({ event }) => event)
