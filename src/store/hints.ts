@@ -10,7 +10,7 @@ import type { InstanceId } from '../domain/ids.ts'
  * - `log`: its messages, events, deliveries or attempts
  * - `free`: its lease was released
  * - `phone`: there is an order for its simulated phone, or an answer
- * - `plans`: a scheduled message, or a deletion that begins or was recorded
+ * - `plans`: a scheduled message or a command
  * - `numbers`: a number is to be looked up, or was
  * - `files`: a file of a message is to be fetched from a URL, or the attempt has ended
  * - `pace`: how slowly it sends

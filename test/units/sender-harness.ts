@@ -127,7 +127,6 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     numbers,
     expiresAt,
     failed,
-    beginDeletion: () => hints.publish('plans', LEASE.instanceId),
     close: () => closing.abort(),
   }
 }

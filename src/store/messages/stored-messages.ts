@@ -77,8 +77,6 @@ export class StoredMessages implements Messages {
 
   async accept(message: NewMessage, now: number): Promise<AcceptOutcome> {
     const command = message.extras?.command
-    // From this hint on, the owner writes an unwritten message only after it has recorded it as prepared, which fails if it was deleted.
-    if (command?.kind === 'delete') this.#core.hints.publish('plans', message.instanceId)
     const outcome = await this.#core.write(command?.kind === 'delete' ? this.#delete : this.#accept, { message, now })
     if (outcome.kind === 'accepted') {
       const isPlain = command === undefined && message.notBefore === undefined

@@ -23,7 +23,8 @@ import { toGroupDetails } from './parsing/group.ts'
 import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
 import { Journal } from './signal/journal.ts'
 import { boundRetryRequests, storePreKeysFirst } from './signal/retry-requests.ts'
-import { createSignalRepository, sending } from './signal/signal-repository.ts'
+import { sending, untilDurable, waitUntilRecorded } from './signal/sending.ts'
+import { createSignalRepository } from './signal/signal-repository.ts'
 import { QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 
 export { LinkClosed } from './library-scope.ts'
@@ -99,16 +100,14 @@ export class Link {
       }),
     )
     storePreKeysFirst(socket.authState.keys)
+    waitUntilRecorded(socket.authState.keys, this, () => credentials.settled())
     requestCopiesFirst(socket, caches.placeholderResendCache, this.#calls, () => this.self)
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
       socket,
-      () => {
-        const send = sending.getStore()
-        return Promise.all([send?.link === this ? send.recorded : undefined, credentials.settled()])
-      },
+      () => untilDurable(this, () => credentials.settled()),
       options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )

@@ -91,9 +91,6 @@ export class Transmitter {
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
 
-  /** When the latest deletion began or was recorded. */
-  #lastDeletion = Number.NEGATIVE_INFINITY
-
   constructor(options: TransmitterOptions) {
     this.#options = options
   }
@@ -131,17 +128,16 @@ export class Transmitter {
       obstacle = error
       if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
     })
-    // Normally the message is encrypted while it is being recorded as prepared. If recording fails, its frame is refused, which
-    // ends the link. So if any deletion has begun since a message was accepted, wait for the record first: this message may be
-    // the deleted one. If the hint of the deletion arrives after its commit, the link may end once. It reconnects; nothing is lost.
     const typingMs = message.prepared ? 0 : pacing.typingMs(message)
-    const mayBeGone = message.prepared === null && message.createdAt <= this.#lastDeletion
-    if (mayBeGone || typingMs > 0) await recorded.catch(() => undefined)
-    if (obstacle !== null) return unwritten(obstacle)
-    if (typingMs > 0) await showTyping(address, typingMs, link)
+    if (typingMs > 0) {
+      await recorded.catch(() => undefined)
+      if (obstacle !== null) return unwritten(obstacle)
+      await showTyping(address, typingMs, link)
+    }
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
+    // The message is encrypted while it is being recorded as prepared. If that fails, for example after its deletion, it is not written.
     const written = link.write(address, content, message.whatsappId, recorded)
     try {
       // After a kill here the row is queued, and prepared if anything was written. The same content is sent again.
@@ -156,11 +152,6 @@ export class Transmitter {
     // A write that is still running would later record that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
-  }
-
-  /** A deletion has begun or was recorded: any message accepted until now may be the deleted one. */
-  noteDeletion(): void {
-    this.#lastDeletion = this.#options.now()
   }
 
   /** @returns false if no send waits for this acknowledgement */

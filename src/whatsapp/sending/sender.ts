@@ -141,7 +141,7 @@ export class Sender {
     const { instanceId } = lease
     this.#unsubscribe = [
       store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), instanceId),
-      store.hints.on('plans', () => this.#plansChanged(), instanceId),
+      store.hints.on('plans', () => this.#schedule.wake(), instanceId),
       store.hints.on('files', () => this.#filesChanged(), instanceId),
       this.#checker.start(),
       store.hints.on('pace', () => this.#pacing.load(), instanceId),
@@ -161,11 +161,6 @@ export class Sender {
   #filesChanged(): void {
     this.#queue.releaseFiles()
     this.#claimSoon()
-  }
-
-  #plansChanged(): void {
-    this.#transmitter.noteDeletion()
-    this.#schedule.wake()
   }
 
   /** Sends through this link from now on. */

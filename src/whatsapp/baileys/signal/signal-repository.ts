@@ -23,12 +23,6 @@ const NO_LID_FRESH_MS = 600_000
 /** Padded. Baileys acknowledges it as received. */
 const EMPTY_MESSAGE = Uint8Array.of(1)
 
-/**
- * The context of a send. `recorded` settles once the message is recorded as prepared; its frame is not sent before. Code that
- * a send triggers later inherits the context, even on another link after the socket has ended. `link` distinguishes it.
- */
-export const sending = new AsyncLocalStorage<{ link: object; recorded: Promise<void> }>()
-
 /** Called with each plaintext before Baileys acknowledges the message. Baileys sends no receipt until this resolves. */
 export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 

@@ -1,0 +1,38 @@
+import { describe, expect, test } from 'vitest'
+import { STORES } from '../../databases/database.ts'
+import { Talking } from './harness.ts'
+
+const CHATS = 40
+const GROUPS = Array.from({ length: 10 }, (_, group) => `1203630000000070${group.toString().padStart(2, '0')}@g.us`)
+const ROUNDS = 3
+
+describe.each(STORES)('on %s', store => {
+  test('texts that are deleted while they are being sent never end the link', async () => {
+    await using talking = await Talking.open(store)
+    const chats = Array.from({ length: CHATS }, (_, chat) => `551198765${chat.toString().padStart(4, '0')}`)
+    // From now on nothing is left to look up, and a text is written within milliseconds.
+    for (const id of await Promise.all([...chats, ...GROUPS].map(to => talking.send({ to, text: 'antes' }))))
+      await talking.becomes(id, 'sent', 'delivered', 'read')
+    const ends = talking.harness.endsOf(talking.number)
+    const sendAndDelete = async (to: string, text: string) => {
+      const id = await talking.send({ to, text })
+      const { status, body } = await talking.call('DELETE', `/messages/${id}`)
+      expect(status).toBe(202)
+      await talking.event('command.done', data => data.id === body.data.id)
+      const { status: state } = (await talking.call('GET', `/messages/${id}`)).body.data
+      return { to, text, isCancelled: state === 'failed' }
+    }
+    const deleted = []
+    for (let round = 0; round < ROUNDS; round += 1)
+      deleted.push(...(await Promise.all([...chats, ...GROUPS].map(to => sendAndDelete(to, `apagada ${round}`)))))
+    for (const { to, text, isCancelled } of deleted) {
+      if (GROUPS.includes(to)) continue
+      const shown = (await talking.inbox(to)).filter(message => message.text === text)
+      expect(shown.map(message => message.deleted ?? false)).toEqual(isCancelled ? [] : [true])
+    }
+    expect(talking.harness.endsOf(talking.number)).toBe(ends)
+    console.log(
+      `cancelled before they were written: ${deleted.filter(one => one.isCancelled).length} of ${deleted.length}`,
+    )
+  })
+})
