@@ -1,12 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Api } from '../context.ts'
 import { sendShared } from '../http/limits/large-answers.ts'
+import { toOpenApi30 } from '../openapi/openapi-30.ts'
 import type { ReferencePage } from './reference.ts'
 
 const DOCUMENT = { method: ['GET', 'HEAD'], exposeHeadRoute: false, schema: { hide: true } }
 
 /**
- * Serves the reference at `/docs` and `/openapi.json`. The reference works offline: everything comes from this server.
+ * Serves the reference at `/docs`, and `/openapi.json` with the same as OpenAPI 3.0 in `/openapi-3.0.json`. The reference works offline: everything comes from this server.
  * Each is built once and shared by all answers.
  */
 export function registerDocs(api: Api): void {
@@ -29,16 +30,21 @@ export function registerDocs(api: Api): void {
     api.route({ ...DOCUMENT, url, handler })
   }
 
-  // The routes are complete only when the server is ready.
-  let openApi: Buffer | undefined
-  api.route({
-    ...DOCUMENT,
-    url: '/openapi.json',
-    handler: async (request, reply) => {
-      openApi ??= Buffer.from(JSON.stringify(api.swagger()))
-      return sendShared(request, reply.type('application/json; charset=utf-8'), openApi)
-    },
-  })
+  serveDocument('/openapi.json', document => document)
+  serveDocument('/openapi-3.0.json', toOpenApi30)
+
+  function serveDocument(url: string, convert: (document: Record<string, unknown>) => object): void {
+    // The routes are complete only when the server is ready.
+    let bytes: Buffer | undefined
+    api.route({
+      ...DOCUMENT,
+      url,
+      handler: async (request, reply) => {
+        bytes ??= Buffer.from(JSON.stringify(convert({ ...api.swagger() })))
+        return sendShared(request, reply.type('application/json; charset=utf-8'), bytes)
+      },
+    })
+  }
 }
 
 function sendPage(request: FastifyRequest, reply: FastifyReply, page: ReferencePage): FastifyReply {

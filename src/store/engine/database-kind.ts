@@ -1,2 +1,2 @@
-/** The databases that the store works on. A new one begins here: the compiler then demands an entry in each table of both. */
+/** The databases that the store works on. The compiler demands an entry for each in every `Record<DatabaseKind, …>`. */
 export type DatabaseKind = 'sqlite' | 'postgres'
