@@ -58,6 +58,7 @@ export interface ConnectionView {
   pairingCode: string | null
   passkey: { stage: 'assertion' | 'code'; request: PasskeyRequest | null; code: string | null } | null
   proxy: string | null
+  sameNumber: { id: string; name: string }[]
   phone: string | null
   simulated: boolean
 }

@@ -46,6 +46,13 @@ describe('the plans of SQLite', () => {
     ])
   })
 
+  test('instances with the same number are found by the number', async () => {
+    const record = { instanceId, kind: 'whatsapp', phone: '5511977770000' } as const
+    expect(await planOf(() => store.connections.listSameNumber(record, 10))).toContain(
+      'SEARCH connections USING INDEX connections_phone (phone=?)',
+    )
+  })
+
   test('the feed is read by the index of the numbers', async () => {
     const seq = 'events USING INDEX events_seq (instance_id=? AND seq>?'
     const steps = await planOf(() => store.events.readFeed(instanceId, { after: 0, limit: 10, maxBytes: 1 }))

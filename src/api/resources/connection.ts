@@ -7,7 +7,7 @@ import {
 } from '../../domain/connection/connection.ts'
 import { withoutPassword } from '../../domain/connection/proxy-url.ts'
 import type { Instance } from '../../domain/instance.ts'
-import type { ConnectionRecord } from '../../store/connections/connections.ts'
+import type { ConnectionRecord, SameNumber } from '../../store/connections/connections.ts'
 import { instanceIdSchema, kindSchema, phoneSchema, reasonSchema, stateSchema } from './instance.ts'
 import { passkeySchema, passkeyView } from './passkey.ts'
 import { restrictionSchema, restrictionView } from './restriction.ts'
@@ -45,6 +45,11 @@ export const connectionSchema = Type.Object(
     retryAt: nullable(moment('When the next attempt to connect starts.')),
     restriction: restrictionSchema,
     proxy: proxySchema,
+    sameNumber: Type.Array(Type.Object({ id: instanceIdSchema, name: Type.String() }), {
+      description:
+        'Other instances that are linked to the same number. Each of them reports every message to the number. At most 10, and only ' +
+        'those that the caller may see.',
+    }),
     phone: phoneSchema,
     lastConnectedAt: nullable(moment('When the connection was last known to be open.')),
     simulated: Type.Boolean({ description: 'Whether the WhatsApp network is simulated.' }),
@@ -60,6 +65,7 @@ export function connectionView(
   stored: ConnectionRecord,
   allSimulated: boolean,
   now: number,
+  sameNumber: readonly SameNumber[],
 ): ConnectionView {
   return {
     instanceId: instance.id,
@@ -74,6 +80,7 @@ export function connectionView(
     passkey: passkeyView(stored.passkey),
     retryAt: toIsoOrNull(stored.retryAt),
     restriction: restrictionView(stored.restriction, now),
+    sameNumber: sameNumber.map(({ id, name }) => ({ id, name })),
     proxy: stored.proxy && withoutPassword(stored.proxy),
     phone: stored.phone,
     lastConnectedAt: toIsoOrNull(stored.lastConnectedAt),

@@ -35,6 +35,12 @@ export interface HealthReport extends Omit<ConnectionHealth, 'closes'> {
   closes: readonly { at: number; code: number }[]
 }
 
+/** Another instance that is linked to the same number. */
+export interface SameNumber {
+  id: InstanceId
+  name: string
+}
+
 export interface Connections {
   /** Also finds a deleted instance, as long as its rows exist. */
   find(id: InstanceId): Promise<ConnectionRecord | null>
@@ -47,6 +53,8 @@ export interface Connections {
   requestLogout(id: InstanceId): Promise<boolean>
   /** The hint `goal` announces it, and the owner reconnects through it. False if there is no such instance. @param proxy its URL; null: none */
   setProxy(id: InstanceId, proxy: string | null): Promise<boolean>
+  /** The other instances that are linked to the number, the oldest first; at most `limit`. Sandbox instances are not linked to real numbers. */
+  listSameNumber(record: Pick<ConnectionRecord, 'instanceId' | 'kind' | 'phone'>, limit: number): Promise<SameNumber[]>
   /** It applies to calls that begin from now on. False if there is no such instance. */
   setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**

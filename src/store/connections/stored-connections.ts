@@ -12,7 +12,7 @@ import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { type ConnectionChange, columns, toRestriction } from './connection-columns.ts'
 import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
-import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport } from './connections.ts'
+import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport, SameNumber } from './connections.ts'
 import { type AnswerOutcome, PasskeyAnswers } from './passkey-answers.ts'
 
 /** What the management API sets beside the goal. */
@@ -114,6 +114,27 @@ export class StoredConnections implements Connections {
       this.#core.hints.publish('connection', id)
     }
     return isSet
+  }
+
+  async listSameNumber(
+    { instanceId, kind, phone }: Parameters<Connections['listSameNumber']>[0],
+    limit: number,
+  ): Promise<SameNumber[]> {
+    if (phone === null || kind !== 'whatsapp') return []
+    const { db } = this.#core.statements
+    const others = await this.#core.reader.query(
+      db
+        .selectFrom('connections')
+        .innerJoin('instances', 'instances.id', 'connections.instance_id')
+        .select(['instances.id', 'instances.name', 'instances.seq'])
+        .where('connections.phone', '=', phone)
+        .where('connections.instance_id', '<>', instanceId)
+        .where('instances.kind', '=', 'whatsapp')
+        .where('instances.deleted_at', 'is', null),
+    )
+    // Sorted here, because SQLite would read all instances in this order.
+    const sorted = others.toSorted((one, other) => Number(one.seq) - Number(other.seq))
+    return sorted.slice(0, limit).map(({ id, name }) => ({ id, name }))
   }
 
   setCalls(id: InstanceId, { reject, text }: CallPolicy): Promise<boolean> {

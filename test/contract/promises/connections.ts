@@ -30,6 +30,33 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await store.connections.find('inst_absent')).toBeNull()
     })
 
+    test('the other instances that are linked to a number are listed, except sandboxes, deleted and unlinked ones', async () => {
+      const { store } = context
+      const phone = '5511977770000'
+      const linked = async (
+        changes: Partial<Parameters<typeof newInstance>[0]> = {},
+        number: string | null = phone,
+      ) => {
+        const lease = await createOwned(store, changes)
+        await store.connections.record(lease, { state: 'connected', phone: number }, 1)
+        return lease
+      }
+      const first = await linked({ name: 'First' })
+      const second = await linked({ name: 'Second' })
+      const deleted = await linked({ name: 'Deleted' })
+      const sandbox = await linked({ name: 'Sandbox', kind: 'sandbox' })
+      await linked({ name: 'Other' }, '5511977770001')
+      const unlinked = await linked({ name: 'Unlinked' }, null)
+      await store.instances.delete(deleted.instanceId, 2)
+      const listFor = async ({ instanceId }: typeof first) => {
+        const record = (await store.connections.find(instanceId))!
+        return (await store.connections.listSameNumber(record, 10)).map(({ name }) => name)
+      }
+      expect(await listFor(first)).toEqual(['Second'])
+      expect(await listFor(second)).toEqual(['First'])
+      for (const lease of [sandbox, unlinked]) expect(await listFor(lease)).toEqual([])
+    })
+
     test('a record of the owner changes only the given fields', async () => {
       const { store } = context
       const lease = await createOwned(store)

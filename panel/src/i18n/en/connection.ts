@@ -29,6 +29,8 @@ export const connection = {
   /** In English the service's own reason is shown, which is more detailed. */
   reasons: {} as Partial<Record<ConnectionCause, string>>,
   simulated: 'This WhatsApp is simulated: Pombal was started with WHATSAPP_URL. Nothing reaches real phones.',
+  sameNumber: (names: string) =>
+    `This number is also linked to ${names}. Each of these instances reports every message to it. If that is not what you want, unlink it from all but one.`,
   number: 'Number',
   link: 'Link a number',
   linkAgain: 'Link again',

@@ -75,6 +75,8 @@ export const connection: Words['connection'] = {
     exported: 'A sessão foi exportada para outro programa.',
   },
   simulated: 'Este WhatsApp é simulado: o Pombal foi iniciado com WHATSAPP_URL. Nada chega a telefones reais.',
+  sameNumber: names =>
+    `Este número também está vinculado a ${names}. Cada uma destas instâncias avisa de toda mensagem para ele. Se não é o que você quer, desvincule-o de todas menos uma.`,
   number: 'Número',
   link: 'Vincular um número',
   linkAgain: 'Vincular de novo',

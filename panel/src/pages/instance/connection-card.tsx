@@ -88,6 +88,11 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
           {words.connection.reason}: {reason}
         </p>
       )}
+      {connection.sameNumber.length > 0 && (
+        <p className={classes.text}>
+          {words.connection.sameNumber(connection.sameNumber.map(({ name }) => `“${name}”`).join(', '))}
+        </p>
+      )}
       {simulated && kind === 'whatsapp' && <p className={classes.reason}>{words.connection.simulated}</p>}
       {isSandboxLinking && state !== 'unlinked' && <Waiting text={words.connection.states[state].name} />}
       {isHindered && connection.retryAt && (

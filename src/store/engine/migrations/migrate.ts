@@ -39,6 +39,7 @@ import { handouts } from './steps/linking/0110-handouts.ts'
 import { proxies } from './steps/linking/0141-proxies.ts'
 import { passkeys } from './steps/linking/0142-passkeys.ts'
 import { calls } from './steps/linking/0143-calls.ts'
+import { sameNumber } from './steps/linking/0144-same-number.ts'
 import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
@@ -90,6 +91,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0141-proxies': proxies,
   '0142-passkeys': passkeys,
   '0143-calls': calls,
+  '0144-same-number': sameNumber,
 }
 
 /**
