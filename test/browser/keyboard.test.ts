@@ -1,0 +1,157 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
+import { ADMIN_KEY, PanelHarness } from './harness.ts'
+import { createPages, DIALOGS, show } from './pages.ts'
+
+/** More than any page has. */
+const MAX_TABS = 400
+
+let harness: PanelHarness
+let instanceId: string
+let paths: string[]
+beforeAll(async () => {
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
+  ;({ instanceId, paths } = await createPages(harness))
+})
+afterAll(() => harness.dispose())
+
+test('the keyboard alone is enough to sign in, send a message and see it read', async () => {
+  const page = await harness.open('/sign-in')
+  await page.locator('input[type="password"]:focus').waitFor()
+  await page.keyboard.type(ADMIN_KEY)
+  await page.keyboard.press('Enter')
+  await page.getByRole('table').waitFor()
+  await tabTo(page, 'a[data-row-link]')
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Send', exact: true }).waitFor()
+  await tabTo(page, 'form button[type="submit"]')
+  await page.keyboard.press('Enter')
+  await page.getByText('The recipient has opened it.').waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await tabTo(page, 'a[data-row-link]')
+  await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').waitFor()
+})
+
+test('whatever a mouse can click on a page or in a dialog, the keyboard reaches', async () => {
+  const page = await harness.openSignedIn('/')
+  const unreachable: string[] = []
+  for (const path of [...paths, '/guides', '/sign-in']) {
+    await show(harness, page, path)
+    for (const summary of await page.locator('summary:visible').all()) await summary.press('Enter')
+    unreachable.push(...(await mouseOnly(page)).map(element => `${path} ${element}`))
+  }
+  for (const [path, buttonOf] of DIALOGS) {
+    await show(harness, page, path === '/' ? path : `/instances/${instanceId}${path}`)
+    await page
+      .getByRole('button', { name: buttonOf(en) })
+      .first()
+      .press('Enter')
+    await page.getByRole('dialog').waitFor()
+    unreachable.push(...(await mouseOnly(page)).map(element => `${buttonOf(en)} ${element}`))
+  }
+  expect(unreachable).toEqual([])
+})
+
+test(
+  'Tab reaches each control of each page and dialog, and the browser shows where it is',
+  async () => {
+    const page = await harness.openSignedIn('/')
+    const problems: string[] = []
+    const walk = async (where: string) => problems.push(...(await walkThrough(page)).map(found => `${where}: ${found}`))
+    for (const path of [...paths, '/guides', '/sign-in', '/nowhere']) {
+      await show(harness, page, path)
+      await walk(path)
+    }
+    for (const [path, buttonOf] of DIALOGS) {
+      await show(harness, page, path === '/' ? path : `/instances/${instanceId}${path}`)
+      await page
+        .getByRole('button', { name: buttonOf(en) })
+        .first()
+        .press('Enter')
+      await page.getByRole('dialog').waitFor()
+      await walk(buttonOf(en))
+    }
+    expect(problems).toEqual([])
+  },
+  LONG_TEST_WITHIN_MS,
+)
+
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let presses = 0; presses < 60; presses += 1) {
+    if (await page.evaluate(wanted => document.activeElement?.matches(wanted) === true, selector)) return
+    await page.keyboard.press('Tab')
+  }
+  throw new Error(`The keyboard does not reach ${selector}.`)
+}
+
+/** Elements that show the hand of a mouse, but cannot have the focus. The arrow keys reach tabs and options. */
+function mouseOnly(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const hasHand = (element: Element | null) => element !== null && getComputedStyle(element).cursor === 'pointer'
+    const isReached = (element: Element) => {
+      const controls = 'a[href], button, input, select, textarea, summary, label, [tabindex="0"]'
+      const control = element.closest(controls) ?? element.querySelector(controls)
+      if (element.closest('[role="tab"], [role="option"]')) return true
+      if (control === null) return false
+      if (control.matches('label')) return true
+      return control instanceof HTMLElement && control.tabIndex >= 0
+    }
+    return [...document.querySelectorAll('body *')]
+      .filter(element => hasHand(element) && !hasHand(element.parentElement) && element.getClientRects().length > 0)
+      .filter(element => !isReached(element))
+      .map(element => element.outerHTML.slice(0, 120))
+  })
+}
+
+/**
+ * Presses Tab until it comes around. Of the tabs of a list and of the radio buttons of a group, it reaches one; arrow keys lead on.
+ * @returns the controls that never had the focus, and those that had it without showing it
+ */
+async function walkThrough(page: Page): Promise<string[]> {
+  const unmarked: string[] = []
+  for (let presses = 0; presses < MAX_TABS; presses += 1) {
+    await page.keyboard.press('Tab')
+    const step = await page.evaluate(() => {
+      const element = document.activeElement
+      if (!(element instanceof HTMLElement) || element === document.body) return { isRound: false, problem: null }
+      if (element.dataset['reached'] !== undefined) {
+        // The fields of a date have the focus one after the other.
+        return { isRound: !element.matches('input[type="datetime-local"], input[type="time"]'), problem: null }
+      }
+      element.dataset['reached'] = ''
+      const isMarked = (one: Element | null) => {
+        if (one === null) return false
+        const { outlineStyle, outlineWidth } = getComputedStyle(one)
+        return outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0
+      }
+      // A hidden input is shown by what is beside it, and the link of a row by a frame in the row.
+      const row = element.matches('[data-row-link]') ? element.closest('[role="row"]') : null
+      const isShown =
+        row === null
+          ? [element, element.nextElementSibling, element.parentElement].some(isMarked)
+          : getComputedStyle(row).boxShadow !== 'none'
+      return { isRound: false, problem: isShown ? null : `no mark on ${element.outerHTML.slice(0, 160)}` }
+    })
+    if (step.problem !== null) unmarked.push(step.problem)
+    if (step.isRound) break
+  }
+  const missed = await page.evaluate(() => {
+    const within = document.querySelector('[role="dialog"]') ?? document.body
+    const isInReachedGroup = (element: HTMLElement) => {
+      if (element instanceof HTMLInputElement && element.type === 'radio')
+        return document.querySelector(`input[name="${element.name}"][data-reached]`) !== null
+      return element.closest('[role="tablist"]')?.querySelector('[data-reached]') != null
+    }
+    return [...within.querySelectorAll<HTMLElement>('a[href], button, input, select, textarea, summary')]
+      .filter(element => element.checkVisibility({ visibilityProperty: true }))
+      .filter(element => !element.matches(':disabled, [aria-hidden="true"], [data-reached]'))
+      .filter(element => !isInReachedGroup(element))
+      .map(element => `not reached: ${element.outerHTML.slice(0, 160)}`)
+  })
+  return [...unmarked, ...missed]
+}
