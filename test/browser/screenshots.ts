@@ -58,7 +58,8 @@ interface Scene {
 ensurePanelBuilt()
 await using harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '300,600,600000' })
 const network = await startNetwork()
-await using linking = await PanelHarness.start({ WHATSAPP_URL: network.url })
+// Here an event is given up after one retry.
+await using linking = await PanelHarness.start({ WHATSAPP_URL: network.url, WEBHOOK_RETRY_DELAYS_MS: '100' })
 await rm(FOLDER, { recursive: true, force: true })
 await mkdir(FOLDER, { recursive: true })
 
@@ -68,6 +69,7 @@ await shoot(harness, [
 ])
 await shoot(harness, await life())
 await shoot(linking, await linkingScenes())
+await shoot(linking, await troubledScenes())
 await network.close()
 
 /** An instance with some hours behind it, and what its pages show. */
@@ -83,11 +85,11 @@ async function life(): Promise<Scene[]> {
       : { kind: 'status', status: 200, body: 'ok' },
   )
   await instance.setWebhook(receiver.url)
-  await fetch(`${harness.url}/admin/v1/endpoints`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${service.adminKey}`, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ url: receiver.url, description: 'Night shift' }),
-  })
+  await change(harness, 'POST', '/endpoints', { url: receiver.url, description: 'Night shift' })
+  await change(harness, 'POST', '/accounts', { name: 'ana@example.com', role: 'owner' })
+  await change(harness, 'POST', '/accounts', { name: 'bruno@example.com', role: 'operator', instances: [id, other.id] })
+  await change(harness, 'POST', '/accounts', { name: 'carla@example.com', role: 'viewer', instances: [id] })
+  await change(harness, 'POST', `/instances/${id}/keys`, { name: 'Shop software', scopes: ['send', 'read'] })
   for (const [index, text] of ORDERS.entries()) await instance.send(`551198765432${index}`, text)
   for (const number of ['15005550001', '15005550002', '15005550003', '15005550005', '120363000000000042@g.us']) {
     await instance.send(number, 'Good morning! We have fresh bread.')
@@ -183,9 +185,14 @@ async function life(): Promise<Scene[]> {
       whole: true,
     },
     { name: '20-alerts', path: '/alerts', prepare: page => page.getByText('Night shift').waitFor(), whole: true },
-    { name: '21-people', path: '/people', prepare: page => page.locator('h2').first().waitFor(), whole: true },
+    { name: '21-people', path: '/people', prepare: page => page.getByText('bruno@example.com').waitFor(), whole: true },
     { name: '22-audit', path: '/audit', prepare: page => page.locator('time').first().waitFor() },
     { name: '23-files', path: `${at}/files`, prepare: page => page.locator('h2').first().waitFor() },
+    {
+      name: '27-inbox',
+      path: `${at}/inbox?chat=5511987654320`,
+      prepare: page => page.getByText('Lovely, thank you!').last().waitFor(),
+    },
     {
       name: '24-search',
       path: '/',
@@ -241,6 +248,58 @@ async function linkingScenes(): Promise<Scene[]> {
       prepare: (page, say) => page.getByRole('button', { name: say('Try again now') }).waitFor(),
     },
   ]
+}
+
+/** A number that is down, a webhook that fails, and the alerts about them. */
+async function troubledScenes(): Promise<Scene[]> {
+  const { admin } = linking.service
+  for (const rule of ['number_down', 'webhook_failing'])
+    await change(linking, 'PUT', `/alerts/rules/${rule}`, { afterMinutes: 0 })
+  await change(linking, 'POST', '/alerts/targets', { name: 'Phone', channel: 'ntfy', url: linking.receiver.url })
+  const { id, token } = await admin.createConnected('Padaria Central')
+  linking.receiver.answerWith(({ headers }) => ({
+    kind: 'status',
+    status: headers['x-service-event'] === undefined ? 200 : 503,
+    body: '{"error":"database is starting up"}',
+  }))
+  await linking.service.instance(id, token).setWebhook(linking.receiver.url)
+  for (const [index, text] of ORDERS.entries())
+    await linking.service.instance(id, token).send(`551198765432${index}`, text)
+  await until('events given up', async () => (await admin.listEvents(id, '?state=exhausted')).length >= 4)
+  return [
+    { name: '28-attention', path: '/', prepare: page => page.getByRole('region').getByText('Barber').waitFor() },
+    {
+      name: '29-problems',
+      path: '/alerts',
+      prepare: page => page.getByText('Padaria Central').first().waitFor(),
+      whole: true,
+    },
+    {
+      name: '30-failing',
+      path: `/instances/${id}`,
+      prepare: page => page.getByRole('alert').first().waitFor(),
+      whole: true,
+    },
+    {
+      name: '31-failing-webhook',
+      path: `/instances/${id}/webhook`,
+      prepare: page => page.getByText(linking.receiver.url).first().waitFor(),
+    },
+    {
+      name: '32-given-up',
+      path: `/instances/${id}/events`,
+      prepare: page => page.getByText('message.').first().waitFor(),
+    },
+  ]
+}
+
+async function change(on: PanelHarness, method: string, path: string, body: object): Promise<void> {
+  const answer = await fetch(`${on.url}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${on.service.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
 }
 
 async function shoot(on: PanelHarness, scenes: readonly Scene[]): Promise<void> {
