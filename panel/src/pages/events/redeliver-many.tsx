@@ -85,6 +85,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
         </div>
         <SegmentedControl
           fullWidth
+          classNames={{ label: classes.choice }}
           aria-labelledby="redeliver-which"
           value={ended}
           onChange={value => setEnded(WHICH.find(one => one === value) ?? 'exhausted')}

@@ -38,7 +38,7 @@ export function FirstSteps({ instance }: { instance: Instance }) {
   if (isHidden || !endpoints || sent === undefined || delivered === undefined) return null
   const hasProgram = endpoints.some(({ url }) => !isTestReceiver(url))
   const steps: Step[] = [
-    { name: texts.connect, text: texts.connectText, isDone: instance.phone !== null },
+    { name: texts.connect, text: texts.connectText, isDone: instance.phone !== null && !isDown(instance) },
     { name: texts.send, text: texts.sendText, isDone: sent !== null },
     {
       name: texts.receive,
@@ -97,6 +97,11 @@ export function FirstSteps({ instance }: { instance: Instance }) {
       <Problem error={useReceiver.error} />
     </Card>
   )
+}
+
+/** A number that somebody has to bring back. */
+function isDown({ state }: Instance): boolean {
+  return state === 'stopped' || state === 'logged_out'
 }
 
 /** The newest row of a list; null if it is empty, undefined until it is known. A change of the log reads it again. */
