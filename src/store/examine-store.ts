@@ -33,7 +33,7 @@ export interface StoreExamination {
 }
 
 /**
- * Checks the database without writing to it, also while the service runs.
+ * Checks the database without writing to it, even while the service runs.
  * @returns null if there is no database yet
  * @throws StoreUnusable, StoreUnavailable as a start would, and for a damaged page of SQLite
  */

@@ -25,7 +25,7 @@ test('a key is created, shown once, used, and revoked', async () => {
   expect(await page.content()).not.toContain(key)
   await page.getByRole('button', { name: 'Revoke the key CRM' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
-  await page.getByText('The key is revoked.').waitFor()
+  await page.getByText('The key was revoked.').waitFor()
   expect((await ask()).status).toBe(401)
 })
 
@@ -64,7 +64,7 @@ test('an invited viewer sets a password, sees only their instance, and nothing t
 
   await owner.getByRole('button', { name: 'Remove ana@example.com' }).click()
   await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
-  await owner.getByText('The account is removed.').waitFor()
+  await owner.getByText('The account was removed.').waitFor()
   await again.waitForURL(/\/sign-in/)
 })
 

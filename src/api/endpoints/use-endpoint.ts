@@ -45,7 +45,7 @@ export function testEndpoint(api: Api, context: ApiContext, scope: EndpointScope
         operationId: `test${scope.noun}`,
         summary: 'Post a test event to an endpoint and show the answer',
         description:
-          'Posts one signed event of the kind `webhook.test` at once, whatever the filter, also while the endpoint is ' +
+          'Posts one signed event of the kind `webhook.test` at once, whatever the filter, even while the endpoint is ' +
           'paused. It is not logged and not retried.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),

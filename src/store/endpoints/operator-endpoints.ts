@@ -25,7 +25,7 @@ export interface OperatorDeliveries {
 export const MAX_COUNTED_DELIVERIES = 1_000
 
 /**
- * Endpoints that receive the events about the connections of all instances, also of those that are created later. Their
+ * Endpoints that receive the events about the connections of all instances, including those that are created later. Their
  * deliveries belong to the instances: each instance's owner posts its own.
  */
 export interface OperatorEndpoints {

@@ -50,7 +50,7 @@ export const alerts = {
   remove: 'Remove',
   removeOf: (name: string) => `Remove ${name}`,
   removeText: 'Messages that are still waiting for it are discarded.',
-  removed: 'The target is removed.',
+  removed: 'The target was removed.',
   never: 'No message yet.',
   lastSent: 'Last message',
   failing: (failures: number) => `${failures === 1 ? 'The last attempt' : `The last ${failures} attempts`} failed.`,
@@ -67,7 +67,7 @@ export const alerts = {
 /** The endpoints that receive the connection events of all instances. */
 export const operatorEndpoints = {
   title: 'Endpoints for all instances',
-  hint: 'Your program gets the connection events of every instance, also of those that you create later.',
+  hint: 'Your program gets the connection events of every instance, including those that you create later.',
   none: 'There are none. Add one if a program of yours watches all numbers.',
   addText: 'It gets its own secret, retries and pause. The tokens of the instances do not see it.',
   everything: 'All events of the connection',

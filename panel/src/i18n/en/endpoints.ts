@@ -16,7 +16,7 @@ export const endpoints = {
   allMedia: 'All events of received files',
   allGroups: 'All events of groups',
   chooseOne: 'Choose at least one.',
-  created: 'The endpoint is added.',
+  created: 'The endpoint was added.',
   changed: 'Saved. The change applies to new events.',
   isDefault: 'default',
   paused: 'Paused',
@@ -55,7 +55,7 @@ export const endpoints = {
   removeTitle: 'Remove the endpoint?',
   removeText:
     'New events are no longer posted there. Events that already wait for it are still delivered, even if it is paused.',
-  removed: 'The endpoint is removed.',
+  removed: 'The endpoint was removed.',
   secret: 'Signing secret',
   secretOnce: 'Copy it to where your receiver keeps secrets. It is shown only now; if it is lost, create a new one.',
   done: 'I have copied it',

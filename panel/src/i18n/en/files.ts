@@ -27,7 +27,7 @@ export const files = {
   eraseLabel: (name: string) => `Erase ${name}`,
   eraseTitle: 'Erase this file?',
   eraseText: 'The file is removed from the storage. Messages that were already sent keep it on WhatsApp.',
-  erased: 'The file is erased.',
+  erased: 'The file was erased.',
   emptyTitle: 'No files yet',
   emptyText: 'Files that you send or receive appear here.',
   attach: 'Attach a file',

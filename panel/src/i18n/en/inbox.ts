@@ -41,7 +41,7 @@ export const inbox = {
   eraseFiles: 'Erase files',
   eraseFilesTitle: 'Erase the files of this chat?',
   eraseFilesText:
-    'All files that this chat has received and sent are removed from the storage, also those that were sent to other chats too. The messages stay, and so do the files on WhatsApp.',
+    'All files that this chat has received and sent are removed from the storage, including those that were also sent to other chats. The messages stay, and so do the files on WhatsApp.',
   filesErased: (count: number) => (count === 1 ? '1 file was erased.' : `${count} files were erased.`),
   remove: 'Delete for everyone',
   removeTitle: 'Delete this message?',

@@ -33,7 +33,7 @@ export const instances = {
   sandboxName: 'Sandbox',
   importSession: 'Take over a number from another program',
   importSessionHint:
-    'Choose the folder in which a program based on Baileys, such as WAHA, keeps its session. No phone is needed. Stop that program for good first.',
+    'Choose the folder where a program based on Baileys, such as WAHA, keeps its session. No phone is needed. Stop that program for good first.',
   sessionFolder: 'Folder of the session',
   createAction: 'Create',
   creating: 'Creating…',
@@ -62,7 +62,7 @@ export const instance = {
   webhook: 'Webhook',
   phone: 'Phone',
   settings: 'Settings',
-  gone: 'This instance does not exist any more',
+  gone: 'This instance no longer exists',
   goneText: 'It was deleted, or the address is wrong.',
   sandboxBadge: 'Sandbox: its WhatsApp is simulated',
   sections: 'Sections of the instance',
@@ -113,7 +113,7 @@ export const instanceSettings = {
 
 export const pace = {
   title: 'Pace',
-  hint: 'How slowly this instance sends. An empty field is no limit. Messages that wait say so.',
+  hint: 'Limits how fast this instance sends. An empty field means no limit.',
   perMinute: 'Messages a minute',
   perDay: 'New recipients a day',
   noLimit: 'No limit',
@@ -177,5 +177,5 @@ export const keys = {
   revokeLabel: (name: string) => `Revoke the key ${name}`,
   revokeTitle: (name: string) => `Revoke the key ${name}?`,
   revokeText: 'It stops working at once. Programs that use it get 401. Other keys and the token keep working.',
-  revoked: 'The key is revoked.',
+  revoked: 'The key was revoked.',
 }

@@ -39,11 +39,11 @@ export const people = {
     'Replaces a link that was not used yet. It also helps with a forgotten password: the old password works until the new one is set.',
   remove: 'Remove',
   removeLabel: (name: string) => `Remove ${name}`,
-  removeText: 'The person is signed out at once and cannot sign in any more. What they did stays in the audit log.',
+  removeText: 'The person is signed out at once and can no longer sign in. What they did stays in the audit log.',
   passwordEnds:
     'This account set the panel’s password. The password stops working too, and everybody who signed in with it is signed out. You can set a new one under Settings.',
   passwordStays: 'The panel’s password stays. If this person knows it, set a new one under Settings.',
-  removed: 'The account is removed.',
+  removed: 'The account was removed.',
   noInstances: 'No instance is assigned to you yet. Ask an owner.',
 }
 
@@ -62,7 +62,7 @@ export const ownPassword = {
   hint: 'For signing in with your name. A new one signs you out everywhere else.',
   old: 'Old password',
   change: 'Change password',
-  changed: 'Your password is changed. Your other sessions were ended.',
+  changed: 'Your password was changed. Your other sessions were ended.',
 }
 
 export const audit = {

@@ -8,7 +8,7 @@ export const problems = {
   internal_error: 'Something went wrong in Pombal. Try again; the log has the details.',
   service_unavailable: 'The service is busy or restarting. Try again in a moment.',
   invalid_admin_key: 'Your session has ended. Sign in again.',
-  instance_not_found: 'This instance does not exist any more.',
+  instance_not_found: 'This instance no longer exists.',
   message_not_found: 'There is no such message.',
   event_not_found: 'There is no such event.',
   invalid_phone_number:

@@ -116,7 +116,7 @@ export const instanceSettings: Words['instanceSettings'] = {
 
 export const pace: Words['pace'] = {
   title: 'Ritmo',
-  hint: 'Com que calma esta instância envia. Um campo vazio é sem limite. Mensagens que esperam dizem isso.',
+  hint: 'Limita a velocidade de envio desta instância. Um campo vazio significa sem limite.',
   perMinute: 'Mensagens por minuto',
   perDay: 'Destinatários novos por dia',
   noLimit: 'Sem limite',

@@ -30,7 +30,7 @@ export function createOperatorEndpoint(api: Api, context: ApiContext): void {
         operationId: 'createOperatorEndpoint',
         summary: 'Create an operator endpoint',
         description:
-          'Events about the connections of all instances, also of those that are created later, are posted to it from now on. ' +
+          'Events about the connections of all instances, including those that are created later, are posted to it from now on. ' +
           'The instances and their tokens do not see it. There are at most ten.',
         tags,
         body: newOperatorEndpointSchema,

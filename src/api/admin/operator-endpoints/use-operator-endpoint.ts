@@ -43,7 +43,7 @@ export function testOperatorEndpoint(api: Api, context: ApiContext): void {
         operationId: 'testOperatorEndpoint',
         summary: 'Post a test event to an operator endpoint and show the answer',
         description:
-          'Posts one signed event of the kind `webhook.test` at once, with `instanceId` null, also while the endpoint is ' +
+          'Posts one signed event of the kind `webhook.test` at once, with `instanceId` null, even while the endpoint is ' +
           'paused. It is not logged and not retried.',
         tags,
         params: operatorEndpointParams,
