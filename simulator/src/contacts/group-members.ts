@@ -20,6 +20,11 @@ export const createGroup: GroupQuery = async ({ network, number }, iq) => {
   const create = child(iq, 'create')
   const subject = create?.attrs['subject']
   if (!subject) return BAD_REQUEST
+  // A community, or a group of one. An ordinary group would look like success.
+  if (child(create, 'parent') ?? child(create, 'linked_parent')) {
+    network.refusedQueries.report('create community', iq)
+    return BAD_REQUEST
+  }
   const invited = numbersIn(create).filter(one => one !== number && behaviourOf(one).onWhatsApp)
   const id = `${GROUP_PREFIX}${randomInt(10 ** GROUP_DIGITS)
     .toString()

@@ -8,11 +8,9 @@ import type { Core } from '../engine/core.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
+import { KEY_MS, outlivesExpiry } from './idempotency-keys.ts'
 import { fetchInserter, fileChecker, fileColumns } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
-
-/** How long an idempotency key is valid (contract §3). */
-const KEY_MS = 24 * 60 * 60_000
 
 const MESSAGE = {
   instance_id: 'text',
@@ -52,7 +50,7 @@ interface Key {
   key: string
   digest: Uint8Array
   message_id: MessageId
-  /** Milliseconds beyond 24 h: the key of a scheduled message is kept until 24 h after it must have settled. */
+  /** Milliseconds beyond 24 h: the 24 h of a scheduled message begin at its time, or later (see `outlivesExpiry`). */
   expires_at: number
 }
 
@@ -223,7 +221,7 @@ function keysOf(inputs: readonly Acceptance[], resolved?: ReadonlyMap<NewMessage
   for (const { message, now } of inputs) {
     const { id: message_id, instanceId: instance_id, idempotency, notBefore = 0 } = message
     const waits = Math.max(0, (resolved?.get(message)?.notBefore ?? notBefore) - now)
-    if (idempotency) keys.push({ instance_id, ...idempotency, message_id, expires_at: waits && waits + KEY_MS })
+    if (idempotency) keys.push({ instance_id, ...idempotency, message_id, expires_at: waits })
   }
   return keys
 }
@@ -256,7 +254,7 @@ function prepare(statements: Statements) {
       'idempotency_keys',
       { instance_id: 'text', key: 'text' },
       ['instance_id', 'key', 'digest', 'message_id'],
-      { where: sql`idempotency_keys.expires_at > ${statements.now}` },
+      { where: sql`(idempotency_keys.expires_at > ${statements.now} or ${outlivesExpiry(statements)})` },
     ),
 
     takeKey: statements.insert(
@@ -275,7 +273,8 @@ function prepare(statements: Statements) {
                   message_id: eb.ref('excluded.message_id'),
                   expires_at: eb.ref('excluded.expires_at'),
                 }))
-                .where('idempotency_keys.expires_at', '<=', statements.now),
+                .where('idempotency_keys.expires_at', '<=', statements.now)
+                .where(sql<boolean>`not ${outlivesExpiry(statements)}`),
             )
             .returning(['instance_id', 'key']),
       },

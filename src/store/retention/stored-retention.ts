@@ -13,6 +13,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
+import { outlivesExpiry } from '../messages/idempotency-keys.ts'
 import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
 import { ContactErasure } from './contact-erasure.ts'
 import type { ErasedContact, Retention } from './retention.ts'
@@ -69,12 +70,13 @@ export class StoredRetention implements Retention {
  * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints are erased
  * when their deliveries have ended.
  */
-function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ now: number }, number> {
+function eraseExpiredOperation(statements: Statements): Operation<{ now: number }, number> {
+  const { db, now, dialect } = statements
   // Skips rows that another node is erasing.
   const lock = dialect.lock(sql`for update skip locked`)
-  const erase = async (tx: Transaction, table: string, column: string, at: unknown) => {
+  const erase = async (tx: Transaction, table: string, column: string, at: unknown, but = sql<boolean>`1 = 0`) => {
     const key = sql`instance_id, ${sql.ref(column)}`
-    const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at}
+    const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at} and not ${but}
       limit ${sql.lit(EXPIRED_STEP)} ${lock})
       delete from ${sql.table(table)} where (${key}) in (select ${key} from expired) returning instance_id`
     return (await tx.query({ compile: () => removal.compile(db) })).length
@@ -101,7 +103,7 @@ function eraseExpiredOperation({ db, now, dialect }: Statements): Operation<{ no
     'retention.expired',
     () => '',
     async (tx, input) =>
-      (await erase(tx, 'idempotency_keys', 'key', now)) +
+      (await erase(tx, 'idempotency_keys', 'key', now, outlivesExpiry(statements))) +
       (await erase(tx, 'numbers', 'number', input.now)) +
       (await tx.query(idle)).length +
       (await tx.query(idleOperators)).length +

@@ -161,6 +161,24 @@ export function acceptingContract(createHarness: CreateHarness): void {
         expect(await store.messages.accept(repeat, 0)).toEqual({ kind: 'replayed', id: second.id })
       })
 
+      test('of a scheduled message is valid until 24 h after it has ended, however late that is', async () => {
+        const { harness, store } = context
+        const lease = await createConnected(store)
+        const { instanceId } = lease
+        const scheduled = () => newMessage(instanceId, { notBefore: 5_000, idempotency: idempotency('one') })
+        const first = scheduled()
+        const replayed = { kind: 'replayed', id: first.id }
+        expect(await store.messages.accept(first, 1_000)).toEqual({ kind: 'accepted', id: first.id })
+        await harness.execute(`update idempotency_keys set expires_at = 1 where instance_id = '${instanceId}'`)
+        expect(await store.messages.accept(scheduled(), 1_000)).toEqual(replayed)
+        await store.messages.releaseDue(lease, 5_000)
+        await store.messages.recordPrepared(lease, first.id, PREPARED)
+        await store.messages.recordProgress(lease, first.whatsappId, 'sent', Date.now() - 23 * 60 * 60_000)
+        expect(await store.messages.accept(scheduled(), 1_000)).toEqual(replayed)
+        await harness.execute(`update messages set sent_at = sent_at - 7200000 where instance_id = '${instanceId}'`)
+        expect(await store.messages.accept(scheduled(), 1_000)).toMatchObject({ kind: 'accepted' })
+      })
+
       test('of fifty concurrent calls with one key, exactly one is accepted', async () => {
         const { store } = context
         const { instanceId } = await createConnected(store)

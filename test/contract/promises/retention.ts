@@ -121,10 +121,12 @@ export function retentionContract(createHarness: CreateHarness): void {
       await store.numbers.record(lease, '551', null, 0)
       await store.numbers.record(lease, '552', null, Date.now())
       await accept(store, instanceId, { idempotency: idempotency('old') })
+      const scheduled = newMessage(instanceId, { notBefore: 5_000, idempotency: idempotency('scheduled') })
+      await store.messages.accept(scheduled, 1_000)
       await harness.execute('update idempotency_keys set expires_at = 1')
       await accept(store, instanceId, { idempotency: idempotency('new') })
       expect(await eraseBefore(0)).toBe(2)
-      expect([await count('idempotency_keys'), await count('numbers')]).toEqual([1, 1])
+      expect([await count('idempotency_keys'), await count('numbers')]).toEqual([2, 1])
     })
 
     test('works in small steps until nothing is left to erase', async () => {
