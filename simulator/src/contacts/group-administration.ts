@@ -46,7 +46,7 @@ export async function createGroupAs(network: Network, by: string, subject: strin
 export function describeGroup(network: Network, group: string, phone?: string): GroupState {
   if (!isGroup(group)) throw invalid('the JID of a group')
   const known = groupOf(viewer(network, group, phone), group)
-  const { description, picture, isDefault, revokedInvites, subjectBy, subjectAt, ...state } = known
+  const { description, picture, isDefault, revokedInvites, personalInvites, subjectBy, subjectAt, ...state } = known
   return { group, ...state, ...(description && { description: description.text }) }
 }
 

@@ -1,5 +1,5 @@
 /** The changes of groups that clients and contacts make, by the tag of the query's child. */
-import { decideRequests, setInvite } from './group-invitations.ts'
+import { acceptPersonal, decideRequests, revokePersonal, setInvite } from './group-invitations.ts'
 import { changeMembers, createGroup, leaveGroup } from './group-members.ts'
 import * as settings from './group-settings.ts'
 import type { GroupQuery } from './group-sharing.ts'
@@ -23,4 +23,6 @@ export const groupChanges: Readonly<Record<string, GroupQuery>> = {
   membership_approval_mode: settings.setApproval,
   membership_requests_action: decideRequests,
   invite: setInvite,
+  accept: acceptPersonal,
+  revoke: revokePersonal,
 }

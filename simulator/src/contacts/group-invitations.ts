@@ -4,7 +4,15 @@ import { lidJid, pnJid } from '../addresses.ts'
 import { child, children, type Node, node } from '../wire/nodes.ts'
 import { type Answer, BAD_REQUEST, FORBIDDEN, NOT_ACCEPTABLE } from './asker.ts'
 import { ask, numbersIn, shareMembers, withoutRequests } from './group-members.ts'
-import { findInvited, forAdmins, type GroupActor, type GroupQuery, ownGroup, share } from './group-sharing.ts'
+import {
+  findGroup,
+  findInvited,
+  forAdmins,
+  type GroupActor,
+  type GroupQuery,
+  ownGroup,
+  share,
+} from './group-sharing.ts'
 import type { Group } from './group-types.ts'
 import { groupNode, isAdminOf } from './groups.ts'
 
@@ -82,6 +90,37 @@ async function accept(actor: GroupActor, code: string): Promise<Answer> {
   }
   await shareMembers(actor, id, group, 'add', [number], 'invite')
   return [node('group', { jid: id })]
+}
+
+/** Joins with a personal invitation. */
+export const acceptPersonal: GroupQuery = async (actor, iq) => {
+  const { network, number } = actor
+  const id = iq.attrs['to'] ?? ''
+  const { code } = child(iq, 'accept')?.attrs ?? {}
+  const group = findGroup(network, id)
+  const invite = group?.personalInvites?.find(one => one.code === code && one.number === number)
+  if (!group || !invite) return NOT_ACCEPTABLE
+  if (invite.expiration * 1000 < Date.now()) return GONE
+  if (group.members.some(member => member.number === number)) return CONFLICT
+  const personalInvites = group.personalInvites?.filter(one => one !== invite) ?? []
+  await shareMembers(actor, id, { ...group, personalInvites }, 'add', [number], 'invite')
+  return []
+}
+
+/** Withdraws personal invitations. */
+export const revokePersonal: GroupQuery = async (actor, iq) => {
+  const group = adminsGroup(actor, iq)
+  if ('error' in group) return group
+  const numbers = numbersIn(child(iq, 'revoke'))
+  const personalInvites = (group.personalInvites ?? []).filter(({ number }) => !numbers.includes(number))
+  await share(actor, iq.attrs['to'] ?? '', { ...group, personalInvites }, () => null)
+  return [
+    node(
+      'revoke',
+      {},
+      numbers.map(number => node('participant', { jid: lidJid(number) })),
+    ),
+  ]
 }
 
 function describeInvited({ network }: GroupActor, code: string): Answer {

@@ -1,12 +1,15 @@
 /** Changes of who is in a group. */
-import { randomInt } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'
 import { child, children, type Node, node } from '../wire/nodes.ts'
 import { BAD_REQUEST, FORBIDDEN } from './asker.ts'
 import { behaviourOf } from './behaviour.ts'
 import { forAdmins, type GroupActor, type GroupQuery, ownGroup, share } from './group-sharing.ts'
-import type { Group, GroupMember, JoinRequest } from './group-types.ts'
+import type { Group, GroupMember, JoinRequest, PersonalInvite } from './group-types.ts'
 import { groupNode, isAdminOf, participantNode } from './groups.ts'
+
+const CODE_BYTES = 12
+const INVITE_LIVES_S = 3 * 24 * 3600
 
 const GROUP_PREFIX = '120363'
 const GROUP_DIGITS = 12
@@ -57,9 +60,13 @@ export function changeMembers(action: MemberAction): GroupQuery {
     const waits = action === 'add' && before.approval === true && !isAdmin
     if (waits) await ask(actor, id, before, possible, { method: 'non_admin_add', requestor: actor.number })
     else if (possible.length > 0) await shareMembers(actor, id, before, action, possible)
+    const invites = await invite(actor, id, requested.filter(refuses))
     const answers = requested.map(number => {
       const error = possible.includes(number) ? undefined : refuses(number) ? '403' : IMPOSSIBLE[action]
-      return node('participant', { jid: lidJid(number), phone_number: pnJid(number), error })
+      const invited = invites.find(one => one.number === number)
+      const code = invited && { code: invited.code, expiration: invited.expiration.toString() }
+      const person = { jid: lidJid(number), phone_number: pnJid(number), error }
+      return node('participant', person, code && [node('add_request', code)])
     })
     return [node(action, {}, answers)]
   }
@@ -96,6 +103,17 @@ export function shareMembers(
 
 export function withoutRequests({ requests = [] }: Group, numbers: readonly string[]): Pick<Group, 'requests'> {
   return { requests: requests.filter(({ number }) => !numbers.includes(number)) }
+}
+
+/** Makes a personal invitation for each. */
+async function invite(actor: GroupActor, id: string, numbers: readonly string[]): Promise<PersonalInvite[]> {
+  const group = ownGroup(actor, id)
+  if (!group || numbers.length === 0) return []
+  const expiration = Math.floor(Date.now() / 1000) + INVITE_LIVES_S
+  const added = numbers.map(number => ({ number, code: randomBytes(CODE_BYTES).toString('base64url'), expiration }))
+  const others = (group.personalInvites ?? []).filter(({ number }) => !numbers.includes(number))
+  await share(actor, id, { ...group, personalInvites: [...others, ...added] }, () => null)
+  return added
 }
 
 /** The persons wait for an admin. */

@@ -58,6 +58,13 @@ export function forAdmins(group: Group, notice: Node): (number: string) => Node 
   return number => (isAdminOf(group, number) ? notice : null)
 }
 
+/** The group as an account in it knows it. */
+export function findGroup(network: Network, id: string): Group | null {
+  for (const account of network.accounts())
+    if (account.createdGroups.has(id) && isMember(account, id)) return groupOf(account, id)
+  return null
+}
+
 /** The group with this invitation code, as an account in it knows it, now or before the code was revoked. */
 export function findInvited(network: Network, code: string): { id: string; group: Group; isRevoked: boolean } | null {
   for (const account of network.accounts()) {

@@ -43,6 +43,15 @@ export interface Group {
   /** The code of the invitation link, once somebody has asked for it. */
   invite?: string
   revokedInvites?: readonly string[]
+  personalInvites?: readonly PersonalInvite[]
+}
+
+/** For somebody whom nobody may add. An admin's program sends it in a message. */
+export interface PersonalInvite {
+  number: string
+  code: string
+  /** Seconds since the epoch. */
+  expiration: number
 }
 
 /** Changes that a person makes to a group. They are applied one after the other. */
@@ -80,7 +89,10 @@ export interface GroupChange {
 
 /** A group as an account knows it. */
 export interface GroupState
-  extends Omit<Group, 'description' | 'picture' | 'isDefault' | 'revokedInvites' | 'subjectBy' | 'subjectAt'> {
+  extends Omit<
+    Group,
+    'description' | 'picture' | 'isDefault' | 'revokedInvites' | 'personalInvites' | 'subjectBy' | 'subjectAt'
+  > {
   group: string
   description?: string
 }

@@ -48,7 +48,8 @@ const handlers: Readonly<Record<string, Handler>> = {
 
 /** Resolves once the answer has been sent, or has been dropped. */
 export async function handleIq(asker: Asker, iq: Node): Promise<void> {
-  const { id, type, xmlns, to } = iq.attrs
+  // Baileys sends its statistics without a type.
+  const { id, type = 'set', xmlns, to } = iq.attrs
   if (type !== 'get' && type !== 'set') return
   const [question] = children(iq)
   const kind = `${type} ${xmlns} ${question?.tag}`

@@ -16,7 +16,7 @@ import { askAgain, type Chat, type Reading, type ReadMessage, react } from '../c
 import { inspect } from '../media/contact-files.ts'
 import type { Network } from '../network.ts'
 import { linkedDevices } from '../signal/device-lists.ts'
-import { sendCopies } from '../signal/phone-copies.ts'
+import { answerPeer } from '../signal/phone-copies.ts'
 import { bytes, child, children, type Node, node, seconds } from '../wire/nodes.ts'
 import { release } from './delivery.ts'
 import { copyFor, type Outgoing, readOutgoing } from './outgoing.ts'
@@ -48,8 +48,8 @@ export async function handleMessage(
   if (!message || !(recipient || isGroup(to) || to === STATUS)) return answer(client, stanza, MALFORMED)
   if (category === 'peer') {
     return account.apply(async () => {
-      const copies = await sendCopies(network, account, message.peer, stanza)
-      return [() => client.send(ack(stanza)), ...copies]
+      const answers = await answerPeer(network, account, message.peer, stanza)
+      return [() => client.send(ack(stanza)), ...answers]
     })
   }
   if (!recipient) return sendToGroup(network, account, client, message, to!)

@@ -47,7 +47,10 @@ function history(account: Account): proto.Message.IProtocolMessage[] {
   ]
 }
 
-function chunk(given: Omit<proto.IHistorySync, 'chunkOrder'>, chunkOrder: number): proto.Message.IProtocolMessage {
+export function chunk(
+  given: Omit<proto.IHistorySync, 'chunkOrder'>,
+  chunkOrder: number,
+): proto.Message.IProtocolMessage {
   const payload = proto.HistorySync.encode({ ...given, chunkOrder, progress: 100 }).finish()
   const historySyncNotification = {
     syncType: given.syncType as number,
@@ -72,14 +75,21 @@ function conversationsOf(account: Account): proto.IConversation[] {
     conversationTimestamp: Math.floor(messages[0]!.receivedAt / 1000),
     unreadCount: messages.length,
     ...(!messages[0]!.group && { pnJid: pnJid(messages[0]!.from), lidJid: id }),
-    messages: messages.map(message => ({ message: infoOf(account, id, message) })),
+    messages: messages.map(message => ({
+      message: infoOf(account, id, message, account.inboxes.contentOf(message.id)),
+    })),
   }))
 }
 
-function infoOf(account: Account, chat: string, { id, from, group, text, receivedAt }: ReceivedMessage) {
-  const content = account.inboxes.contentOf(id)
+export function infoOf(
+  account: Account,
+  chat: string,
+  { id, from, group, text, receivedAt }: ReceivedMessage,
+  content: Uint8Array | null,
+) {
+  const fromMe = from === account.phone
   return {
-    key: { remoteJid: chat, fromMe: false, id, ...(group && { participant: lidJid(from) }) },
+    key: { remoteJid: chat, fromMe, id, ...(group && { participant: lidJid(from) }) },
     message: content ? proto.Message.decode(content) : { conversation: text },
     messageTimestamp: Math.floor(receivedAt / 1000),
     pushName: account.contactNames.get(from) ?? null,
