@@ -16,13 +16,15 @@ import { checkSimulator } from './live-check/simulated.ts'
 
 /** Compares the behaviour of the simulator with that of WhatsApp. docs/live-check.md describes how to use it. */
 
-const USAGE = 'usage: npm run live-check -- [--dry-run] [--second NUMBER] [--data-dir FOLDER] [--report FOLDER]'
+const USAGE =
+  'usage: npm run live-check -- [--dry-run] [--passkey] [--second NUMBER] [--data-dir FOLDER] [--report FOLDER]'
 /** Receipts of an active phone arrive within a second or two. */
 const QUIET_MS = 8_000
 const NUMBER = /^[1-9][0-9]{6,14}$/
 
 interface Arguments {
   dryRun: boolean
+  passkey: boolean
   second: string | undefined
   dataDir: string | undefined
   reportDir: string
@@ -36,6 +38,7 @@ function readArguments(): Arguments {
   const { values } = parseArgs({
     options: {
       'dry-run': { type: 'boolean', default: false },
+      passkey: { type: 'boolean', default: false },
       second: { type: 'string' },
       'data-dir': { type: 'string' },
       report: { type: 'string', default: '.' },
@@ -43,7 +46,8 @@ function readArguments(): Arguments {
   })
   const second = values.second
   if (second !== undefined && !NUMBER.test(second)) throw new TypeError('--second must be a number, digits only.')
-  return { dryRun: values['dry-run'], second, dataDir: values['data-dir'], reportDir: values.report }
+  const { passkey } = values
+  return { dryRun: values['dry-run'], passkey, second, dataDir: values['data-dir'], reportDir: values.report }
 }
 
 /** Runs the checks against WhatsApp, with a person at the terminal. @returns false if the check ended early; `findings` then has the results so far */
@@ -67,9 +71,15 @@ async function checkWhatsapp(
       second = (await terminal.question(question, { signal })).trim()
     }
     const operator = createTerminalOperator(terminal, say, { second }, signal)
-    const account = await Account.open({ dataDir, network, version: whatsapp.version ?? undefined })
+    const account = await Account.open({
+      dataDir,
+      network,
+      version: whatsapp.version ?? undefined,
+      passkeys: given.passkey,
+    })
     try {
-      await runChecks({ account, operator, second, findings, secrets, quietMs: QUIET_MS, say, signal })
+      const { passkey } = given
+      await runChecks({ account, operator, second, passkey, findings, secrets, quietMs: QUIET_MS, say, signal })
       return true
     } finally {
       await account.close()
@@ -102,11 +112,13 @@ async function run(given: Arguments): Promise<boolean> {
   const { whatsapp: settings } = readSettings(process.env)
   const secrets = new Set<string>()
   say('Checking the simulator:')
-  const simulator = await checkSimulator({ say: line => say(`  ${line}`), secrets })
+  const { passkey } = given
+  const checks = { say: (line: string) => say(`  ${line}`), secrets, passkey }
+  const simulator = await checkSimulator(checks)
   say(given.dryRun ? 'Checking the simulator again, instead of WhatsApp:' : 'Checking WhatsApp:')
   let whatsapp = new Findings()
   let complete = true
-  if (given.dryRun) whatsapp = await checkSimulator({ say: line => say(`  ${line}`), secrets })
+  if (given.dryRun) whatsapp = await checkSimulator(checks)
   else complete = await checkWhatsapp(given, settings, whatsapp, secrets)
   const report: Report = {
     pombal: versionOf(join(import.meta.dirname, '../package.json')),

@@ -24,6 +24,8 @@ export interface AccountOptions {
   dataDir: string
   network: Network
   version?: [number, number, number] | undefined
+  /** Whether a number can be linked with its passkey. */
+  passkeys: boolean
 }
 
 /** A text to send. The ID can be used again. */
@@ -93,12 +95,12 @@ export class Account {
   }
 
   #start(): void {
-    const { network, version } = this.#options
+    const { network, version, passkeys } = this.#options
     this.#connection = createConnection({
       lease: this.#lease,
       store: this.store,
       network,
-      settings: { ...(version && { version }), messageTtlMs: DAY_MS },
+      settings: { ...(version && { version }), passkeys, messageTtlMs: DAY_MS },
       logger: this.#logger,
       onLeaseLost: () => undefined,
     })

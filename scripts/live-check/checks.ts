@@ -8,6 +8,7 @@ import type { Receipt } from '../../src/whatsapp/baileys/parsing/receipt.ts'
 import { type Account, createDraft, type Draft } from './account.ts'
 import type { Findings } from './findings.ts'
 import type { Operator } from './operator.ts'
+import { PasskeySteps } from './passkey-steps.ts'
 import { addressKind, shapeOf } from './shape.ts'
 
 export interface CheckOptions {
@@ -15,6 +16,8 @@ export interface CheckOptions {
   operator: Operator
   /** The number of the second phone, digits only. */
   second: string
+  /** Whether the number is linked with its passkey, if WhatsApp asks for it. */
+  passkey: boolean
   findings: Findings
   /** After this time without another receipt or message, no further one is expected. */
   quietMs: number
@@ -66,14 +69,20 @@ class Checks {
   }
 
   async #link(): Promise<void> {
-    const { account, operator, findings, say } = this.#options
+    const { account, operator, passkey, findings, secrets, say } = this.#options
     say('Linking the spare number …')
     await account.connect()
+    const steps = new PasskeySteps({ account, operator, findings, secrets })
     let shown: string | null = null
     let scannedAt = performance.now()
     const connected = await this.#until(LINKED_WITHIN_MS, async () => {
-      const { state, goal, qr, reason } = await account.state()
-      if (goal === 'idle') throw new Error(reason)
+      const record = await account.state()
+      const { state, goal, qr, reason } = record
+      if (goal === 'idle') {
+        if (passkey) steps.note(false)
+        throw new Error(reason)
+      }
+      await steps.take(record)
       if (qr !== null && qr !== shown) {
         shown = qr
         await operator.scan(qr)
@@ -82,6 +91,7 @@ class Checks {
       return state === 'connected'
     })
     findings.note('Linking', 'connected', connected)
+    if (passkey) steps.note(connected)
     findings.took('Linking', 'from the code to the connection', scannedAt)
     if (!connected) throw new Error(`The number was not linked: ${(await account.state()).reason}`)
     this.#keepSecret((await account.state()).phone)

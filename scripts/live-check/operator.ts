@@ -1,10 +1,16 @@
 import type { Interface } from 'node:readline/promises'
+import type { PasskeyAssertion, PasskeyRequest } from '../../src/domain/connection/passkey.ts'
+import { parseAssertion, programFor } from './passkey-program.ts'
 import { drawQr } from './terminal-qr.ts'
 
 /** The person with the phones. */
 export interface Operator {
   /** Scans the code with the phone that has the spare number. */
   scan(qr: string): Promise<void>
+  /** Has the account's passkey answer on WhatsApp's page. */
+  passkey(request: PasskeyRequest): Promise<PasskeyAssertion>
+  /** Whether the phone shows this code too. */
+  isSameCode(code: string): Promise<boolean>
   /** Opens the chat on the second phone, so that the text in it is read. */
   read(): Promise<void>
   /** How often the text with this mark shows in the chat on the second phone. */
@@ -28,6 +34,24 @@ export function createTerminalOperator(
     scan: async qr => {
       say(`\nScan this with the phone that has the spare number: ${LINK_SCREEN}.\n`)
       say(drawQr(qr))
+    },
+    passkey: async request => {
+      say('\nWhatsApp asks for the passkey of the account. Copy this program:\n')
+      say(programFor(request))
+      say('Open https://web.whatsapp.com in a browser that can use the passkey, press F12 and choose Console.')
+      say('Paste the program, press Enter, then "Use the passkey" and "Copy the answer".')
+      for (;;) {
+        const assertion = parseAssertion(await ask('\nPaste the answer here, and press Enter: '))
+        if (assertion) return assertion
+        say('  This is not the answer.')
+      }
+    },
+    isSameCode: async code => {
+      const shown = `${code.slice(0, 4)}-${code.slice(4)}`
+      for (;;) {
+        const answer = await ask(`\nDoes the phone show the code ${shown} too (yes or no)? `)
+        if (/^\s*(yes|no)\s*$/i.test(answer)) return /yes/i.test(answer)
+      }
     },
     read: () => untilDone(`On the second phone (${phones.second}), open the chat with the spare number.`),
     countShown: async mark => {

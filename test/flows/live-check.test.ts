@@ -9,16 +9,53 @@ import { create } from 'qrcode'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Findings } from '../../scripts/live-check/findings.ts'
 import { createTerminalOperator } from '../../scripts/live-check/operator.ts'
+import { programFor } from '../../scripts/live-check/passkey-program.ts'
 import { checkRedacted, compare } from '../../scripts/live-check/report.ts'
 import { shapeOf } from '../../scripts/live-check/shape.ts'
 import { checkSimulator } from '../../scripts/live-check/simulated.ts'
 import { drawQr } from '../../scripts/live-check/terminal-qr.ts'
+import type { PasskeyRequest } from '../../src/domain/connection/passkey.ts'
+import { TestPasskey } from '../passkey.ts'
 import { until } from '../until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../scripts/live-check.ts')
-const silent = () => ({ say: () => undefined, secrets: new Set<string>() })
+const silent = () => ({ say: () => undefined, secrets: new Set<string>(), passkey: false })
+
+const passkey = new TestPasskey()
+const request: PasskeyRequest = {
+  challenge: 'AAAA',
+  rpId: 'whatsapp.com',
+  allowCredentials: [],
+  userVerification: 'required',
+}
 
 describe.concurrent('the live check', () => {
+  test('with --passkey links the number with its passkey, and its report holds nothing of it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'pombal-live-report-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    await promisify(execFile)(process.execPath, [PROGRAM, '--dry-run', '--passkey', '--report', folder])
+    const [json = ''] = readdirSync(folder).sort()
+    const text = readFileSync(join(folder, json), 'utf8')
+    const report = JSON.parse(text)
+    expect(report).toMatchObject({ mode: 'dry-run', complete: true, differences: [] })
+    const facts = report.same.map(({ check, fact, seen }: Record<string, string>) => `${check}: ${fact}: ${seen}`)
+    expect(facts).toContain('Passkey: WhatsApp asks for it: yes')
+    expect(facts).toContain('Passkey: answers: 1')
+    expect(facts).toContain('Passkey: a code is compared: no')
+    expect(facts).toContain('Linking: connected: yes')
+    expect(text).not.toMatch(/clientDataJSON|authenticatorData|signature|[\w-]{40}/)
+  })
+
+  test('with --passkey reports a network that asks differently', async () => {
+    const usual = checkSimulator({ ...silent(), passkey: true })
+    const changed = checkSimulator({ ...silent(), passkey: true }, simulator =>
+      simulator.misbehave({ kind: 'play_passkey', how: 'refused', count: 1 }),
+    )
+    const { differences } = compare(...(await Promise.all([usual, changed])))
+    const told = differences.map(({ check, fact, whatsapp }) => `${check}: ${fact}: ${whatsapp}`)
+    expect(told).toEqual(['Passkey: answers: 2', 'Passkey: a code is compared: yes'])
+  })
+
   test('as a dry run finds no difference, and its report holds no number, key or text', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pombal-live-report-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -56,19 +93,39 @@ describe.concurrent('the live check', () => {
 test('the prompt repeats until the answer is a number, and ends when the check is stopped', async () => {
   const [input, output] = [new PassThrough(), new PassThrough()]
   let asked = ''
+  const said: string[] = []
   output.setEncoding('utf8').on('data', text => {
     asked += text
   })
   const stopped = new AbortController()
   const terminal = createInterface({ input, output })
   onTestFinished(() => terminal.close())
-  const operator = createTerminalOperator(terminal, () => undefined, { second: '5511987654321' }, stopped.signal)
+  const operator = createTerminalOperator(
+    terminal,
+    text => void said.push(text),
+    { second: '5511987654321' },
+    stopped.signal,
+  )
   const counted = operator.countShown('7F00AB')
   await until('the question', () => asked.includes('7F00AB'))
   input.write('twice\n')
   await until('the question again', () => asked.split('7F00AB').length === 3)
   input.write(' 2 \n')
   expect(await counted).toBe(2)
+  const answered = operator.passkey(request)
+  await until('the question for the answer', () => asked.includes('Paste the answer here'))
+  expect(said).toContain(programFor(request))
+  input.write('{}\n')
+  await until('the question again', () => asked.split('Paste the answer here').length === 3)
+  const assertion = passkey.answer(request)
+  input.write(`${JSON.stringify(assertion)}\n`)
+  expect(await answered).toEqual(assertion)
+  const compared = operator.isSameCode('7KQ2M9XA')
+  await until('the code', () => asked.includes('7KQ2-M9XA'))
+  input.write('perhaps\n')
+  await until('the code again', () => asked.split('7KQ2-M9XA').length === 3)
+  input.write('no\n')
+  expect(await compared).toBe(false)
   const read = operator.read()
   await until('what to do', () => asked.includes('On the second phone (5511987654321), open the chat'))
   stopped.abort()
