@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
+import { MAX_FIRST_LOAD_KB, measureFirstLoad } from './first-load.ts'
 import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
 
 const PASSWORD = 'correct horse battery'
@@ -73,6 +74,15 @@ test('a session counts only for requests from this site', async () => {
   expect((await send({ origin: 'http://127.0.0.1:1' })).status).toBe(403)
   expect((await send({})).status).toBe(403)
   expect((await send({ origin: harness.url })).status).toBe(201)
+})
+
+test('a first visit loads at most 250 KB, compressed, until it shows the instances', async () => {
+  await harness.service.admin.createInstance('whatsapp', 'First visit')
+  const { first, allScript } = await measureFirstLoad(await harness.open('/sign-in'))
+  expect(first / 1024).toBeLessThanOrEqual(MAX_FIRST_LOAD_KB)
+  // The other pages are not counted, and are there.
+  expect(allScript).toBeGreaterThan(first / 2)
+  expect(first / 1024).toBeGreaterThan(100)
 })
 
 test('the page loads nothing from other origins and contains no inline script', async () => {
