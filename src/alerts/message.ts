@@ -38,7 +38,7 @@ const TITLES: Record<AlertRule, [one: string, many: string]> = {
 export const REMEDIES: Record<AlertRule, string> = {
   number_down: 'Open the instance in the panel: it says what to do, and has the button to connect.',
   linking_lost: 'Link the number again in the panel. Messages that were waiting have failed.',
-  webhook_failing: 'Check the program that receives the events. Pombal keeps trying.',
+  webhook_failing: 'Check the program that receives the events. Later events are still posted to it.',
   events_given_up: 'When the webhook works again, redeliver these events in the log of the instance.',
   disk_nearly_full: 'Free space, or enlarge the disk. When it is full, no message is accepted.',
 }

@@ -40,6 +40,7 @@ describe('while deliveries fail', () => {
     await warning.getByText('3 events of the last 7 days were given up').waitFor()
     await warning.getByText('It has never accepted an event').waitFor()
     await warning.getByRole('link', { name: 'Show why, and redeliver' }).waitFor()
+    await page.getByText('It is connected once it has accepted an event').waitFor()
     await page.getByRole('navigation', { name: 'Sections' }).getByText('Messages').click()
     await page.getByRole('link', { name: 'Webhook: Failing' }).waitFor()
 

@@ -90,10 +90,12 @@ export const tools = {
     receive: 'Receive a signed event',
     receiveText:
       'The test receiver of Pombal accepts events and checks their signatures. You need no program of your own.',
+    receiveLater: 'None was delivered yet. Send a message, and see its events.',
     receiveAction: 'Use the test receiver',
     lookAction: 'Open the event',
     program: 'Connect your program',
     programText: 'Give its URL instead of the test receiver, and send with the token.',
+    programLater: 'Its URL is set. It is connected once it has accepted an event.',
     programAction: 'Set the URL',
   },
   testReceiver: 'Test receiver of Pombal',

@@ -42,7 +42,7 @@ export function FirstSteps({ instance }: { instance: Instance }) {
     { name: texts.send, text: texts.sendText, isDone: sent !== null },
     {
       name: texts.receive,
-      text: texts.receiveText,
+      text: endpoints.length === 0 ? texts.receiveText : texts.receiveLater,
       isDone: delivered !== null,
       action: delivered ? (
         <Link to="/instances/$id/events" params={params} search={{ open: delivered.id }}>
@@ -58,8 +58,8 @@ export function FirstSteps({ instance }: { instance: Instance }) {
     },
     {
       name: texts.program,
-      text: texts.programText,
-      isDone: hasProgram,
+      text: hasProgram ? texts.programLater : texts.programText,
+      isDone: hasProgram && delivered !== null,
       action: !hasProgram && (
         <Link to="/instances/$id/webhook" params={params}>
           {texts.programAction}
