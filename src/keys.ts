@@ -58,7 +58,7 @@ export function findMasterKey({ dataDir, masterKey }: Pick<Settings, 'dataDir' |
 }
 
 /** The files of a rotation of the master key in the data folder. */
-export interface MasterKeyFiles {
+interface MasterKeyFiles {
   current: Buffer
   /** The key in `master.key.next`, which the first call creates. It stays the same until it is adopted. */
   next(): Buffer

@@ -4,13 +4,13 @@ import { signatureHeaders, signingKeys } from '../webhooks/posting/signature.ts'
 import { type AlertMessage, REMEDIES } from './message.ts'
 
 /** One HTTP request that shows the message to a person. */
-export interface AlertRequest {
+interface AlertRequest {
   url: string
   headers: Record<string, string>
   body: Uint8Array
 }
 
-export type HttpChannel = Exclude<AlertChannel, 'email'>
+type HttpChannel = Exclude<AlertChannel, 'email'>
 
 interface Context {
   address: AlertAddress

@@ -4,7 +4,7 @@ import { plainText, REQUESTS } from './channels.ts'
 import type { AlertMessage } from './message.ts'
 
 /** The mail server that sends alerts by e-mail. */
-export interface MailServer {
+interface MailServer {
   /** `smtp://user:password@host:587` or `smtps://…`. */
   url: string
   from: string
@@ -19,7 +19,7 @@ export interface SenderOptions {
 }
 
 /** Null if the message arrived; otherwise a sentence that says why not, without secrets. */
-export type SendError = string | null
+type SendError = string | null
 
 const MAIL_TIMEOUT_MS = 10_000
 const MAX_ERROR = 300

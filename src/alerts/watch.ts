@@ -16,7 +16,7 @@ const LONGEST_RETRY_MS = 30 * 60_000
 /** Messages in one round. The others wait for the next round. */
 const MAX_MESSAGES = 50
 
-export interface AlertWatchOptions {
+interface AlertWatchOptions {
   alerts: Alerts
   sender: Pick<AlertSender, 'send'>
   dataDir: string

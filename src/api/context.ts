@@ -67,9 +67,7 @@ interface AttemptToSign {
 }
 
 /** The outcome of a test event's request. */
-export type TestOutcome =
-  | { kind: 'answered'; status: number; excerpt: string | null }
-  | { kind: 'failed'; error: string }
+type TestOutcome = { kind: 'answered'; status: number; excerpt: string | null } | { kind: 'failed'; error: string }
 
 export interface MediaApi {
   /** How much an instance's files may take. */
@@ -98,7 +96,7 @@ export interface OidcAttempt {
 }
 
 /** `email` is null if the provider reports none, or could not be asked. `problem` is for the log. */
-export interface OidcEmail {
+interface OidcEmail {
   email: { address: string; isVerified: boolean } | null
   problem: string | null
 }
@@ -122,7 +120,7 @@ export interface OidcApi {
 }
 
 /** A linked session of another program. */
-export interface ReadSession {
+interface ReadSession {
   /** Digits only. */
   phone: string
   rows: TransferredRow[]

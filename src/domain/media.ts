@@ -25,7 +25,7 @@ const FORMS: Readonly<Record<MediaForm, RegExp>> = {
 }
 
 /** Whether WhatsApp shows files of this type in this form. Every file can be a document. */
-export function canBeShownAs(mimetype: string, form: MediaForm): boolean {
+function canBeShownAs(mimetype: string, form: MediaForm): boolean {
   return FORMS[form].test(mimetype)
 }
 
@@ -35,7 +35,7 @@ export function hasCaption(form: MediaForm): boolean {
 }
 
 /** The form of a file of this type if the caller does not choose one. */
-export function defaultForm(mimetype: string): MediaForm {
+function defaultForm(mimetype: string): MediaForm {
   return (['image', 'video', 'audio'] as const).find(form => canBeShownAs(mimetype, form)) ?? 'document'
 }
 

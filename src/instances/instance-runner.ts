@@ -27,7 +27,7 @@ export interface Connection {
 }
 
 /** The part of the webhooks module that the runner needs. */
-export interface Lanes {
+interface Lanes {
   open(lease: Lease): void
   /** @param graceMs after this time, attempts in flight are aborted */
   shut(instanceId: InstanceId, graceMs?: number): Promise<void>

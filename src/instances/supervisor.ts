@@ -42,7 +42,7 @@ export interface RunEnds {
   onCrashed(): void
 }
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   leases: Leases
   hints: Hints
   /** This node's name, new at every boot. */

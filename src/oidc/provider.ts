@@ -28,7 +28,7 @@ const SCOPE = 'openid email'
 /** OpenID Connect Core, section 2. */
 const MAX_SUBJECT_LENGTH = 255
 
-export interface OidcOptions {
+interface OidcOptions {
   /** The name that people see. */
   name: string
   issuer: URL
@@ -60,12 +60,12 @@ export interface Attempt {
 export type Begun = { kind: 'begun'; url: string; attempt: Attempt } | { kind: 'unreachable'; reason: string }
 
 /** Null: the provider reports none, or could not be asked. `problem` is for the log. */
-export interface EmailRead {
+interface EmailRead {
   email: { address: string; isVerified: boolean } | null
   problem: string | null
 }
 
-export type Completed =
+type Completed =
   | { kind: 'identified'; issuer: string; subject: string; readEmail(): Promise<EmailRead> }
   | { kind: 'denied' }
   | { kind: 'unreachable'; reason: string }
@@ -75,7 +75,7 @@ export type Completed =
  * An OpenID Connect provider: authorization code flow with PKCE, state and nonce. It sends requests only while somebody signs in,
  * and each has a time limit.
  */
-export class OidcProvider {
+class OidcProvider {
   readonly #options: OidcOptions
   readonly #timeoutMs: number
   #known: { configuration: Configuration; until: number } | null = null

@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import { isDiskNearlyFull } from '../domain/disk.ts'
 
-export interface DiskSpace {
+interface DiskSpace {
   freeBytes: number
   totalBytes: number
   isNearlyFull: boolean

@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Logger } from 'pino'
 import type { MetricsText } from './metrics.ts'
 
-export interface MetricsServer {
+interface MetricsServer {
   port: number
   close(): Promise<void>
 }

@@ -8,7 +8,7 @@ const FIRST_ROUND_AFTER_MS = 5_000
 /** The pause between two steps, in which other writes proceed. */
 const STEP_EVERY_MS = 50
 
-export interface RetentionOptions {
+interface RetentionOptions {
   retention: Retention
   retentionMs: number
   logger: Logger

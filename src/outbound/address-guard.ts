@@ -16,7 +16,7 @@ export interface AddressPolicy {
   ownPorts: readonly number[]
 }
 
-export interface NetworkAtPort {
+interface NetworkAtPort {
   network: string
   port: number
 }

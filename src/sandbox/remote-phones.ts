@@ -58,7 +58,7 @@ function reportOf(answer: Answer): PhoneReport {
   throw new Refusal(answer.code, answer.message)
 }
 
-export interface OrderTakerOptions {
+interface OrderTakerOptions {
   lease: Lease
   orders: PhoneOrders
   hints: Hints

@@ -13,7 +13,7 @@ import { openSqlite } from './engine/sqlite/sqlite-backend.ts'
 import { explained, isInterruptedWrite } from './engine/sqlite/unusable.ts'
 import { StoreUnusable } from './errors.ts'
 
-export interface ExamineOptions {
+interface ExamineOptions {
   /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
   dataDir: string
   databaseUrl: string | null

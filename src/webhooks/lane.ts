@@ -13,7 +13,7 @@ import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
 import { AttemptRecorder } from './record.ts'
 
-export interface LaneStore {
+interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>
   endpoints: Pick<Endpoints, 'findPosting' | 'listPosting'>
   hints: Hints

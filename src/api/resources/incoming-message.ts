@@ -137,7 +137,7 @@ export const writtenMessageSchema = Type.Object(
   { title: 'WrittenMessage', description: 'A message that the owner wrote on the phone or another device.' },
 )
 
-export function incomingMessageView(message: StoredIncoming): Static<typeof incomingMessageSchema> {
+function incomingMessageView(message: StoredIncoming): Static<typeof incomingMessageSchema> {
   const { from, addressing, name, lid, username } = message
   return {
     ...deliveredView(message),

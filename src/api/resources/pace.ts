@@ -2,8 +2,8 @@ import { type Static, Type } from 'typebox'
 import type { Pace, QuietHours } from '../../domain/pace.ts'
 import { nullable } from './schema-kit.ts'
 
-export const MAX_PER_MINUTE = 600
-export const MAX_NEW_RECIPIENTS_PER_DAY = 1_000
+const MAX_PER_MINUTE = 600
+const MAX_NEW_RECIPIENTS_PER_DAY = 1_000
 
 const time = (description: string, examples: string[]) =>
   Type.String({ pattern: '^([01][0-9]|2[0-3]):[0-5][0-9]$', description, examples })

@@ -3,7 +3,7 @@ import type { Settings } from '../../config.ts'
 const ANSWER_WITHIN_MS = 5_000
 const EVERY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
 
-export interface ServiceFound {
+interface ServiceFound {
   state: 'ready' | 'not_ready' | 'foreign' | 'stopped'
   /** A sentence for the operator. */
   text: string

@@ -8,7 +8,7 @@ const RETRY_DELAYS_MS = [1_000, 5_000]
 /** The pauses while the program cannot be reached; the last one repeats. */
 const AWAY_DELAYS_MS = [500, 1_000, 2_000, 5_000]
 
-export interface ForwarderOptions {
+interface ForwarderOptions {
   target: URL
   findSecret(): Promise<string>
   version: string

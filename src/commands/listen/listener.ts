@@ -21,7 +21,7 @@ const REMEDIES: Readonly<Record<number, string>> = {
   410: 'Events after the last cursor were erased. Start with --after latest, or with --after oldest to get all that are kept.',
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   server: URL
   token: string
   target: URL

@@ -1,5 +1,5 @@
 /** One block of a stream of server-sent events (WHATWG HTML, "Server-sent events"). */
-export interface ServerSentEvent {
+interface ServerSentEvent {
   id: string | null
   /** Null for a block that carries only an ID, or only a comment. */
   data: string | null

@@ -4,7 +4,7 @@ import { BadSettings } from '../../config.ts'
 const PRIVATE_FILE = 0o600
 const OTHERS = 0o077
 
-export interface TokenLine {
+interface TokenLine {
   instanceId: string
   name: string
   phone: string

@@ -21,7 +21,7 @@ export const MEDIA_EVENT_KINDS = ['media.ready', 'media.failed'] as const
 export type MediaEventKind = (typeof MEDIA_EVENT_KINDS)[number]
 
 /** The events that report a change of a group. */
-export const GROUP_EVENT_KINDS = ['group.joined', 'group.changed', 'group.left'] as const
+const GROUP_EVENT_KINDS = ['group.joined', 'group.changed', 'group.left'] as const
 export type GroupEventKind = (typeof GROUP_EVENT_KINDS)[number]
 /** The events that report what happened to a message on WhatsApp after it was sent. A message may have several. */
 export const CHANGE_EVENT_KINDS = ['message.edited', 'message.deleted'] as const
@@ -115,7 +115,7 @@ function showDifference({ changed, ...members }: GroupDifference) {
 }
 
 /** The `data` of an event about a connection. */
-export interface ConnectionReport {
+interface ConnectionReport {
   /** A code; null only in rows from before the codes existed. */
   cause: string | null
   /** A sentence for people, with the remedy. */
@@ -141,7 +141,7 @@ export interface EventMedia {
   failure: ReceivingFailure | null
 }
 
-export function showMedia({ id, facts, failure }: EventMedia) {
+function showMedia({ id, facts, failure }: EventMedia) {
   const { mimetype, size, sha256, filename, seconds, width, height } = facts
   return {
     id,

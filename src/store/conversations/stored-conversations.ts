@@ -7,9 +7,8 @@ import type { Page, PageRequest } from '../engine/page.ts'
 import type { ContactsTable } from '../engine/schema/health.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import { selectIncoming, toIncoming } from '../messages/incoming.ts'
-import { messageIds } from '../messages/message-ids.ts'
 import { FEW, type Slice, search } from '../messages/searching.ts'
-import { SHOWN, toMessage } from '../messages/stored-messages.ts'
+import { listSent, toMessage } from '../messages/stored-messages.ts'
 import { ChatLines, lineOf, type Names } from './chat-lines.ts'
 import { findNames } from './chat-names.ts'
 import type { Chat, ChatEntry, Conversations, InboxChat, Line, LineFilter } from './conversations.ts'
@@ -118,32 +117,13 @@ export class StoredConversations implements Conversations {
     status: Exclude<LineFilter['status'], 'received' | 'written'>,
     wanted: string | undefined,
   ): Promise<Line[]> {
-    const { reader, statements } = this.#core
-    const ids = ({ below, from }: Slice) =>
-      statements.db
-        .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, status).as('ids'))
-        .select('ids.id')
-        .orderBy('ids.id', 'desc')
-    const find = (part: Slice, count: number, among: number) => {
-      let query = statements.db
-        .selectFrom('messages')
-        .select(SHOWN)
-        .where('instance_id', '=', instanceId)
-        .where(statements.dialect.isAmong('id', ids(part).limit(among)))
-        .orderBy('id', 'desc')
-        .limit(count)
-      if (status !== undefined) query = query.where('state', '=', sql.lit(status))
-      if (names !== null)
-        query = query.where(({ or, eb }) =>
-          or([eb('recipient', 'in', names.chats), eb('address', 'in', [...names.addresses, ''])]),
-        )
-      if (wanted !== undefined) query = query.where(this.#contains(wanted, 'text'))
-      return reader.query(query)
+    const conditions: RawBuilder<boolean>[] = []
+    if (names !== null) {
+      const [chats, addresses] = [sql.join(names.chats), sql.join([...names.addresses, ''])]
+      conditions.push(sql`(recipient in (${chats}) or address in (${addresses}))`)
     }
-    const edge = async (part: Slice, distance: number) =>
-      (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
-    const isWhole = names === null && status === undefined && wanted === undefined
-    const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find)
+    if (wanted !== undefined) conditions.push(this.#contains(wanted, 'text'))
+    const rows = await listSent(this.#core, instanceId, slice, limit, status, conditions)
     return rows.map(row => ({ direction: 'out', message: toMessage(row) }))
   }
 

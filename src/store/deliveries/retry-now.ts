@@ -7,7 +7,7 @@ import type { Statements } from '../engine/statement.ts'
 import type { RetryOutcome } from './deliveries.ts'
 
 /** How often one delivery can be retried on request. */
-export const RETRY_NOW_EVERY_MS = 10_000
+const RETRY_NOW_EVERY_MS = 10_000
 /** Deliveries in one commit. */
 const STEP = 500
 

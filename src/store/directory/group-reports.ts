@@ -9,7 +9,7 @@ import {
 } from '../../domain/recipients/group.ts'
 import type { NewEvent } from '../events/event-recorder.ts'
 
-export interface GroupTransition {
+interface GroupTransition {
   before: GroupDetails | null
   /** Null: the account is not a member any more. */
   after: GroupDetails | null

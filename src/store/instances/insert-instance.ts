@@ -5,7 +5,7 @@ import { endpointSecretPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 
-export interface InstanceToInsert {
+interface InstanceToInsert {
   id: string
   name: string
   kind: InstanceKind

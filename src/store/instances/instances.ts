@@ -17,7 +17,7 @@ export interface NewInstance {
 
 /** `traffic`: by the messages sent and received since `trafficSince`, most first. */
 export const INSTANCE_ORDERS = ['newest', 'name', 'traffic'] as const
-export type InstanceOrder = (typeof INSTANCE_ORDERS)[number]
+type InstanceOrder = (typeof INSTANCE_ORDERS)[number]
 
 export interface InstanceFilter {
   /** Only these; null or absent: all. */

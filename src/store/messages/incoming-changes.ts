@@ -12,7 +12,7 @@ import { chatOf } from '../numbers/contacts.ts'
 import { Changes } from './changes.ts'
 import type { findKnownStatement } from './incoming.ts'
 
-export interface ChangeInput {
+interface ChangeInput {
   lease: Lease
   change: IncomingChange
   /** SHA-256 of its keys. */

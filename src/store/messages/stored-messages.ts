@@ -2,7 +2,7 @@ import { type RawBuilder, type Selectable, sql } from 'kysely'
 import type { MessageExtras } from '../../domain/conversation.ts'
 import { EVENT_KINDS, type EventKind } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
-import type { Message, MessageFailure, MessageFile, MessageProgress } from '../../domain/message.ts'
+import type { Message, MessageFailure, MessageFile, MessageProgress, MessageState } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, TOP, toPage } from '../engine/cursor.ts'
@@ -102,38 +102,14 @@ export class StoredMessages implements Messages {
   }
 
   async list(instanceId: InstanceId, page: PageRequest, filter: MessageFilter = {}): Promise<Page<Message>> {
-    const { reader, statements } = this.#core
     const { state, to, search: wanted, since = 0, until } = filter
     const top = until === undefined ? TOP : firstMessageId(until)
     const before = idBefore(page, 'msg')
     const slice: Slice = { below: before < top ? before : top, from: firstMessageId(since) }
-    // For these states, `messageIds` finds no message in another state.
-    const isFound = state === undefined || state === 'queued' || state === 'failed'
-    const isWhole = isFound && to === undefined && wanted === undefined
-    const ids = ({ below, from }: Slice) =>
-      statements.db
-        .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
-        .select('ids.id')
-        .orderBy('ids.id', 'desc')
-    const find = (part: Slice, count: number, among: number) => {
-      let query = statements.db
-        .selectFrom('messages')
-        .select(SHOWN)
-        .where('instance_id', '=', instanceId)
-        .where(statements.dialect.isAmong('id', ids(part).limit(among)))
-        .orderBy('id', 'desc')
-        .limit(count)
-      if (state !== undefined) query = query.where('state', '=', sql.lit(state))
-      if (to !== undefined) query = query.where('recipient', '=', to)
-      if (wanted !== undefined) query = query.where(matches(wanted, statements.dialect.fold(sql.ref('text'))))
-      return reader.query(query)
-    }
-    const edge = async (part: Slice, distance: number) => {
-      const [row] = await reader.query(ids(part).offset(distance).limit(1))
-      return row?.id ?? null
-    }
-    const limit = page.limit + 1
-    const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find)
+    const conditions: RawBuilder<boolean>[] = []
+    if (to !== undefined) conditions.push(sql`recipient = ${to}`)
+    if (wanted !== undefined) conditions.push(matches(wanted, this.#core.statements.dialect.fold(sql.ref('text'))))
+    const rows = await listSent(this.#core, instanceId, slice, page.limit + 1, state, conditions)
     return toPage(rows, page.limit, row => row.id, toMessage)
   }
 
@@ -214,6 +190,39 @@ export class StoredMessages implements Messages {
   }
 }
 
+/** The sent messages of a slice that meet all conditions, newest first. */
+export function listSent(
+  { reader, statements }: Core,
+  instanceId: InstanceId,
+  slice: Slice,
+  limit: number,
+  state: MessageState | undefined,
+  conditions: readonly RawBuilder<boolean>[],
+): Promise<ShownRow[]> {
+  const ids = ({ below, from }: Slice) =>
+    statements.db
+      .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
+      .select('ids.id')
+      .orderBy('ids.id', 'desc')
+  const find = (part: Slice, count: number, among: number) => {
+    let query = statements.db
+      .selectFrom('messages')
+      .select(SHOWN)
+      .where('instance_id', '=', instanceId)
+      .where(statements.dialect.isAmong('id', ids(part).limit(among)))
+      .orderBy('id', 'desc')
+      .limit(count)
+    if (state !== undefined) query = query.where('state', '=', sql.lit(state))
+    for (const condition of conditions) query = query.where(condition)
+    return reader.query(query)
+  }
+  const edge = async (part: Slice, distance: number) =>
+    (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
+  // Of these states, `messageIds` finds no other messages.
+  const isFound = state === undefined || state === 'queued' || state === 'failed'
+  return isFound && conditions.length === 0 ? find(slice, limit, limit) : search(slice, limit, edge, find)
+}
+
 function matches(search: string, text: RawBuilder<string>) {
   const { words, number } = searchPatterns(search)
   return sql<boolean>`(recipient like ${number} escape '\\' or ${text} like ${words} escape '\\')`
@@ -260,7 +269,9 @@ function prepareReads({ statements }: Core) {
   }
 }
 
-export function toMessage(row: Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>): Message {
+type ShownRow = Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>
+
+export function toMessage(row: ShownRow): Message {
   return {
     id: row.id,
     state: row.state,

@@ -14,7 +14,7 @@ import { digestOf, SqliteSource } from './sqlite-source.ts'
 import { TableDigest } from './table-digest.ts'
 import { MOVED_TABLES } from './tables.ts'
 
-export interface MoveOptions {
+interface MoveOptions {
   /** The folder of the SQLite database. */
   dataDir: string
   databaseUrl: string

@@ -13,7 +13,7 @@ export interface SigningKeys {
   standard: readonly KeyObject[]
 }
 
-export interface SignedAttempt {
+interface SignedAttempt {
   /** The exact bytes to post. */
   body: Uint8Array
   keys: SigningKeys

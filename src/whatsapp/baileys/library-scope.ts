@@ -8,7 +8,7 @@ const PLACE = /:\d+:\d+\)?$/
 const MAX_SENTENCE = 160
 
 /** Receives errors that the library leaves unhandled. */
-export interface LibraryErrors {
+interface LibraryErrors {
   /** A promise was rejected, or handling a stanza threw. The socket can continue. */
   failed(error: unknown): void
   /** A callback of the event loop threw. It may have left the socket in an inconsistent state. */

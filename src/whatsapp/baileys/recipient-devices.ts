@@ -41,7 +41,7 @@ interface Entry {
 }
 
 /** The stored lists, in the credential store of the open socket. */
-export interface DeviceRows {
+interface DeviceRows {
   read(type: 'devices', ids: readonly string[]): Promise<Map<string, unknown>>
   write(changes: readonly { type: 'devices'; id: string; value: unknown }[]): Promise<void>
 }
@@ -107,7 +107,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   }
 }
 
-export interface Relay {
+interface Relay {
   socket: WASocket
   devices: DeviceCache
   self: Self

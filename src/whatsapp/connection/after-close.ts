@@ -13,7 +13,7 @@ import { linkingFailure, UNFINISHED } from './linking-failures.ts'
  * - `stop`: another attempt would fail or do harm, so a person has to act. The credentials stay.
  * - `logged_out`: the phone removed this device. Only this erases the credentials.
  */
-export type AfterClose =
+type AfterClose =
   | { kind: 'restart' }
   | { kind: 'retry'; cause: ConnectionCause; reason: string; slow?: true }
   | { kind: 'stop'; cause: ConnectionCause; reason: string }

@@ -9,7 +9,7 @@ const NEXT_QR_MS = 20_000
 /** Baileys' timer may fire slightly before our clock reaches the end of a code. */
 const TOLERANCE_MS = 1_500
 
-export interface CodesOptions {
+interface CodesOptions {
   instanceId: string
   network: Network
   /** A pairing code for this number instead of QR codes. */

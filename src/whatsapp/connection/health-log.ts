@@ -10,7 +10,7 @@ const REPORT_INTERVAL_MS = 30_000
 /** Older closes are dropped if the store stays unavailable. */
 const MAX_CLOSES = 200
 
-export interface HealthLogOptions {
+interface HealthLogOptions {
   lease: Lease
   connections: Pick<Connections, 'findHealth' | 'recordHealth'>
   now: () => number

@@ -13,7 +13,7 @@ const ASK_BEFORE_MS = QUERY_TIMEOUT_MS
 /** Longer waits use several timers, because a timer is limited to 24 days. */
 const MAX_TIMER_MS = 86_400_000
 
-export interface RestrictionWatchOptions {
+interface RestrictionWatchOptions {
   now: () => number
   /** Asks WhatsApp, which may answer with a notice. Does nothing without an open link. */
   askWhatsapp(): Promise<void>

@@ -9,7 +9,7 @@ type Change = Parameters<Connections['record']>[1]
 /** The fields of every state but `linking`. */
 export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, passkey: null, retryAt: null } as const
 
-export interface StatusOptions {
+interface StatusOptions {
   lease: Lease
   connections: Connections
   /** If true, every reason mentions it. */

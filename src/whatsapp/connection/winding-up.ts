@@ -9,7 +9,7 @@ import { NO_CODES, type Status } from './status.ts'
 /** Messages that fail in one commit. */
 const BATCH_SIZE = 200
 
-export interface WindingUpOptions {
+interface WindingUpOptions {
   lease: Lease
   store: Pick<Store, 'credentials' | 'messages'>
   status: Status

@@ -18,7 +18,7 @@ const MAX_SILENT = 500
 
 type DirectoryLink = Pick<Link, 'self' | 'closed' | 'queryGroup' | 'queryGroups' | 'readAddressBook'>
 
-export interface DirectoryKeeperOptions {
+interface DirectoryKeeperOptions {
   lease: Lease
   store: { directory: Directory }
   logger: Logger

@@ -46,7 +46,7 @@ export interface Receiver {
   ): Promise<ReceiveOutcome>
 }
 
-export interface DownloadsOptions {
+interface DownloadsOptions {
   lease: Lease
   store: Pick<Store, 'downloads'>
   /** Null: this node has no storage. */

@@ -6,7 +6,7 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { SentReceipt } from '../baileys/parsing/receipt.ts'
 
-export interface IncomingRecorderOptions {
+interface IncomingRecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
   /** The terms under which files are kept. Null: this node has no storage. */

@@ -5,7 +5,7 @@ const OF_A_CHAT = 4
 /** A place is taken for at least this long, because each request costs the phone a message. */
 const TAKEN_FOR_MS = 10_000
 
-export interface RequestPlace {
+interface RequestPlace {
   /** Call when the request has ended. The place becomes free ten seconds after it was taken, or now if that is later. */
   free(): void
 }

@@ -20,7 +20,7 @@ export type FoundAddress =
   | { kind: 'unanswered'; why: string }
   | { kind: 'refused'; failure: MessageFailure }
 
-export interface AddressBookOptions {
+interface AddressBookOptions {
   lease: Lease
   numbers: Numbers
   groups: GroupDirectory

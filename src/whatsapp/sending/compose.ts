@@ -10,7 +10,7 @@ import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { UploadOutcome } from './uploads.ts'
 
-export interface ComposerOptions {
+interface ComposerOptions {
   lease: Lease
   store: { messages: Pick<Messages, 'find' | 'findQuoted' | 'recordUnquoted'> }
   groups: GroupDirectory

@@ -26,7 +26,7 @@ export interface GroupSource {
   queryGroup(group: string): Promise<GroupDetails>
 }
 
-export interface GroupDirectoryOptions {
+interface GroupDirectoryOptions {
   lease: Lease
   store: { directory: Pick<Directory, 'readGroup' | 'recordGroups' | 'recordNoMember'> }
   now: () => number

@@ -11,7 +11,7 @@ const AT_ONCE = 5
 /** Nothing is looked up for this long after WhatsApp has limited the rate of queries. */
 const PAUSE_MS = 60_000
 
-export interface NumberCheckerOptions {
+interface NumberCheckerOptions {
   lease: Lease
   store: { numbers: Numbers; hints: Hints }
   addresses: Pick<AddressBook, 'findNumber'>

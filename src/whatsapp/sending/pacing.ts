@@ -15,7 +15,7 @@ const POLL_INTERVAL_MS = 60_000
 /** The longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-export interface PacingOptions {
+interface PacingOptions {
   lease: Lease
   paces: Pick<Paces, 'find' | 'take'>
   addresses: Pick<AddressBook, 'findContactStatus'>

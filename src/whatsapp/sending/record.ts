@@ -9,7 +9,7 @@ import type { SendOutcome } from './send.ts'
 const MAX_RECORDS = 256
 
 /** An outcome that ends the message's place in the queue. */
-export type FinalOutcome = Extract<SendOutcome, { kind: 'acknowledged' | 'refused' }>
+type FinalOutcome = Extract<SendOutcome, { kind: 'acknowledged' | 'refused' }>
 
 interface OutcomeRecorderOptions {
   lease: Lease

@@ -5,7 +5,7 @@ import { untilStored } from '../../store/until-stored.ts'
 /** Finds scheduled messages whose hint was lost. */
 const POLL_INTERVAL_MS = 30_000
 
-export interface ScheduleOptions {
+interface ScheduleOptions {
   lease: Lease
   messages: Pick<Messages, 'releaseDue'>
   now: () => number

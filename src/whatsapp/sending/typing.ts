@@ -5,7 +5,7 @@ import type { AddressBook } from './address-book.ts'
 const REPEAT_MS = 10_000
 const REQUEST = /^(\d{1,2}) (\S+)$/
 
-export interface TypingLink {
+interface TypingLink {
   readonly isOpen: boolean
   /** Not answered by WhatsApp, and lost if the link ends. */
   type(address: string, state: 'composing' | 'paused'): void

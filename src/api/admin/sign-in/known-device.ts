@@ -11,7 +11,7 @@ const COOKIE: Cookie = {
 const ID_BYTES = 12
 const KEPT_SECONDS = 365 * 24 * 60 * 60
 
-export interface SignInPassword {
+interface SignInPassword {
   /** The account's; undefined: the password of the panel. */
   name: string | undefined
   hash: string

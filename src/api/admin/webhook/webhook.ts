@@ -142,7 +142,7 @@ export function listEndpointHealth(api: Api, { store, now }: ApiContext): void {
 }
 
 /** Only owners get the secret, and viewers not the whole URL. */
-export async function showWebhook(
+async function showWebhook(
   { store, now }: ApiContext,
   request: FastifyRequest,
   webhook: Webhook,

@@ -28,7 +28,7 @@ export const webhookSchema = Type.Object(
   { title: 'WebhookConfiguration', description: 'The URL and the secret for the events of an instance.' },
 )
 
-export type WebhookView = Static<typeof webhookSchema>
+type WebhookView = Static<typeof webhookSchema>
 
 export function webhookView({ instanceId, url, secret }: Webhook): WebhookView {
   return { instanceId, url, secret, active: url !== null }

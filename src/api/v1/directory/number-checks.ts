@@ -11,7 +11,7 @@ const ANSWER_WITHIN_MS = 9_000
 /** Makes up for lost hints. */
 const POLL_EVERY_MS = 500
 
-export interface NumberChecksOptions {
+interface NumberChecksOptions {
   store: Pick<Store, 'numbers' | 'hints'>
   /** Unknown numbers that an instance may name in a day. */
   perDay: number

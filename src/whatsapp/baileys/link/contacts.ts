@@ -11,7 +11,7 @@ const ADDRESS_BOOK = 'critical_unblock_low'
 /** Contacts whose numbers are looked up at once. */
 const STEP = 100
 
-export interface ContactReports {
+interface ContactReports {
   events: Pick<LinkEvents, 'contacts' | 'addressBookReadable'>
   calls: LibraryCalls
 }

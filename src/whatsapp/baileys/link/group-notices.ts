@@ -7,7 +7,7 @@ import type { LinkEvents } from './events.ts'
 
 const GROUP_NOTIFICATION = 'w:gp2'
 
-export interface GroupNotices {
+interface GroupNotices {
   events: Pick<LinkEvents, 'groupChanged' | 'groupsListed'>
   calls: LibraryCalls
   /** A change could not be recorded and was not acknowledged. */

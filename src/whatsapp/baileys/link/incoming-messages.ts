@@ -14,7 +14,7 @@ import type { RetryBudget } from '../signal/retry-budget.ts'
 import type { LinkEvents } from './events.ts'
 import { copiesIn, orNull } from './phone-copies.ts'
 
-export interface IncomingOptions {
+interface IncomingOptions {
   self(): Self
   mapping(): LidMapping
   placeholders: CacheStore

@@ -19,7 +19,7 @@ const LIMIT_REACHED = 419
 const SPARE_REFS = 64
 const SPARE_REF = 'spare'
 
-export interface LinkingWatchOptions {
+interface LinkingWatchOptions {
   creds: AuthenticationCreds
   closed: AbortSignal
   queryTimeoutMs: number

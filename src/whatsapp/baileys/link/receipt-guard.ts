@@ -3,7 +3,7 @@ import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import { isSelf, type Self } from '../addresses.ts'
 import type { Correspondents } from '../correspondents.ts'
 
-export interface ReceiptGuardOptions {
+interface ReceiptGuardOptions {
   correspondents: Correspondents
   self(): Self
   findSent(whatsappId: string): Promise<PreparedMessage | null>

@@ -12,7 +12,7 @@ import { asResend } from '../signal/retry-requests.ts'
 import { findMetadata } from './link-options.ts'
 import { ReceiptGuard } from './receipt-guard.ts'
 
-export interface ReceiptOptions {
+interface ReceiptOptions {
   credentials: CredentialStore
   calls: LibraryCalls
   logger: Logger

@@ -21,7 +21,7 @@ export interface LidMapping {
 
 type Content = proto.IMessage
 
-export type IncomingContent = Pick<IncomingMessage, 'type' | 'text'>
+type IncomingContent = Pick<IncomingMessage, 'type' | 'text'>
 
 /** The type and text of a message by its content field. The first field that is set decides. */
 const KINDS: readonly (readonly [keyof Content, IncomingType, ((content: Content) => string | null | undefined)?])[] = [

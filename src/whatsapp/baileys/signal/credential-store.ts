@@ -14,7 +14,7 @@ import { untilStored } from '../../../store/until-stored.ts'
 import { outsideLibrary } from '../library-scope.ts'
 
 /** Baileys' types of Signal keys, and our own. */
-export type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal' | 'journal-large'
+type RowType = keyof SignalDataTypeMap | 'creds' | 'devices' | 'journal' | 'journal-large'
 
 /** The one row that holds an account's credentials. */
 const CREDS = { type: 'creds', id: 'creds' } as const
@@ -35,7 +35,7 @@ const CACHED_ENTRIES = 4_000
 /** Longer than a restart of the database. After this the socket ends, because its state is not stored. */
 const STORE_WITHIN_MS = 10_000
 
-export interface CredentialStoreOptions {
+interface CredentialStoreOptions {
   lease: Lease
   credentials: Credentials
   /** A write failed for good. Memory is ahead of the store, so the socket must end at once. */

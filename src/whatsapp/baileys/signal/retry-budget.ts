@@ -11,7 +11,7 @@ interface Spent {
   at: number
 }
 
-export interface RetryBudgetOptions {
+interface RetryBudgetOptions {
   /** How many a contact may cause at once. */
   burst: number
   /** After this time it may cause one more. */

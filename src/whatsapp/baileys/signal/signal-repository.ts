@@ -24,7 +24,7 @@ const NO_LID_FRESH_MS = 600_000
 const EMPTY_MESSAGE = Uint8Array.of(1)
 
 /** Called with each plaintext before Baileys acknowledges the message. Baileys sends no receipt until this resolves. */
-export type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
+type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<void>
 
 /** The functions of the service that the repository needs. */
 interface SignalService {

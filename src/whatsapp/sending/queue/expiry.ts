@@ -8,7 +8,7 @@ import type { Pacing } from '../pacing.ts'
 const PAGE = 256
 const MAX_INTERVAL_MS = 30_000
 
-export interface ExpiryOptions {
+interface ExpiryOptions {
   lease: Lease
   store: Pick<Store, 'messages'>
   messageTtlMs: number
