@@ -1,5 +1,5 @@
 /**
- * The behaviour that other programs rely on: two of them, with Baileys' default options, on the stand-alone simulator.
+ * The behaviour that other programs rely on: two such programs, with Baileys' default options, use the stand-alone simulator.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Agent, request } from 'node:https'

@@ -21,7 +21,7 @@ describe('quiet hours', () => {
     expect(quietUntil(NO_PACE, at('2026-11-24T12:00:00Z'))).toBe(null)
   })
 
-  test('follow the clocks of the time zone, also in the night in which they change', () => {
+  test('follow the clocks of the time zone, even in the night when they change', () => {
     expect(quietUntil(pace(22, 7, 'America/Sao_Paulo'), at('2026-11-24T01:00:00Z'))).toBe(at('2026-11-24T10:00:00Z'))
     // In Berlin this night has 25 hours.
     expect(quietUntil(pace(22, 7, 'Europe/Berlin'), at('2026-10-24T21:00:00Z'))).toBe(at('2026-10-25T06:00:00Z'))

@@ -10,7 +10,7 @@ test('a setting that differs is named with both values, a secret without them', 
   ])
 })
 
-test('equal settings, and settings that only one version knows, are no difference', () => {
+test('equal settings, and settings that only one version knows, do not differ', () => {
   const { PUBLIC_URL, ...fewer } = OWN
   expect(findDifferences(OWN, [other(OWN), other(fewer), other({ ...OWN, LATER: '1' })])).toEqual([])
 })

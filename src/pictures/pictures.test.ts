@@ -52,7 +52,7 @@ describe('a picture', () => {
     expect(picture!.thumbnail.length).toBeLessThan(10_000)
   })
 
-  test('that the camera turned has the size in which it is shown', async () => {
+  test('that the camera turned has the size at which it is shown', async () => {
     const turned = await sample().withMetadata({ orientation: 6 }).jpeg().toBuffer()
     expect(await open().read(turned, 'image/jpeg')).toMatchObject({ width: 200, height: 300 })
   })
@@ -103,7 +103,7 @@ describe('a hostile picture has no thumbnail', () => {
     expect(failures).toEqual([expect.stringContaining(why)])
   })
 
-  test('except an animation of any length, of which only the first picture is decoded', async () => {
+  test('except an animation of any length: only its first picture is decoded', async () => {
     expect(await open().read(animatedPng(1_000_000), 'image/png')).toMatchObject({ width: 10, height: 10 })
   })
 

@@ -13,7 +13,7 @@ afterAll(() => harness.dispose())
 const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText())
 
 test('a newcomer sees a signed event without running anything, and the list of steps ends with their own program', async () => {
-  // The events of the instance go there too, but that is no step of its newcomer.
+  // The events of the instance go there too, but this does not count as one of the first steps.
   const forAll = await fetch(`${harness.url}/admin/v1/endpoints`, {
     method: 'POST',
     headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },

@@ -59,7 +59,7 @@ test('a transaction that reads and then writes messages does not deadlock with t
   }
 })
 
-test('events are numbered by instance, also those that a node of the previous version inserts', async () => {
+test('events are numbered by instance, including those that a node of the previous version inserts', async () => {
   const database = await createDatabase('postgres', inject('postgresUrl'))
   const [migration, node] = [1, 2].map(() => new pg.Client({ connectionString: database.url! }))
   const insert = (client: pg.Client, instanceId: string, ids: readonly string[]) =>

@@ -127,7 +127,7 @@ class Ceremony {
   }
 }
 
-/** Everything that the store has kept, in the encodings in which a value can stand there. */
+/** Everything that the store has kept, in every encoding that a value may have there. */
 async function everythingStored(store: string, database: TestDatabase, dataDir: string): Promise<Buffer[]> {
   if (store === 'sqlite') {
     const files = readdirSync(dataDir, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())

@@ -53,7 +53,7 @@ interface Backend {
 const READY = message('Z', Buffer.from('I'))
 
 /**
- * A pooler in transaction mode, as PgBouncer is one, in front of a server that trusts everybody: each transaction of a
+ * A pooler in transaction mode, like PgBouncer, in front of a server that trusts everybody: each transaction of a
  * client gets whichever session of the database was given back last.
  */
 export async function startTransactionPooler(databaseUrl: string): Promise<{ url: string; close(): void }> {

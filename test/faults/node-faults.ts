@@ -25,7 +25,7 @@ const SHIFT_MS = 300_000
 /** On SQLite only the machine has a clock, and receivers refuse signatures that are 5 minutes off. */
 const ALONE_SHIFT_MS = 280_000
 const SHIFTED_CLOCK = join(import.meta.dirname, 'shifted-clock.ts')
-/** The time in which requests that a node sent before the fault arrive. */
+/** Requests that a node sent before the fault arrive within this time. */
 const ARRIVED_MS = 1_000
 
 /** `kill -9` of a node. With several nodes it does not come back. */

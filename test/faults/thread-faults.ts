@@ -14,7 +14,7 @@ const DIES_WITHIN_MS = 60_000
 /** A new thread, a login, and the texts that were accepted meanwhile. */
 const RECOVERS_WITHIN_MS = 30_000
 
-/** The ways in which a thread of connections dies. A loop is noticed after 20 missed heartbeats. */
+/** The ways that a thread of connections can die. A loop is noticed after 20 missed heartbeats. */
 const WAYS = [
   { how: 'error', name: 'a WhatsApp thread ends with an error' },
   { how: 'memory', name: 'a WhatsApp thread exhausts its memory' },

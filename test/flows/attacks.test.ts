@@ -13,7 +13,7 @@ const ATTACK_MS = 2_500
 const P95_WITHIN_MS = 10_000
 /** Holding 1,000 bodies or 1,700 unread documents would take a multiple of this. */
 const MORE_MIB = 250
-/** First, because a service keeps the memory that an earlier attack made it ask for. */
+/** First, because a service keeps the memory that it allocated during an earlier attack. */
 const OF_MEMORY: readonly AttackName[] = ['held-bodies', 'unread-documents']
 const NAMES = [...new Set([...OF_MEMORY, ...(Object.keys(ATTACKS) as AttackName[])])]
 /** Attacks whose requests reach the store. */

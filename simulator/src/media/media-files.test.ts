@@ -37,7 +37,7 @@ it('nothing is left of a file whose bytes fail', async () => {
   expect(await readdir(folder)).toEqual([])
 })
 
-it('the oldest files are erased when there is too much, also those of an earlier process, but never the newest', async () => {
+it('the oldest files are erased when there is too much, including those of an earlier process, but never the newest', async () => {
   const folder = await temporaryFolder()
   const first = await new MediaFiles(folder, 100).create(OWNER, chunks(60))
   const files = new MediaFiles(folder, 100)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { DelayLine } from './delay-line.ts'
 
-it('steps run in their order, also when the delay has become shorter', async () => {
+it('steps run in their order, even when the delay has become shorter', async () => {
   const line = new DelayLine()
   const ran: string[] = []
   const begun = Date.now()

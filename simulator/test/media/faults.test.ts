@@ -1,4 +1,4 @@
-/** Faults of the media host and of phones that are asked for a file, as an unmodified Baileys program sees them. */
+/** Faults of the media host, and of phones that have to upload a file again, as an unmodified Baileys program sees them. */
 import { randomBytes } from 'node:crypto'
 import { readdir } from 'node:fs/promises'
 import { request } from 'node:https'
@@ -224,7 +224,7 @@ describe('a message whose file', () => {
 })
 
 describe('the media host', () => {
-  it('sends ranges of a file, from which Baileys decrypts a part', async () => {
+  it('sends ranges of a file, so Baileys can decrypt a part of it', async () => {
     const { simulator, client } = await startLinked()
     const image = fileOf(await receiveFile(simulator, client))
     const part = await downloadContentFromMessage(image as never, 'image', { startByte: 1_000, endByte: 1_600 })

@@ -23,7 +23,7 @@ function run(lines: string): { printed: string[]; code: number | null } {
   return { printed: stdout.toString().split('\n').filter(Boolean).sort(), code: status }
 }
 
-test('an error is reported to the scope in which it happened, on any asynchronous path', () => {
+test('an error is reported to the scope where it happened, on any asynchronous path', () => {
   const { printed, code } = run(`
     const paths = {
       promise: work => work(),

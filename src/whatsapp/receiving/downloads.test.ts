@@ -272,7 +272,7 @@ describe('received files', () => {
     expect([world.ended.get('f'), world.fetches]).toEqual(['media_damaged', ['/old', '/old', '/new', '/new']])
   })
 
-  test('stay as they are when the link closes, and a phone that uploads in vain is not asked for ever', async () => {
+  test('stay as they are when the link closes, and a phone whose uploads do not help is not asked for ever', async () => {
     world = new World()
     world.fetch = async () => {
       world.linkClosed.abort()

@@ -93,7 +93,7 @@ test.each([
 test.each<[string, GroupRole, boolean, number]>([
   ['an admin is known without a query', 'admin', true, 0],
   ['for a member WhatsApp is asked once', 'member', false, 1],
-])('%s, also while WhatsApp does not answer', async (_, role, expected, queries) => {
+])('%s, even while WhatsApp does not answer', async (_, role, expected, queries) => {
   let now = 1_000_000_000
   const { groups, rows } = createGroupDirectory(() => now)
   const members = [{ phone: null, lid: '1@lid', role: 'member' } as const, { phone: null, lid: '2@lid', role }]

@@ -48,7 +48,7 @@ describe('an acknowledgement', () => {
   })
 
   test.each(['acknowledgement', 'receipt'])(
-    'that is late counts, also as a late %s, and the next message is sent',
+    'that is late counts, even as a late %s, and the next message is sent',
     async kind => {
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
       const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
@@ -97,7 +97,7 @@ describe('a refusal', () => {
     expect(written).toHaveLength(1)
   })
 
-  test('that is late lets the next message carry the key of the group', async () => {
+  test('that is late makes the next message carry the key of the group', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
     const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
     const group = '120363000000000001@g.us'
@@ -202,7 +202,7 @@ describe('a recipient', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
-  test('that is a group of which we are not a member fails the message', async () => {
+  test('that is a group without us as a member fails the message', async () => {
     const { sender, accept, link } = stage()
     sender.start()
     sender.attach(link)

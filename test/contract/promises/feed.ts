@@ -35,7 +35,7 @@ export function feedContract(createHarness: CreateHarness): void {
 
     const bySeq = (one: { seq: number }, other: { seq: number }) => one.seq - other.seq
 
-    test('shows the events of an instance in the order in which they were recorded', async () => {
+    test('shows the events of an instance in the order of their recording', async () => {
       const { store } = context
       const [lease, other] = [await createConnected(store), await createConnected(store)]
       const { instanceId } = lease

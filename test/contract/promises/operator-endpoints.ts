@@ -46,7 +46,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       await context.store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind })
     }
 
-    test('receive the events about the connections of all instances, also of a later one, each once', async () => {
+    test('receive the events about the connections of all instances, including a later one, each once', async () => {
       const { store } = context
       const before = await createOwned(store)
       const all = await add()
@@ -117,7 +117,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await kindsOf(lease, id)).toEqual(['instance.connected'])
     })
 
-    test('that fail are no trouble of an instance whose own webhook works', async () => {
+    test('that fail are not a problem of an instance whose own webhook works', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const id = await add()
@@ -168,7 +168,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       ])
     })
 
-    test('a deleted one completes its deliveries, also while it was paused, then its row is erased', async () => {
+    test('a deleted one completes its deliveries, even if it was paused, then its row is erased', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const { instanceId } = lease
@@ -222,7 +222,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await store.endpoints.findSecretChangedAt(lease.instanceId, id)).toBe(1_000)
     })
 
-    test('are at most ten, also when several are created at once, and an instance may still have ten of its own', async () => {
+    test('are limited to ten, even when several are created at once, and an instance may still have ten of its own', async () => {
       const { store } = context
       const create = () =>
         store.operatorEndpoints.create(

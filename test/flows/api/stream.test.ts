@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { until } from '../../until.ts'
 import { ADMIN_KEY, ApiHarness } from './harness.ts'
 
-/** After which a server that closes cuts the connections that are left. */
+/** After this time, a server that closes cuts the remaining connections. */
 const DRAIN_MS = 4_000
 
 /** Reads server-sent events as they come. */

@@ -9,7 +9,7 @@ import { type Answered, Talking } from './harness.ts'
 
 /** On each store. `COMMAND_KILLS=50` for a longer run. */
 const KILLS = Number(process.env['COMMAND_KILLS'] ?? 10)
-/** In each of them the same is asked for. A kill finds them at different steps. */
+/** Each chat executes the same commands. A kill finds them at different steps. */
 const CHATS = 5
 /** WhatsApp acknowledges a stanza after twice this time, so a kill finds the chats at any step. */
 const LATENCY_MS = 60
@@ -24,7 +24,7 @@ const LATER = 'mais tarde'
 const shownOf = ({ text, details }: { text: string; details?: { [name: string]: { text?: string; type?: string } } }) =>
   details?.['reactionMessage']?.text ?? details?.['protocolMessage']?.type ?? text
 
-/** What was asked for in one chat, and what happened on its phones meanwhile. */
+/** The requested commands of one chat, and what happened on its phones meanwhile. */
 interface Asked {
   to: string
   first: string

@@ -13,7 +13,7 @@ describe.each(STORES)('contacts, on %s', store => {
   })
   afterAll(async () => harness?.[Symbol.asyncDispose]())
 
-  test('contacts and chats of the phone are taken over when it is linked, and its old messages are no events', async () => {
+  test('contacts and chats of the phone are taken over when it is linked, and its old messages cause no events', async () => {
     const { service, network, receiver } = harness
     const { id, token } = await service.admin.createInstance('whatsapp')
     const link = async () => {

@@ -139,7 +139,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the groups of a number, on %s'
     await until('the group', async () => (await groups()).some(({ id }) => id === group))
   })
 
-  test('a group of which the number is no member is not found', async () => {
+  test('a group that the number is not a member of is not found', async () => {
     const { status, body } = await call(harness, number, '/groups/120363000000000001@g.us')
     expect([status, body.error.code]).toEqual([404, 'group_not_found'])
     expect((await call(harness, number, '/groups/5511987654321')).status).toBe(404)

@@ -54,7 +54,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the number check, on %s', stor
     await harness.network.misbehave({ kind: 'remove_rule', id: rule! })
   })
 
-  test('refuses more unknown numbers than the budget allows, also after a crash, and answers for the known ones', async () => {
+  test('refuses more unknown numbers than the budget allows, even after a crash, and answers for the known ones', async () => {
     // Four numbers were unknown so far.
     const rest = Array.from({ length: PER_DAY - 4 }, (_, index) => numberAt(100 + index))
     expect((await check([...rest, numberAt(900)])).body.error.code).toBe('lookup_budget_spent')

@@ -87,7 +87,7 @@ export class FeedReader {
     this.#cursor = page.nextCursor
   }
 
-  /** Null for an answer after which the call is repeated. */
+  /** Null if the call is to be repeated after this answer. */
   async #fetch(url: string, headers: Record<string, string> = {}): Promise<Response | null> {
     const response = await fetch(url, {
       headers: { authorization: `Bearer ${this.#options.token}`, ...headers },

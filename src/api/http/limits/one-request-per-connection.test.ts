@@ -46,7 +46,7 @@ test('hundreds of requests of unknown callers at once hardly delay a known calle
   expect(new Set(handled).size).toBe(301)
 })
 
-test('what a closed connection had sent is not parsed any more', async () => {
+test('the remaining bytes of a closed connection are not parsed', async () => {
   let parsed = 0
   await listen(() => undefined)
   server.on('request', () => {

@@ -59,7 +59,7 @@ describe('a folder of Baileys', () => {
     expect(read(quoted)).toEqual(read(files))
   })
 
-  test('of Baileys 6 is converted: sender keys become bytes, and lists of devices are added by which its sessions move to LIDs', () => {
+  test('of Baileys 6 is converted: sender keys become bytes, and lists of devices are added, which let its sessions move to LIDs', () => {
     const session = linkedSession()
     const states = [{ senderKeyId: 1, senderChainKey: { iteration: 2, seed: Buffer.alloc(32, 1) } }]
     session.keys['sender-key'] = { [SENDER_KEY]: states }

@@ -149,7 +149,7 @@ export function changesContract(createHarness: CreateHarness): void {
       ])
     })
 
-    test('by its author is changed also if the author was taken for an admin', async () => {
+    test('by its author is changed even if the author was taken for an admin', async () => {
       const lease = await open()
       await receive(lease, { group: GROUP })
       const own = { group: GROUP, change: 'delete', byAdmin: false, author: AUTHOR } as const
@@ -217,7 +217,7 @@ export function changesContract(createHarness: CreateHarness): void {
       expect(erased?.extras).not.toHaveProperty('preview')
     })
 
-    test('of which nothing is known, is reported at once', async () => {
+    test('that is unknown here is reported at once', async () => {
       const lease = await open()
       expect(await record(lease, { lid: LID })).toBe('recorded')
       const [delivery] = await listReady(context.store, lease.instanceId)

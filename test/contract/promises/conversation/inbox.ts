@@ -80,7 +80,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(data.map(({ direction }) => direction)).toEqual(['written'])
     })
 
-    test('each chat has its last message, and the latest chat is first, also within a minute', async () => {
+    test('each chat has its last message, and the latest chat is first, even within a minute', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

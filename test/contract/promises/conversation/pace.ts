@@ -23,7 +23,7 @@ export function paceContract(createHarness: CreateHarness): void {
     const take = (lease: Lease, recipient: string | null, now = NOON, id = newMessageId(NOON)) =>
       context.store.paces.take(lease, id, recipient, now)
 
-    test('grants a day its new recipients once, also if messages take their turn again or at once', async () => {
+    test('grants a day its new recipients once, even if messages take their turn again or at the same time', async () => {
       const lease = await open({ newRecipientsPerDay: 2 })
       const id = newMessageId(NOON)
       for (let time = 0; time < 3; time += 1) expect(await take(lease, 'ana', NOON, id)).toEqual({ kind: 'granted' })
@@ -50,7 +50,7 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await take(lease, null, NOON)).toEqual({ ...waits, until: NOON + MINUTE_MS })
     })
 
-    test('lets everything wait for the end of the quiet hours, and nothing once it is switched off', async () => {
+    test('makes everything wait for the end of the quiet hours, and nothing once it is switched off', async () => {
       const lease = await open({ quietHours: { from: 11 * 60, until: 13 * 60 } })
       const until = NOON + 60 * MINUTE_MS
       expect(await take(lease, null)).toEqual({ kind: 'waits', for: 'all', until })

@@ -9,7 +9,7 @@ export function numberOrdersContract(createHarness: CreateHarness): void {
   describe('orders to look up numbers', () => {
     const context = withStore(createHarness)
 
-    test('count against the budget of their instance once, also if they come at the same time', async () => {
+    test('count against the budget of their instance once, even if they come at the same time', async () => {
       const { numbers } = context.store
       const { instanceId } = await createConnected(context.store)
       const other = await createConnected(context.store)

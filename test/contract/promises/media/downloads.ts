@@ -80,7 +80,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(download!.source).toEqual(file.source)
     })
 
-    test('of a message that WhatsApp delivers twice is one', async () => {
+    test('of a message that WhatsApp delivers twice is fetched once', async () => {
       await receive()
       await receive()
       expect(await due()).toHaveLength(1)

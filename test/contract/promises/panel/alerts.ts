@@ -226,7 +226,7 @@ export function alertsContract(createHarness: CreateHarness): void {
         expect(await find()).toEqual([])
       })
 
-      test('an imported number that nobody has connected, and an exported one, are no problem', async () => {
+      test('an imported number that nobody has connected, and an exported one, are not problems', async () => {
         const instance = imported()
         await store.transfers.import(instance, 5)
         expect(await find()).toEqual([])

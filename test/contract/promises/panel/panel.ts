@@ -240,7 +240,7 @@ export function panelContract(createHarness: CreateHarness): void {
       })
     })
 
-    test('events that are being retried can be listed apart from those that wait for their first attempt', async () => {
+    test('events that are being retried can be listed separately from those that wait for their first attempt', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -269,7 +269,7 @@ export function panelContract(createHarness: CreateHarness): void {
       for (const search of ['1%0', '_', 'boa']) expect(await found(search), search).toEqual([])
     })
 
-    test('activity counts failed and queued messages apart from those that WhatsApp has', async () => {
+    test('activity counts failed and queued messages separately from those that WhatsApp has', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

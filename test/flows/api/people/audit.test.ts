@@ -142,7 +142,7 @@ describe.each(STORES)('the audit on %s', on => {
     expect(JSON.stringify(failed)).not.toContain('guess')
   })
 
-  test('does not record calls that change nothing, of which a caller could make any number', async () => {
+  test('does not record calls that change nothing, because a caller could make any number of them', async () => {
     const before = (await list()).length
     const signedIn = await signIn('admin-key-of-these-tests-0123456789')
     const headers = { cookie: signedIn.headers.get('set-cookie')!.split(';')[0]!, origin: api.url }

@@ -160,7 +160,7 @@ describe.each(STORES)('API keys on %s', on => {
   })
 })
 
-test('the list shows when a key was last used, also after a restart', async () => {
+test('the list shows when a key was last used, even after a restart', async () => {
   const service = await startService()
   try {
     const { id } = await service.admin.createInstance('whatsapp', 'Shop')

@@ -94,7 +94,7 @@ describe('somebody whom the provider knows', () => {
     expect((await oidc.signIn('ana')).status).toBe(200)
   })
 
-  test('whose account is removed is signed out and cannot sign in any more', async () => {
+  test('whose account is removed is signed out and can no longer sign in', async () => {
     const { id } = await oidc.invite('ana@example.com')
     addPerson('ana')
     const browser = oidc.browser()

@@ -19,7 +19,7 @@ test('an attempt lasts 10 minutes, for the same client and admin key', () => {
   expect(readAttempt(request, STARTED, { ...SIGNER, adminKey: 'other' })).toBeNull()
 })
 
-test('over https, a cookie that another host of the domain may have planted is no attempt', () => {
+test('over https, a cookie that another host of the domain may have planted does not count as an attempt', () => {
   const [plain = ''] = attemptCookie(ATTEMPT, STARTED, { ...SIGNER, isSecure: false }).split(';')
   expect(readAttempt(requestWith(plain), STARTED, { ...SIGNER, isSecure: false })).toEqual(ATTEMPT)
   expect(readAttempt(requestWith(plain), STARTED, SIGNER)).toBeNull()
