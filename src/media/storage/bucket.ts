@@ -10,6 +10,7 @@ import {
   NoSuchKey,
   PutObjectCommand,
   S3Client,
+  S3ServiceException,
   UploadPartCommand,
 } from '@aws-sdk/client-s3'
 import type { ByteRange, MediaPlace } from '../../domain/media.ts'
@@ -17,6 +18,7 @@ import type { MediaStorage } from './storage.ts'
 
 /** The smallest part that S3 allows. One part is all that an upload holds in memory. */
 const PART_BYTES = 5 * 1_048_576
+const NOT_IMPLEMENTED = 501
 const CONNECT_TIMEOUT_MS = 5_000
 /** Without a byte. */
 const SILENCE_TIMEOUT_MS = 30_000
@@ -85,12 +87,21 @@ export class BucketStorage implements MediaStorage {
 
   async remove(name: string): Promise<void> {
     const { Key } = this.#object(name)
-    const { Uploads = [] } = await this.#client.send(
-      new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: Key }),
-    )
-    for (const { UploadId } of Uploads)
+    for (const UploadId of await this.#listUploads(Key))
       await this.#client.send(new AbortMultipartUploadCommand({ ...this.#object(name), UploadId }))
     await this.#client.send(new DeleteObjectCommand(this.#object(name)))
+  }
+
+  /** The IDs of interrupted uploads. Not every service lists them; a rule of the bucket must remove them there. */
+  async #listUploads(key: string): Promise<(string | undefined)[]> {
+    try {
+      const command = new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: key })
+      const { Uploads = [] } = await this.#client.send(command)
+      return Uploads.map(({ UploadId }) => UploadId)
+    } catch (error) {
+      if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === NOT_IMPLEMENTED) return []
+      throw error
+    }
   }
 
   async close(): Promise<void> {

@@ -1,14 +1,23 @@
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** The part of S3 that the service uses, in memory. */
+/** S3 refuses a smaller part, unless it is the last one. */
+const LEAST_PART_BYTES = 5 * 1_048_576
+
+/**
+ * The part of S3 that the service uses, in memory. It checks the ETags, order and sizes of parts. Not checked: signatures and
+ * checksums, virtual hosts, regions, versions, storage classes, lists of more than one page, and how a cluster of nodes agrees.
+ */
 export class S3Server {
   readonly objects = new Map<string, Buffer>()
   /** Multipart uploads that were neither completed nor aborted. */
   readonly uploads = new Map<string, { key: string; parts: Map<number, Buffer> }>()
   /** Makes requests fail: the method and path, with the query. */
   fails: (request: string) => boolean = () => false
+  /** Whether it lists uploads. Not every service does. */
+  listsUploads = true
   /** It closes every connection. */
   isAway = false
   readonly #server: Server
@@ -61,6 +70,7 @@ export class S3Server {
         return xml(`<InitiateMultipartUploadResult><UploadId>${id}</UploadId></InitiateMultipartUploadResult>`)
       }
       case 'GET uploads': {
+        if (!this.listsUploads) return refuse(501, 'NotImplemented')
         const prefix = `${path.replace(/\/$/, '')}/${query.get('prefix') ?? ''}`
         const found = [...this.uploads].filter(([, { key }]) => key.startsWith(prefix))
         const items = found.map(([id, { key }]) => `<Upload><Key>${key}</Key><UploadId>${id}</UploadId></Upload>`)
@@ -69,10 +79,11 @@ export class S3Server {
       case 'PUT upload':
         if (upload === undefined) return refuse(404, 'NoSuchUpload')
         upload.parts.set(Number(query.get('partNumber')), body)
-        return { status: 200, headers: { etag: `"${query.get('partNumber')}"` } }
+        return { status: 200, headers: { etag: etagOf(body) } }
       case 'POST upload': {
         if (upload === undefined) return refuse(404, 'NoSuchUpload')
-        const parts = [...upload.parts].sort(([a], [b]) => a - b).map(([, part]) => part)
+        const parts = completeParts(upload.parts, body.toString())
+        if (typeof parts === 'string') return refuse(400, parts)
         this.objects.set(upload.key, Buffer.concat(parts))
         this.uploads.delete(query.get('uploadId')!)
         return xml(`<CompleteMultipartUploadResult><ETag>"x"</ETag></CompleteMultipartUploadResult>`)
@@ -97,6 +108,28 @@ export class S3Server {
     if (from === undefined) return { status: 200, content: object }
     return { status: 206, content: object.subarray(Number(from), Number(to) + 1) }
   }
+}
+
+function etagOf(bytes: Buffer): string {
+  return `"${createHash('md5').update(bytes).digest('hex')}"`
+}
+
+/** @param body names the parts in their order, with their ETags. @returns the parts, or why they make no object */
+function completeParts(stored: ReadonlyMap<number, Buffer>, body: string): Buffer[] | string {
+  const items = [...body.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, item = '']) => ({
+    number: Number(/<PartNumber>(\d+)</.exec(item)?.[1]),
+    etag: /<ETag>(.*?)</.exec(item)?.[1]?.replaceAll('&quot;', '"'),
+  }))
+  if (items.length === 0) return 'MalformedXML'
+  const parts: Buffer[] = []
+  for (const [n, { number, etag }] of items.entries()) {
+    if (n > 0 && number <= items[n - 1]!.number) return 'InvalidPartOrder'
+    const part = stored.get(number)
+    if (part === undefined || etagOf(part) !== etag) return 'InvalidPart'
+    if (n < items.length - 1 && part.length < LEAST_PART_BYTES) return 'EntityTooSmall'
+    parts.push(part)
+  }
+  return parts
 }
 
 interface S3Answer {

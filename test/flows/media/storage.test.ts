@@ -10,7 +10,9 @@ import { filesIn } from './harness.ts'
 import { S3Server } from './s3-server.ts'
 
 const NAME = 'inst_1/file_1'
-/** More than one part of a multipart upload. */
+/** The size of the parts of a multipart upload. */
+const PART = 5 * 1_048_576
+/** More than one part. */
 const LARGE = 12_000_000
 
 interface Place {
@@ -35,7 +37,7 @@ async function openFolder(): Promise<Place> {
   }
 }
 
-async function openBucket(): Promise<Place> {
+async function openBucket(): Promise<Place & { server: S3Server }> {
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key').stubEnv('AWS_SECRET_ACCESS_KEY', 'secret')
   const server = await new S3Server().listen()
   const storage = new BucketStorage({
@@ -47,6 +49,7 @@ async function openBucket(): Promise<Place> {
   })
   return {
     storage,
+    server,
     count: () => server.objects.size + server.uploads.size,
     async leavePartial() {
       await fetch(`${server.url}/media/pombal/${NAME}?uploads`, { method: 'POST' })
@@ -59,8 +62,14 @@ async function openBucket(): Promise<Place> {
   }
 }
 
+/** Each part is valid until the next one is asked for, as those of encrypted files. */
 async function* inParts(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let from = 0; from < bytes.length; from += 65_552) yield bytes.subarray(from, from + 65_552)
+  const part = Buffer.alloc(65_552)
+  for (let from = 0; from < bytes.length; from += part.length) {
+    const length = Math.min(part.length, bytes.length - from)
+    part.set(bytes.subarray(from, from + length))
+    yield part.subarray(0, length)
+  }
 }
 
 async function collect(bytes: AsyncIterable<Uint8Array> | null): Promise<Buffer> {
@@ -80,17 +89,20 @@ describe.each([
   })
   afterEach(() => place.dispose())
 
-  test.each([1, 70_000, LARGE])('keeps a file of %d bytes, and returns any range of it', async size => {
-    const { storage, count } = place
-    const bytes = randomBytes(size)
-    await storage.write(NAME, inParts(bytes))
-    expect((await collect(await storage.read(NAME, { from: 0, to: size - 1 }))).equals(bytes)).toBe(true)
-    const middle = { from: size >> 1, to: (size >> 1) + (size >> 2) }
-    expect((await collect(await storage.read(NAME, middle))).equals(bytes.subarray(middle.from, middle.to + 1))).toBe(
-      true,
-    )
-    expect(count()).toBe(1)
-  })
+  test.each([1, 70_000, PART, PART + 1, 2 * PART, LARGE])(
+    'keeps a file of %d bytes, and returns any range of it',
+    async size => {
+      const { storage, count } = place
+      const bytes = randomBytes(size)
+      await storage.write(NAME, inParts(bytes))
+      expect((await collect(await storage.read(NAME, { from: 0, to: size - 1 }))).equals(bytes)).toBe(true)
+      const middle = { from: size >> 1, to: (size >> 1) + (size >> 2) }
+      expect((await collect(await storage.read(NAME, middle))).equals(bytes.subarray(middle.from, middle.to + 1))).toBe(
+        true,
+      )
+      expect(count()).toBe(1)
+    },
+  )
 
   test('shows no file before it is complete', async () => {
     const { storage } = place
@@ -146,6 +158,20 @@ describe.each([
     )
     expect(count()).toBe(0)
   })
+})
+
+test('a bucket whose service lists no uploads removes files', async () => {
+  const { storage, server, count, dispose } = await openBucket()
+  try {
+    server.listsUploads = false
+    await storage.write(NAME, inParts(randomBytes(100)))
+    await storage.remove(NAME)
+    expect(count()).toBe(0)
+    server.fails = request => /uploads/.test(request)
+    await expect(storage.remove(NAME)).rejects.toThrow('AccessDenied')
+  } finally {
+    await dispose()
+  }
 })
 
 test('a folder keeps no empty folder of an instance, and nobody else may read it', async () => {
