@@ -19,7 +19,7 @@ const { PEER_DATA_OPERATION_REQUEST_RESPONSE_MESSAGE } = ProtocolMessage.Type
  */
 export async function answerPeer(network: Network, account: Account, peer: string, request: Node): Promise<Effect[]> {
   const ciphertext = bytes(request, 'enc')
-  if (!network.scenario.phoneCopies || !ciphertext) return []
+  if (!ciphertext) return []
   const type = child(request, 'enc')?.attrs['type'] ?? ''
   const content = await account.devices.get(account.phone).decrypt(peer, type, ciphertext)
   const outer = proto.Message.decode(content)
@@ -29,7 +29,7 @@ export async function answerPeer(network: Network, account: Account, peer: strin
   const id = request.attrs['id'] ?? ''
   const protocolAnswer = historySyncOnDemandRequest
     ? earlierMessages(network, account, historySyncOnDemandRequest, id)
-    : copiesOf(account, placeholderMessageResendRequest ?? [], id)
+    : sendsCopies(network) && copiesOf(account, placeholderMessageResendRequest ?? [], id)
   if (!protocolAnswer) return []
   const answer = proto.Message.encode({ protocolMessage: protocolAnswer }).finish()
   const effects: Effect[] = []
@@ -38,6 +38,11 @@ export async function answerPeer(network: Network, account: Account, peer: strin
   const attrs = { from: lidJid(account.phone), id: createMessageId(), t: seconds(now), type: 'text', category: 'peer' }
   effects.push(release(network, account, account.queue.add(node('message', attrs, [enc(sent)]), now)))
   return effects
+}
+
+/** By default only the phones of the stand-alone program send copies. */
+function sendsCopies({ scenario, syncsAfterLinking }: Network): boolean {
+  return scenario.phoneCopies || syncsAfterLinking
 }
 
 function copiesOf(

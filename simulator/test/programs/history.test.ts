@@ -32,12 +32,25 @@ it('the phone sends earlier messages of a chat on request, whoever wrote them', 
   }
   const textOf = ({ message }: Awaited<ReturnType<typeof asked>>[number]) =>
     message?.conversation || message?.extendedTextMessage?.text
-  expect((await asked(50)).map(one => [textOf(one), one.key.fromMe])).toEqual([
-    ['second', false],
-    ['first', true],
-  ])
-  expect((await asked(50))[1]?.key.id).toBe(first.key.id)
   expect((await asked(1)).map(textOf)).toEqual(['second'])
+  // Baileys reports each message of the history once.
+  expect((await asked(50)).map(one => [textOf(one), one.key.fromMe, one.key.id])).toEqual([
+    ['first', true, first.key.id],
+  ])
+})
+
+it('the phone sends a message again that its client got without content', async () => {
+  await simulator.writeAs({ from: CONTACT, to: ANA, text: 'lost', unavailable: true })
+  const lost = await ana.received(({ messageStubType }) => messageStubType, 'the message without content')
+  await ana.sock.requestPlaceholderResend(lost.key, lost)
+  await until(
+    () =>
+      [
+        ...ana.all('messages.upsert').flatMap(({ messages }) => messages.map(({ key, message }) => ({ key, message }))),
+        ...ana.all('messages.update').flatMap(all => all.map(({ key, update }) => ({ key, message: update.message }))),
+      ].some(({ key, message }) => key.id === lost.key.id && message?.conversation === 'lost'),
+    'the copy',
+  )
 })
 
 it('a message to a channel or a broadcast list is refused, and statistics are accepted', async () => {
