@@ -115,7 +115,8 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
       ask<NewInstance>('POST', '/instances', { kind, name }),
     rename: (id: string, name: string) => ask<NewInstance>('PATCH', `/instances/${id}`, { name }),
     deleteInstance: (id: string) => ask<undefined>('DELETE', `/instances/${id}`),
-    connect: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/connect`, {}),
+    connect: (id: string, phone?: string) =>
+      ask<ConnectionView>('POST', `/instances/${id}/connect`, phone === undefined ? {} : { phone }),
     connection: (id: string) => ask<ConnectionView>('GET', `/instances/${id}/connection`),
     proxy: (id: string) => ask<{ url: string | null }>('GET', `/instances/${id}/proxy`),
     setProxy: (id: string, url: string | null) => ask<{ url: string | null }>('PUT', `/instances/${id}/proxy`, { url }),
