@@ -19,7 +19,7 @@ export const row = (seq: number, to: string): QueuedMessage => ({
   prepared: null,
 })
 
-/** Reads until the send queue wants no more. */
+/** Reads until the send queue needs no more. */
 export async function read(sendQueue: SendQueue, queue: readonly QueuedMessage[]): Promise<void> {
   while (sendQueue.wantsMore) {
     await sendQueue.read(
@@ -29,7 +29,7 @@ export async function read(sendQueue: SendQueue, queue: readonly QueuedMessage[]
   }
 }
 
-/** Starts to read a page. @returns the number after which it starts, and a function that answers with these rows */
+/** Starts to read a page. @returns the number that the page starts after, and a function that answers with these rows */
 export function beginPage(sendQueue: SendQueue) {
   let after = Number.NaN
   const { promise, resolve } = Promise.withResolvers<readonly QueuedMessage[]>()

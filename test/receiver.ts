@@ -12,7 +12,7 @@ export type Answer =
   | { kind: 'hang' }
   /** A status line, then a byte of body now and then, for ever. */
   | { kind: 'drip'; status: number; everyMs?: number }
-  /** A status line, then so many bytes of body. */
+  /** A status line, then this many bytes of body. */
   | { kind: 'huge'; status: number; bytes: number }
   /** The connection is reset, before any answer or within the body. */
   | { kind: 'reset'; after: 'request' | 'status'; status?: number }
@@ -21,7 +21,7 @@ export type Answer =
   | { kind: 'raw'; text: string }
 
 export interface ReceivedRequest {
-  /** From 0, in the order in which the requests were complete. */
+  /** From 0, in the order of the requests' completion. */
   index: number
   method: string
   path: string
@@ -105,7 +105,7 @@ export class Receiver {
     return [...this.#events]
   }
 
-  /** From now on; a function is asked for every request. Requests that hang go on hanging. */
+  /** Sets the answer from now on. A function is called for every request. Requests that hang continue to hang. */
   answerWith(answer: Answer | ((request: ReceivedRequest) => Answer)): void {
     this.#answer = typeof answer === 'function' ? answer : () => answer
   }
@@ -116,7 +116,7 @@ export class Receiver {
     this.#held.clear()
   }
 
-  /** Waits for so many requests in all, or for a condition on them. */
+  /** Waits for this many requests in all, or for a condition on them. */
   async waitFor(wanted: number | ((requests: ReceivedRequest[]) => boolean), withinMs?: number): Promise<this> {
     const isThere = typeof wanted === 'number' ? () => this.requests.length >= wanted : () => wanted(this.requests)
     await until(`the receiver's requests (${typeof wanted === 'number' ? wanted : 'condition'})`, isThere, withinMs)

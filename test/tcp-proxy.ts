@@ -30,7 +30,7 @@ export class TcpProxy {
     this.#server = createServer({ noDelay: true }, socket => this.#accept(socket))
   }
 
-  /** @param target the server's URL, of which the host and port are used */
+  /** @param target the server's URL. Only its host and port are used */
   static async listen(target: string, options: TcpProxyOptions = {}): Promise<TcpProxy> {
     const proxy = new TcpProxy(new URL(target), options)
     proxy.#server.listen(0, '127.0.0.1')

@@ -21,8 +21,8 @@ const INSTALLED = [
 ]
 
 /**
- * A real Chromium: the one that npm brings along, else an installed Chrome.
- * @throws Error that says the remedy
+ * A real Chromium: the one that npm installs, else an installed Chrome.
+ * @throws Error with the remedy
  */
 export async function launchBrowser(): Promise<Browser> {
   const failures: string[] = []

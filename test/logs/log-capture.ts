@@ -13,7 +13,7 @@ export const logFileOf = (process: string) => `${process}${LOG_SUFFIX}`
 export const secretsFileOf = (process: string) => `${process}${SECRETS_SUFFIX}`
 export const processOf = (file: string) => (file.endsWith(LOG_SUFFIX) ? file.slice(0, -LOG_SUFFIX.length) : null)
 
-/** Fields whose values are secrets. A QR code contains the secret with which a phone confirms the link. */
+/** Fields whose values are secrets. A QR code contains the secret that a phone uses to confirm the link. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'token',
   'secret',

@@ -6,7 +6,7 @@ import { processOf, secretsFileOf } from './log-capture.ts'
 const DISTINCT_LENGTH = 10
 /** Shorter texts are not searched for. */
 const LEAST_LENGTH = 4
-/** The names of private keys in libsignal and Baileys, and the forms in which Node prints bytes. */
+/** The names of private keys in libsignal and Baileys, and the forms that Node uses to print bytes. */
 const KEY_MATERIAL = /privKey|privateKey|rootKey|chainKey|advSecret|signedIdentityKey|noiseKey|<Buffer |"type":"Buffer"/
 /** 32 bytes in hex or base64: the size of WhatsApp's keys and Pombal's own. */
 const KEY_SIZED = /(?<![\w+/-])(?:[\da-f]{64}|[A-Za-z\d+/]{43}=)(?![\w+/=-])/
@@ -58,7 +58,7 @@ export function findIn(log: string, secrets: readonly string[]): string[] {
   return violations
 }
 
-/** The encodings in which a logger may print the secret. */
+/** The encodings of the secret that a logger may print. */
 function encodingsOf(secret: string): string[] {
   const quoted = JSON.stringify(secret)
   if (secret.length < LEAST_LENGTH) return []

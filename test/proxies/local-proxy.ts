@@ -21,9 +21,9 @@ export class LocalProxy implements AsyncDisposable {
   readonly #options: LocalProxyOptions
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** The destinations of the tunnels that were asked for. */
+  /** The destinations of the requested tunnels. */
   readonly asked: string[] = []
-  /** The ports from which it connected to its destinations. */
+  /** The source ports of its connections to its destinations. */
   readonly ports = new Set<number>()
   /** From now on it opens no tunnel. */
   refuses = false

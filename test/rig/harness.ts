@@ -21,7 +21,7 @@ const AFTERMATH_MS = 1_000
 const CALL_TIMEOUT_MS = 4_000
 const COUNT_PENDING_EVERY_MS = 500
 const LINKED_AT_ONCE = 4
-/** Causes of `unlinked` after which linking has to be requested again. */
+/** After these causes of `unlinked`, linking has to be requested again. */
 const INTERRUPTED: ReadonlySet<string | null> = new Set(['linking_interrupted', 'code_expired'])
 
 export interface LoadHarnessOptions {

@@ -19,11 +19,11 @@ export interface Verdict {
   lostIncoming: string[]
   /** Attempts whose delivery had already arrived. */
   repeatedAttempts: number
-  /** The most of them that one kill, or another incident, caused for one instance. */
+  /** The highest number of them that one kill, or another incident, caused for one instance. */
   mostRepeatedPerKill: number
   /** Texts that reached a phone more than once, each under one WhatsApp id. */
   repeatedOnWire: number
-  /** Texts that a phone could not read at first, and asked for again. */
+  /** Texts that a phone could not read at first and requested again. */
   askedFor: number
   /** Incoming texts that were made undecryptable. */
   undecryptable: number

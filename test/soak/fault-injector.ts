@@ -7,7 +7,7 @@ import { retryOn503 } from './retry-on-503.ts'
 
 /** A fault that has not occurred after this time is removed. */
 const WAITS_MS = 10_000
-/** The time after which a replaced instance is connected again, as a person would do. */
+/** A replaced instance is connected again after this time, as a person would do. */
 const NOTICED_AFTER_MS = [500, 3_000] as const
 /** The share of receipts that are late, and their delay. */
 const LATE_SHARE = 0.1

@@ -17,7 +17,7 @@ const FAULT_EVERY_MS = [600, 1_800] as const
 /** The share of the run that follows the last fault. */
 const CALM_SHARE = 0.15
 const SAMPLE_EVERY_MS = 5_000
-/** The share of the run before memory is judged, in which caches fill and code is compiled. */
+/** The first share of the run, when caches fill and code is compiled. Memory is judged afterwards. */
 const WARM_UP_SHARE = 0.3
 /** A steeper slope is a leak. It is judged only in runs of some minutes, when the caches are full. */
 const FLAT_MB_PER_MINUTE = 5

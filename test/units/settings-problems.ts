@@ -1,6 +1,6 @@
 import { type BadSettings, readSettings } from '../../src/config.ts'
 
-/** The sentences with which these settings are refused; none if they are right. */
+/** The sentences of the refusal of these settings; none if they are valid. */
 export function problemsOf(env: NodeJS.ProcessEnv): readonly string[] {
   try {
     readSettings(env)

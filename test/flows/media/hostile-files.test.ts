@@ -104,7 +104,7 @@ interface Sent {
   media: { id: string }
 }
 
-/** One number, to which hostile files come by every way. */
+/** One number that gets hostile files by every way. */
 class Target {
   readonly #harness: LinkedHarness
   readonly #number: LinkedNumber

@@ -133,7 +133,7 @@ class Exchange {
 }
 
 test.each(STORES)(
-  'kill -9 while files are uploaded, sent, received, fetched and downloaded: each is there once, as it was, and no other, on %s',
+  'kill -9 while files are uploaded, sent, received, fetched and downloaded: each is there once and unchanged, and no other file, on %s',
   async store => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`${KILLS} kills while files are exchanged on ${store}: CRASH_SEED=${seed}`)

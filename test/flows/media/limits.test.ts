@@ -78,7 +78,7 @@ describe('an upload', () => {
         .on('close', () => {
           closed = true
         })
-      // Longer than the 30 s for other requests, and the 2 s after which Node notices.
+      // Longer than the 30 s for other requests, and the 2 s until Node notices.
       for (let second = 0; second < 36; second += 1) {
         slow.sent.write(second === 0 ? png(20_000) : Buffer.alloc(20_000))
         if (!closed) refused.sent.write(Buffer.alloc(1_000))

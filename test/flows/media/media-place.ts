@@ -8,7 +8,7 @@ import { S3Server } from './s3-server.ts'
 
 /** A storage for the files of a service. */
 export interface MediaPlace extends AsyncDisposable {
-  /** The settings with which the service uses it. */
+  /** The settings that make the service use it. */
   env: Record<string, string>
   /** The names of all files in it, including what an interrupted write left. */
   names(): string[]

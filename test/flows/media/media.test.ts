@@ -104,7 +104,7 @@ describe.each(STORES)('files on %s', on => {
     }
   })
 
-  test('of the same content are one, with the later expiry; of another instance they do not exist', async () => {
+  test('with the same content are one, with the later expiry; files of another instance do not exist', async () => {
     const bytes = png(10_000)
     const first = (await client.upload(bytes)).body.data
     const second = (await client.upload(bytes)).body.data

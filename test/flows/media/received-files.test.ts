@@ -85,7 +85,7 @@ describe('a file is downloaded', () => {
     '',
     '/\u00e9',
     `/${'x'.repeat(10_000)}`,
-  ])('from no other host than those that WhatsApp names: %j', async path => {
+  ])('only from hosts that WhatsApp names: %j', async path => {
     const { source, bytes } = await sealed(randomBytes(100))
     answer = { status: 200, bytes }
     const before = asked.length
@@ -152,7 +152,7 @@ describe('what a message states about its file', () => {
       expect(parse({ imageMessage: { ...part, [field]: randomBytes(31) } })?.source).toBeNull()
   })
 
-  test('may be a URL, of which only the path counts', () => {
+  test('may be a URL, and only its path counts', () => {
     const url = 'https://198.51.100.7/v/b?oh=1'
     expect(parse({ imageMessage: { ...part, directPath: null, url } })?.source?.directPath).toBe('/v/b?oh=1')
   })

@@ -4,7 +4,7 @@ import { until } from '../../until.ts'
 import { eventsOf, hashOf, MEDIA_FORMS, newContact, sendFrom, untilSettled } from './receiving-harness.ts'
 import { S3Server } from './s3-server.ts'
 
-test('PostgreSQL and a bucket: every file is fetched, also after the bucket refused it', async () => {
+test('PostgreSQL and a bucket: every file is fetched, even after the bucket refused it', async () => {
   const server = await new S3Server().listen()
   const env = {
     MEDIA_URL: `s3://media/pombal?endpoint=${server.url}&region=eu-west-1`,

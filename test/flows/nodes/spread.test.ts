@@ -75,7 +75,7 @@ test(
       await harness.untilReported(id, 'message.sent')
       tookMs.push(performance.now() - startedAt)
     }
-    // The median, because each round may meet a moment in which the machine is busy.
+    // The median, because the machine may be busy during a round.
     expect(tookMs.toSorted((a, b) => a - b)[2]).toBeLessThan(BY_HINT_MS)
     // Accepted by two nodes at once, messages get their numbers side by side and are committed in any order.
     const sent = await Promise.all(

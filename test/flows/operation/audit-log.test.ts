@@ -26,7 +26,7 @@ function audited(): LogLine[] {
   return service.logLines.filter(({ msg }) => msg === 'audit')
 }
 
-test('each call that destroys or changes access leaves who, what, on which instance, from which address', async () => {
+test('each call that destroys data or changes access logs who, what, on which instance, from which address', async () => {
   const key = { authorization: `Bearer ${service.adminKey}` }
   const { id, token } = await service.admin.createInstance('whatsapp')
   const own = { authorization: `Bearer ${token}` }

@@ -69,7 +69,7 @@ describe('pombal doctor', () => {
     expect(unreadable).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Settings\s+RETENTION_DAYS/) })
   })
 
-  test('names a data folder in which it may not write', async () => {
+  test('names a data folder that it may not write to', async () => {
     const file = join(folder, 'file')
     writeFileSync(file, '')
     const { code, said } = await run('doctor', { DATA_DIR: join(file, 'data') })

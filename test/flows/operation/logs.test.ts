@@ -8,7 +8,7 @@ import { until } from '../../until.ts'
 const ECHO = '15005550005'
 const GROUP = '120363000000000042@g.us'
 
-/** `secret` in every encoding in which a logger may print it. */
+/** `secret` in every encoding that a logger may print. */
 function encodingsOf(secret: string): string[] {
   const bytes = Buffer.from(secret)
   const base64 = bytes.toString('base64').replace(/=+$/, '')

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { startService } from '../../service.ts'
 
 const CALLS = 60
-/** Less than the 5 s for which a lock is waited for. The first call begins with that wait. */
+/** Less than the 5 s that a write waits for a lock. The first call begins with that wait. */
 const AT_ONCE_MS = 4_000
 
 test('while another process holds SQLite’s lock, reads work, and waiting messages are accepted afterwards', async () => {

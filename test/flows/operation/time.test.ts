@@ -11,7 +11,7 @@ const SECOND_MS = 1_000
 const DAY_MS = 24 * 60 * 60 * SECOND_MS
 /** The time before the end of a period at which a test still checks. */
 const LEFT_MS = 30 * SECOND_MS
-/** On SIGUSR2 the monotonic clock is so much further on, in every thread. */
+/** On SIGUSR2 the monotonic clock advances by this much, in every thread. */
 const JUMP_MS = 29 * SECOND_MS
 const jumpingClock = `--import=data:text/javascript,${encodeURIComponent(`
   import { BroadcastChannel } from 'node:worker_threads'

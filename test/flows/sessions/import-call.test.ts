@@ -17,7 +17,7 @@ function importFiles(files: ReadonlyMap<string, string>, more: object = {}) {
 
 test('the files of a session become a stopped instance with a token; the number is not imported twice', async () => {
   const session = linkedSession(PHONE)
-  // More than other calls may have.
+  // More bytes than the body of another call may have.
   session.keys['session']!['5511900000009.0'] = {
     _sessions: { one: { padding: 'x'.repeat(3_000_000) } },
     version: 'v1',
@@ -80,7 +80,7 @@ test('an invalid number, an invalid device and too many keys are refused', async
   expect(body.error.message).toContain('import-sessions')
 })
 
-test('files that are no session, and other bodies, are refused with a sentence and change nothing', async () => {
+test('files that are not a session, and other bodies, are refused with a sentence and change nothing', async () => {
   const before = (await api.admin('GET', '/instances')).body.data.length
   const torn = sessionFiles(linkedSession())
   torn.set('creds.json', torn.get('creds.json')!.slice(0, 300))

@@ -12,7 +12,7 @@ import { linkedSession, sessionFiles, withNumberLists, writeFiles } from '../../
 import { type CommandRun, runCommand } from '../../sessions/run-command.ts'
 
 const PHONE = '5511987654321'
-/** So many keys that an import takes long enough to be killed in the middle. */
+/** Enough keys that an import can be killed in the middle. */
 const MANY_KEYS = 400
 const SESSIONS = 4
 const AN_HOUR_AGO = Date.now() / 1_000 - 3_600
@@ -211,7 +211,7 @@ describe.each(STORES)('on %s', kind => {
     expect(await instances()).toEqual([])
   })
 
-  test('after kills in the middle, every number is there whole and once, with its token', async () => {
+  test('after kills in the middle, every number is there once, complete and with its token', async () => {
     for (let n = 0; n < SESSIONS; n += 1) write(`shop ${n}`, `551190000000${n}`, MANY_KEYS)
     // Each run imports at least one number.
     for (let n = 1; n < SESSIONS; n += 1)

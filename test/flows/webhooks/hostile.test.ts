@@ -11,7 +11,7 @@ import { createReceiver } from '../../receiver.ts'
 import { WebhookHarness } from './harness.ts'
 
 const TIMEOUT_MS = 1_000
-/** The deadline and the 2 s for which a body is read end an attempt. Without them it would never end. */
+/** The deadline, and the limit of 2 s for reading a body, end an attempt. Without them it would never end. */
 const ENDS_WITHIN_MS = 60_000
 const MEGABYTE = 1024 * 1024
 
@@ -282,7 +282,7 @@ test('forty host names whose look-up hangs do not delay a consumer whose name is
     clock: {
       ...systemClock,
       steady: () => systemClock.steady() + laterMs,
-      // So much slower that a busy machine is not mistaken for a wait for the names that hang: 5 s become 100 s.
+      // Slow enough that a busy machine is not mistaken for a wait for the names that hang: 5 s become 100 s.
       after: (delayMs, task) => systemClock.after(20 * delayMs, task),
     },
     lookup: hostname =>

@@ -54,7 +54,7 @@ describe.each(STORES)('operator endpoints on %s', kind => {
     expect(own.requests.map(request => eventOf(request).event)).toEqual(Array(4).fill('message.received'))
   })
 
-  test('while one is dead, the webhooks of the instances go on, and a restart continues its retries', async () => {
+  test('while one is dead, the webhooks of the instances continue, and a restart continues its retries', async () => {
     await using harness = await openHarness({ retryDelaysMs: [50, 50, 3_600_000] })
     await using own = await createReceiver()
     await using operator = await createReceiver()

@@ -62,7 +62,7 @@ test.each([
 test.each([
   ['an HTTP header', 0],
   ['a frame', 1],
-])('a server that drips %s is given up, however long it goes on', async (_, drips) => {
+])('a server that drips %s is given up, however long it continues', async (_, drips) => {
   hurry(HANDSHAKE_WITHIN_MS)
   await using harness = await WhatsappHarness.open()
   const sockets = new WebSocketServer({ noServer: true })

@@ -90,7 +90,7 @@ describe('calls to an instance', () => {
 })
 
 describe.each(STORES)('kill -9 around a call, on %s', store => {
-  test('neither loses nor doubles the text, and the call is rejected in the end', async () => {
+  test('neither loses nor duplicates the text, and the call is rejected in the end', async () => {
     await using harness = await LinkedHarness.open(store)
     const number = await harness.link()
     await harness.service.admin.setCalls(number.id, { reject: true, text: TEXT })

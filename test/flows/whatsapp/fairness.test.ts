@@ -79,7 +79,7 @@ class Fairness implements AsyncDisposable {
     this.underWay.push({ what, begunAt, line: { msg: 'message.sent', messageId: id } })
   }
 
-  /** Writes a text as a contact, and waits until the receiver knows of it. */
+  /** Writes a text as a contact, and waits until the receiver has its event. */
   async write(what: string, to: LinkedNumber, from = CONTACT): Promise<void> {
     const begunAt = Date.now()
     const { id } = await this.harness.network.writeAs({ from, to: to.phone, text: what })
@@ -128,7 +128,7 @@ test.each(STORES)(
     await fairness.sentBy(busy, count)
     await fairness.expectTurns('message.sent', BACKLOG)
 
-    // The order of their webhooks is the order in which they were recorded.
+    // Their webhooks arrive in the order of their recording.
     let sent = 0
     const sentAs = new Map<string, number>()
     const between: number[] = []

@@ -25,7 +25,7 @@ async function openSent(kind: StoreKind, to: string) {
   const shown = async () => (await harness.network.inbox(RECIPIENT)).some(({ text }) => text === 'secret')
   await until('the message on the phone', shown)
   await harness.network.misbehave({ kind: 'remove_rule', id: rule! })
-  /** Resolves when so many receipts were acknowledged. */
+  /** Resolves when this many receipts were acknowledged. */
   const acknowledged = async (work: () => Promise<unknown>) => {
     const when = { stanza: 'ack', direction: 'in', attrs: { class: 'receipt', id: whatsappId } } as const
     const counting = await harness.network.misbehave({ kind: 'rule', rule: { when, do: { delayMs: 0 } } })
@@ -64,7 +64,7 @@ describe.each(STORES)('a receipt of somebody else, on %s', kind => {
   })
 })
 
-describe.each(STORES)('a request of somebody else to send a message again, on %s', kind => {
+describe.each(STORES)('a request by somebody else to send a message again, on %s', kind => {
   test.each([
     ['a message to a contact', RECIPIENT, {}, {}],
     ['a message to a group, outside of it', GROUP, {}, { group: GROUP }],

@@ -208,7 +208,7 @@ export class WhatsappHarness implements AsyncDisposable {
     return message
   }
 
-  /** Waits until the message has come to this state; it may have gone past it by the time one looks. */
+  /** Waits until the message has reached this state, or a later one. */
   async becomes(instanceId: string, id: string, state: MessageState, withinMs?: number) {
     let last: MessageState | undefined
     const look = async () => {

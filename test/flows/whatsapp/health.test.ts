@@ -12,7 +12,7 @@ async function openHarness() {
   const harness = await WhatsappHarness.open()
   const linked = await harness.link()
   const untilHealth = (what: string, test: (health: ConnectionHealth) => boolean) =>
-    until(`the health to tell of ${what}`, async () => {
+    until(`the health to show ${what}`, async () => {
       const health = await harness.store.connections.findHealth(linked.id, Date.now())
       return test(health) && health
     })

@@ -29,7 +29,7 @@ test('a key write after the lease has moved on is refused, and the socket ends',
   await harness.network.writeAs({ from: CONTACT, to: phone, text: 'Who has it?' })
   await until('the loss to be noticed', () => lost === 1)
   await until('the socket to end', () => harness.line.sockets === 0)
-  // Every write that was asked for before this one has been made or refused.
+  // Every write that was requested before this one has been made or refused.
   await harness.store.leases.renew('another')
   expect(await storedCredentials(harness, id)).toBe(before)
   expect(await harness.received(id)).toEqual([])

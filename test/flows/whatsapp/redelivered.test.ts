@@ -25,7 +25,7 @@ async function applied(harness: WhatsappHarness, ...rules: number[]): Promise<nu
   return rules.reduce((sum, id) => sum + all.find(one => one.id === id)!.applied, 0)
 }
 
-/** Stops the connection once all texts of `writers` are events, none of which WhatsApp has a receipt for. */
+/** Stops the connection once all texts of `writers` are events. WhatsApp has no receipt for any of them. */
 async function receiveWithoutReceipts(harness: WhatsappHarness, writers: { from: string; group?: string }[]) {
   const { id, phone, connection } = await harness.link()
   await harness.network.joinGroup(GROUP, [STRANGER, ANSWERED, phone])

@@ -98,7 +98,7 @@ test.each(STORES)(
 )
 
 test.each(STORES)(
-  `on %s, ${LARGE_FLOOD} messages of one contact that can be decrypted once they are asked for all arrive, and hardly delay another`,
+  `on %s, ${LARGE_FLOOD} messages of one contact that can be decrypted only after a request all arrive, and hardly delay other messages`,
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)
     const { id, phone } = await harness.link()

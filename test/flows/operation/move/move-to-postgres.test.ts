@@ -16,7 +16,7 @@ import { installBrake, killAt, runMove } from './run-move.ts'
 const CONTACT = '5511987654321'
 const STORED_EVENTS = 30_000
 const QUEUED = 12
-/** A table, and the rows that it has before the insertion in which the move is killed. The last one is its last commit. */
+/** A table, and how many rows it has before the insertion during which the move is killed. The last one is the last commit of the move. */
 const KILLED_AT = [
   ['instances', 0],
   ['credentials', 0],

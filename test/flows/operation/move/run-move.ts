@@ -54,7 +54,7 @@ export async function installBrake(url: string): Promise<void> {
   )
 }
 
-/** Runs the move, and kills it while it inserts into a table that has at least so many rows. */
+/** Runs the move, and kills it while it inserts into a table that has at least this many rows. */
 export async function killAt(table: string, rows: number, url: string, env: Record<string, string>): Promise<void> {
   await queryPostgres(url, `insert into brake values ('${table}', ${rows})`)
   const move = startMove(env)

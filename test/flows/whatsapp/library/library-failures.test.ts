@@ -11,7 +11,7 @@ const ANSWERS = { stanza: 'iq', direction: 'out' } as const
 const TRIES = 5
 
 describe.each(STORES)('%s', store => {
-  test('a rejection or an exception in the library ends no more than one connection, also around a kill', async () => {
+  test('a rejection or an exception in the library ends at most one connection, even around a kill', async () => {
     await using harness = await LinkedHarness.open(store)
     const victim = await harness.link()
     const other = await harness.link()

@@ -31,7 +31,7 @@ export class ProxyHarness implements AsyncDisposable {
   readonly #certificate = createCertificate()
   readonly #folder = mkdtempSync(join(tmpdir(), 'pombal-proxy-'))
   readonly #proxies: LocalProxy[] = []
-  /** The ports from which somebody connected to the simulated WhatsApp. */
+  /** The source ports of the connections to the simulated WhatsApp. */
   readonly #callers: number[] = []
   readonly #noteCaller: (message: unknown) => void
 

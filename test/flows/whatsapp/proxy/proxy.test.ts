@@ -158,7 +158,7 @@ test('an instance that is connected goes through a new proxy at once, through an
   await harness.sendAndRead(instance, 'without a proxy')
 })
 
-test('a proxy that dies is the reason of the connection, with a remedy; when it is back, the queue goes on through it', async () => {
+test('a proxy that dies is the reason of the connection, with a remedy; when it is back, the queue continues through it', async () => {
   await using harness = await ProxyHarness.open()
   const { admin } = harness.service
   const { id, token } = await admin.createInstance('whatsapp')

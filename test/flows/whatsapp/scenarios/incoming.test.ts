@@ -25,7 +25,7 @@ async function misbehave(harness: WhatsappHarness, ...rules: readonly (readonly 
   for (const [when, action] of rules) await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })
 }
 
-/** The texts of the events, once there are so many of them. */
+/** The texts of the events, once there are this many of them. */
 async function texts(harness: WhatsappHarness, id: string, count: number): Promise<unknown[]> {
   await until(`${count} events`, async () => (await harness.receivedIds(id)).length >= count)
   const events = await harness.received(id)
@@ -105,7 +105,7 @@ describe.concurrent('a sender', () => {
     if ('from' in expected) expect(event).not.toHaveProperty('addressing')
   })
 
-  test('named by LID alone is reported with its number once WhatsApp has given it, also after a restart', async () => {
+  test('named by LID alone is reported with its number once WhatsApp has given it, even after a restart', async () => {
     await using world = await openHarness()
     const { harness, id, phone, connection } = world
     await harness.network.writeAs({ from: CONTACT, to: phone, text: 'with number' })

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from 'vitest'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
-/** Situations in which WhatsApp does not answer; docs/whatsapp-situations.md lists them. */
+/** WhatsApp does not answer. docs/whatsapp-situations.md lists these situations. */
 
 const KNOWN = '5511987654321'
 /** More recipients than an instance sends to concurrently. */

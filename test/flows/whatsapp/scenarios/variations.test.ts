@@ -67,12 +67,12 @@ describe.concurrent('a network', () => {
       ],
     ],
     ['that acknowledges a message as it does a receipt', [[MESSAGE_ACK, { set: { class: 'receipt', type: 'text' } }]]],
-    ['that tells of other devices with every message', [[MESSAGE_ACK, { set: { phash: '2:always' } }]]],
+    ['that reports other devices with every message', [[MESSAGE_ACK, { set: { phash: '2:always' } }]]],
     ['that acknowledges after the receipts', [[MESSAGE_ACK, { delayMs: 300 }]]],
     ['that answers slowly', [[ANSWER, { delayMs: 150 }]]],
     ['that knows nothing of passive clients', [[{ ...QUERY, attrs: { xmlns: 'passive' }, nth: 2 }, { error: '501' }]]],
     ['that has lost our keys', [[{ ...QUERY, attrs: { xmlns: 'encrypt', type: 'get' }, times: 2 }, { error: '404' }]]],
-  ])('%s: each sent text is read once and each incoming one reported once, also after a restart', async (_, rules) => {
+  ])('%s: each sent text is read once and each incoming one reported once, even after a restart', async (_, rules) => {
     await using harness = await WhatsappHarness.open({ timings: TIMINGS })
     await misbehave(harness, rules)
     const { id, phone, connection } = await harness.link({ settings: SETTINGS })
@@ -98,7 +98,7 @@ describe.concurrent('a group', () => {
   test.each<[string, Rules]>([
     ['that does not say how its members are addressed', [[ANSWER, { without: ['addressing_mode'] }]]],
     [
-      'whose members have LIDs alone, of which nobody tells us ours',
+      'whose members have only LIDs, without telling us which is ours',
       [
         [ANSWER, { without: ['phone_number'] }],
         [{ stanza: 'success' }, { without: ['lid'] }],
