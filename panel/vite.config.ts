@@ -35,7 +35,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 600,
-    // What several pages share is one file: dozens of small ones compress worse.
+    // Code that several pages share is in one file: dozens of small files compress worse.
     rolldownOptions: {
       output: {
         codeSplitting: { groups: [{ name: 'shared', test: /node_modules|src\/(components|text)/, minShareCount: 2 }] },

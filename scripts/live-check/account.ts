@@ -78,7 +78,7 @@ export class Account {
   /** The connection as the driver reports it. */
   async state(): Promise<ConnectionRecord> {
     const record = await this.store.connections.find(this.instanceId)
-    if (!record) throw new Error('The instance does not exist any more.')
+    if (!record) throw new Error('The instance no longer exists.')
     return record
   }
 

@@ -8,7 +8,7 @@ export function csvLine(cells: readonly Cell[]): string {
   return `${cells.map(cell).join(',')}\r\n`
 }
 
-/** What a browser keeps in memory for a download. */
+/** The size limit of a file: the browser keeps the download in memory. */
 const MAX_FILE_BYTES = 100 * 1024 * 1024
 /** Without it, spreadsheets do not recognise UTF-8. */
 const BYTE_ORDER_MARK = '\uFEFF'

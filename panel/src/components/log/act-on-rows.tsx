@@ -9,17 +9,17 @@ import { forEachRow, type Selection } from './selection.tsx'
 
 interface ActOnRowsProps<T> {
   selection: Selection
-  /** The marked rows to which the action applies. */
+  /** The marked rows that the action applies to. */
   rows: readonly T[]
   action: string
   /** Why there is nothing to do, if there is no such row. */
   none: string
-  /** What will happen. */
+  /** Describes what will happen. */
   children: ReactNode
   act: (row: T) => Promise<unknown>
 }
 
-/** One action for all marked rows, after a look at what it does. Rows that were refused stay marked. */
+/** One action for all marked rows. It first shows what it will do. Rows that were refused stay marked. */
 export function ActOnRows<T extends { id: string }>({
   selection,
   rows,

@@ -34,7 +34,7 @@ export function useSelection(): Selection {
 
 interface SelectionBarProps {
   selection: Selection
-  /** What can be done with the marked rows. */
+  /** The actions for the marked rows. */
   children: ReactNode
 }
 

@@ -22,7 +22,7 @@ export const people = {
   someInstances: 'Only these instances',
   onlyInstances: (count: number) => (count === 1 ? 'One instance' : `${count} instances`),
   ids: 'IDs of the instances',
-  idsHint: 'One on each line. You find the ID in the settings of an instance.',
+  idsHint: 'One on each line. The settings of an instance show its ID.',
   createLink: 'Create the link',
   link: 'Link',
   linkTitle: (name: string) => `Send this link to ${name}`,

@@ -11,7 +11,7 @@ interface RedeliverMarkedProps {
   rows: readonly Event[]
 }
 
-/** Tries the marked events that wait for a retry now, and posts those that are over again. */
+/** Retries the marked events that wait for a retry now, and redelivers those whose delivery has ended. */
 export function RedeliverMarked({ instanceId, selection, rows }: RedeliverMarkedProps) {
   const { selection: words } = useWords().tools
   const marked = rows.filter(({ id }) => selection.ids.has(id))

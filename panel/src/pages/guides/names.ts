@@ -1,4 +1,4 @@
-/** The documents of `docs/` that the panel shows, in the order in which a newcomer needs them. */
+/** The documents of `docs/` that the panel shows, in the order that a newcomer needs them. */
 export const GUIDES = [
   'panel',
   'webhooks',

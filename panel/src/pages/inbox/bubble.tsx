@@ -25,7 +25,7 @@ interface BubbleProps extends BubbleMenuProps {
   onShow: (messageId: string) => void
 }
 
-/** One message, with what was done to it. */
+/** One message, with its reactions and changes. */
 export const Bubble = memo(function Bubble(props: BubbleProps) {
   const { instance, shown, quoted, isSought, onShow } = props
   const words = useWords()
@@ -107,7 +107,7 @@ function named(author: string): string {
   return /^\d+$/.test(author) ? `+${author}` : author
 }
 
-/** What a message contains besides its text and file. */
+/** The parts of a message other than its text and file. */
 function Content({ line }: { line: DeliveredLine }) {
   const words = useWords()
   const { type, location, contacts, poll, text, media } = line

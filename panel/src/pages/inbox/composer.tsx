@@ -13,7 +13,7 @@ import { authorOf, previewOf } from './lines.ts'
 
 const MAX_TEXT = 65_536
 
-/** What the field is for. */
+/** The purpose of the field. */
 export type Writing = { kind: 'new' } | { kind: 'answer' | 'edit'; line: ChatLine }
 
 interface ComposerProps {

@@ -8,7 +8,7 @@ export function chatName({ chat, name, username }: Named, words: Words): string 
   return name ?? username ?? recipientText(chat, words)
 }
 
-/** What is written beside a chat's name. */
+/** The text beside a chat's name. */
 export function initialOf({ chat, name }: Named): string {
   return name ? [...name][0]! : chat.replace(/@.*/, '').slice(-2)
 }

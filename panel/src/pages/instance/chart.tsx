@@ -82,7 +82,7 @@ interface StackedBarsProps<S extends string> {
   buckets: readonly { at: string; counts: Readonly<Record<S, number>> }[]
 }
 
-/** Counts over time, by series. Readers of a screen get a table. */
+/** Counts over time, by series. Screen readers get a table. */
 export function StackedBars<S extends string>(props: StackedBarsProps<S>) {
   const { title, total, none, names, series, buckets } = props
   const { time } = useWords().statistics

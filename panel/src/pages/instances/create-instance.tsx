@@ -39,7 +39,7 @@ type Choice = InstanceKind | 'import'
 interface CreateInstanceProps {
   opened: boolean
   onClose: () => void
-  /** What is chosen at first. */
+  /** The initial choice. */
   choice?: Choice
 }
 

@@ -121,7 +121,7 @@ function useActivity(instances: readonly Instance[]): ReadonlyMap<string, Activi
   return useMemo(() => new Map(data?.map(entry => [entry.instanceId, entry])), [data])
 }
 
-/** The states in which a person may look for an instance: no one waits long enough in the others. */
+/** The states that the list can be filtered by. The others last only for moments. */
 const STATES = ['connected', 'reconnecting', 'disconnected', 'stopped', 'logged_out', 'unlinked'] as const
 const ORDERS = ['newest', 'name', 'traffic'] as const
 

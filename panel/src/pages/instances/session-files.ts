@@ -7,7 +7,7 @@ export interface SessionFiles {
 
 const EXTENSION = '.json'
 
-/** @param chosen what the browser found in the chosen folder, also in folders below it, which are left out */
+/** @param chosen what the browser found in the chosen folder, including folders below it, which are left out */
 export async function readSessionFiles(chosen: Iterable<File>): Promise<SessionFiles> {
   const direct = Array.from(chosen).filter(file => pathOf(file).length <= 2 && file.name.endsWith(EXTENSION))
   const read = direct.map(async file => [file.name, await file.text()] as const)

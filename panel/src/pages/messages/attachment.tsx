@@ -53,7 +53,7 @@ interface AttachmentFieldProps extends ReturnType<typeof useAttachment> {
   children: ReactNode
 }
 
-/** Takes files by button, by drop and by paste. @param children the other fields, onto which a file can be dropped too */
+/** Takes files by button, by drop and by paste. @param children the other fields. A file can be dropped onto them too */
 export function AttachmentField({ attachment, attach, detach, url, setUrl, children }: AttachmentFieldProps) {
   const words = useWords()
   const [isOver, setOver] = useState(false)

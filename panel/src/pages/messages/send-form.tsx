@@ -19,7 +19,7 @@ const LID = /^[1-9][0-9]{4,19}@lid$/
 const FIRST_RECIPIENT = '5511987654321'
 const MAX_TEXT = 65_536
 
-/** What the form starts with. */
+/** The initial values of the form. */
 export interface Draft {
   to?: string
   text?: string
@@ -45,7 +45,7 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const url = attaching.url?.trim() ?? ''
   const named = url === '' ? undefined : { url }
   const media = attachment.state === 'stored' ? attachment.file.id : named
-  /** The suggested text is no caption. */
+  /** The suggested text does not become a caption. */
   const shownText = media !== undefined && text === words.send.defaultText ? '' : text
   const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')

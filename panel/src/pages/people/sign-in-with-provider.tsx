@@ -12,7 +12,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 /** The page to open after the provider has sent the browser back to this tab. */
 const FROM = 'pombal.from'
 
-/** What follows every sign-in. */
+/** Runs after every sign-in. */
 export function useSignedIn(): (session: Session, from: string | null | undefined) => Promise<void> {
   const client = useQueryClient()
   const navigate = useNavigate()
@@ -26,7 +26,7 @@ export function useSignedIn(): (session: Session, from: string | null | undefine
   )
 }
 
-/** The first page for any address of another site: whoever sends a link to the sign-in page chooses `from`. */
+/** The first page if `from` is an address of another site: anybody who sends a link to the sign-in page chooses `from`. */
 function ownPage(from: string | null | undefined): string {
   const url = from?.startsWith('/') ? URL.parse(from, window.location.origin) : null
   return url?.origin === window.location.origin ? url.pathname + url.search + url.hash : '/'

@@ -5,7 +5,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 import { AttemptOutcome, isSuccess } from './attempt-outcome.tsx'
 import classes from './webhook.module.css'
 
-/** What the receiver answered to a test event. */
+/** The receiver's answer to a test event. */
 export function TestAnswer({ answer }: { answer: WebhookTest }) {
   const words = useWords()
   const { status, error, durationMs, responseExcerpt, headers, body, url } = answer

@@ -5,7 +5,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 interface UrlFieldProps extends TextInputProps {
   value: string
   onType: (value: string) => void
-  /** The form was submitted, so that an empty field is wrong too. */
+  /** The form was submitted, so an empty field is wrong too. */
   isTried?: boolean
 }
 

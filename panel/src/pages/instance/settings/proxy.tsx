@@ -9,7 +9,7 @@ import { useToast } from '../../../components/feedback/toasts.tsx'
 import { Card } from '../../../components/panels.tsx'
 import { useWords } from '../../../i18n/i18n.tsx'
 
-/** The proxy through which the instance connects to WhatsApp. */
+/** The proxy that the instance uses to connect to WhatsApp. */
 export function ProxyCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data, error } = useQuery(proxyQuery(instanceId))
