@@ -6,6 +6,7 @@ import { noteSecret } from '../logs/log-capture.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { TestPasskey } from '../passkey.ts'
 import { until } from '../until.ts'
+import { problemsOf } from './accessibility.ts'
 import { PanelHarness } from './harness.ts'
 
 const WHATSAPP = 'https://web.whatsapp.com/'
@@ -165,10 +166,17 @@ async function openPlace(place: 'panel' | 'link', words: Words, locale: string, 
   const { data } = (await created.json()) as { data: { url: string } }
   const { pathname, hash } = new URL(data.url, harness.url)
   noteSecret(hash.slice(1))
-  const page = await harness.open(pathname + hash, { locale })
+  const page = await harness.open(pathname + hash, { locale, viewport: { width: 360, height: 800 } })
   await page.getByRole('button', { name: words.linkPage.begin }).click()
   await shop.scan()
   return { ...shop, page, linked: words.linkPage.done }
+}
+
+/** Nothing is cut off, and the rules of axe hold. */
+async function expectUsable(page: Page): Promise<void> {
+  const { width } = page.viewportSize()!
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width)
+  expect(await problemsOf(page)).toEqual([])
 }
 
 const close = (...pages: Page[]) => Promise.all(pages.map(page => page.context().close()))
@@ -179,6 +187,7 @@ describe.each(LANGUAGES)('in $code', ({ code: locale, load }) => {
     const { page, passkey, linked } = await openPlace(place, words, locale, 'Loja da Ana')
     const program = await programOn(page, words)
     expect(await page.getByTestId('qr').count()).toBe(0)
+    await expectUsable(page)
     const whatsapp = await openWhatsapp({ passkey })
     const answer = await askThere(whatsapp, program, words.passkey, 'Loja da Ana')
     await sendAnswer(page, words, answer.slice(0, -1))
@@ -203,6 +212,7 @@ describe.each(LANGUAGES)('in $code', ({ code: locale, load }) => {
       const whatsapp = await openWhatsapp({ passkey })
       await sendAnswer(page, words, await askThere(whatsapp, second, words.passkey, 'Loja da Bia'))
       await page.getByText(words.passkey.compare).waitFor()
+      await expectUsable(page)
       const { passkeyCode } = await network.misbehave({ kind: 'passkey_code', account: phone })
       await page.getByText(`${passkeyCode!.slice(0, 4)}-${passkeyCode!.slice(4)}`).waitFor()
       await page.getByRole('button', { name: words.passkey.same }).click()

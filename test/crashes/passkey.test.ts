@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { PasskeyRequest } from '../../src/domain/connection/passkey.ts'
 import { STORES, type TestDatabase } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
@@ -194,3 +195,24 @@ test.each(STORES)(
   },
   LONG_TEST_WITHIN_MS,
 )
+
+test('a report that Node writes about the running process contains nothing of a ceremony', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-reports-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const NODE_OPTIONS = `--report-on-signal --report-signal=SIGUSR2 --report-directory=${folder}`
+  await using harness = await LinkedHarness.open('sqlite', { env: { WHATSAPP_PASSKEY: 'on', NODE_OPTIONS } })
+  const { service } = harness
+  const { id } = await service.admin.createInstance('whatsapp', 'Reported')
+  const ceremony = new Ceremony(harness, id)
+  await service.admin.connect(id)
+  // The answer is in the memory of the process.
+  await ceremony.run('held', [hold('in', 1)])
+  service.signal('SIGUSR2')
+  const report = await until('the report', () => {
+    const [name] = readdirSync(folder)
+    const text = name === undefined ? '' : readFileSync(join(folder, name), 'utf8')
+    return text.trimEnd().endsWith('}') && text
+  })
+  expect(JSON.parse(report).header.trigger).toBe('Signal')
+  for (const secret of ceremony.secrets) expect(report).not.toContain(secret)
+})
