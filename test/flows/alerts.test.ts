@@ -182,7 +182,6 @@ describe('alerts', () => {
     await lose('Shop <!channel> @everyone')
     start()
     await receiver.waitFor(4)
-    console.log(receiver.requests.map(r => r.path))
     const at = (path: string) => receiver.requests.find(request => request.path === path)!
     const json = (path: string) => JSON.parse(at(path).body.toString()) as Record<string, unknown>
     expect(at('/base/').headers['authorization']).toBe('Bearer tk_secret')
