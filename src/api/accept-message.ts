@@ -1,13 +1,25 @@
 import { hash } from 'node:crypto'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
-import { Refusal } from '../domain/refusal.ts'
+import { Refusal, type RefusalCode } from '../domain/refusal.ts'
 import type { NewMessage } from '../store/messages/messages.ts'
 import type { Store } from '../store/store.ts'
 import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
 
 const PENDING_RETRY_AFTER_SECONDS = 2
+/** How a call that accepts a message may be refused. */
+export const MESSAGE_REFUSALS: readonly RefusalCode[] = [
+  'invalid_request',
+  'invalid_phone_number',
+  'quote_not_found',
+  'media_not_found',
+  'media_pending',
+  'media_unsupported',
+  'instance_not_connected',
+  'idempotency_key_reused',
+  'media_not_configured',
+]
 const WHY_UNSUPPORTED = {
   form: undefined,
   caption: 'WhatsApp shows a caption only with an image, a video or a document.',

@@ -36,7 +36,7 @@ export function createEndpoint(api: Api, context: ApiContext, scope: EndpointSco
     },
     async (request, reply) => {
       const { url, events = [ALL_EVENTS], active = true, description = null } = request.body
-      checkSettings({ url, events, description }, context)
+      checkEndpoint({ url, events, description }, context)
       const instanceId = await scope.instanceOf(request)
       const id = newEndpointId()
       noteForAudit(request, { endpointId: id })
@@ -113,7 +113,7 @@ export function changeEndpoint(api: Api, context: ApiContext, scope: EndpointSco
     },
     async request => {
       const { url, events, active, description } = request.body
-      checkSettings({ url, events, description }, context)
+      checkEndpoint({ url, events, description }, context)
       const instanceId = await scope.instanceOf(request)
       const changes = {
         ...(url !== undefined && { url }),
@@ -162,7 +162,7 @@ interface Settings {
 }
 
 /** Checks what the schema cannot express. @throws Refusal */
-function checkSettings({ url, events = [], description }: Settings, context: ApiContext): void {
+export function checkEndpoint({ url, events = [], description }: Settings, context: ApiContext): void {
   if (url !== undefined) checkWebhookUrl(url, context.checkWebhookUrl)
   if (typeof description === 'string') checkNote('description', description)
   for (const [index, pattern] of events.entries()) {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
-import { acceptMessage, composeMessage } from '../../accept-message.ts'
+import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { parseIdempotencyKey } from '../../input.ts'
@@ -38,18 +38,7 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
       },
       config: {
-        refusals: [
-          'instance_not_found',
-          'invalid_request',
-          'invalid_phone_number',
-          'quote_not_found',
-          'media_not_found',
-          'media_pending',
-          'media_unsupported',
-          'media_not_configured',
-          'instance_not_connected',
-          'idempotency_key_reused',
-        ],
+        refusals: ['instance_not_found', ...MESSAGE_REFUSALS],
       },
     },
     async (request, reply) => {

@@ -3,8 +3,9 @@ import { OPERATOR_EVENTS, type OperatorEndpoint } from '../../../domain/events/e
 import { newOperatorEndpointId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { checkEndpoint } from '../../endpoints/manage-endpoints.ts'
 import { refuseBesideOldNodes } from '../../endpoints/scope.ts'
-import { checkNote, checkWebhookUrl, isId } from '../../input.ts'
+import { isId } from '../../input.ts'
 import {
   newOperatorEndpointSchema,
   type OperatorEndpointView,
@@ -40,7 +41,7 @@ export function createOperatorEndpoint(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const { url, events = [OPERATOR_EVENTS], active = true, description = null } = request.body
-      checkSettings({ url, description }, context)
+      checkEndpoint({ url, description }, context)
       const id = newOperatorEndpointId()
       noteForAudit(request, { endpointId: id })
       const endpoint = { id, secret: newWebhookSecret(), url, events, active, description }
@@ -106,7 +107,7 @@ export function changeOperatorEndpoint(api: Api, context: ApiContext): void {
     },
     async request => {
       const { url, events, active, description } = request.body
-      checkSettings({ url, description }, context)
+      checkEndpoint({ url, description }, context)
       const changes = {
         ...(url !== undefined && { url }),
         ...(events !== undefined && { events }),
@@ -157,13 +158,4 @@ export async function findOrRefuse({ store }: ApiContext, id: string): Promise<O
 export function found(endpoint: OperatorEndpoint | null): OperatorEndpoint {
   if (endpoint === null) throw new Refusal('endpoint_not_found')
   return endpoint
-}
-
-/** Checks what the schema cannot express. @throws Refusal */
-function checkSettings(
-  { url, description }: { url?: string | undefined; description?: string | null | undefined },
-  context: ApiContext,
-): void {
-  if (url !== undefined) checkWebhookUrl(url, context.checkWebhookUrl)
-  if (typeof description === 'string') checkNote('description', description)
 }

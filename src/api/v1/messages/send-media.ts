@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
-import { acceptMessage, composeMessage } from '../../accept-message.ts'
+import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { findIdempotencyKey } from '../../input.ts'
 import { fileOf, namedFileSchema } from '../../media/named-file.ts'
@@ -66,17 +66,7 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       },
       config: {
         scope: 'send',
-        refusals: [
-          'invalid_request',
-          'invalid_phone_number',
-          'media_not_found',
-          'quote_not_found',
-          'media_pending',
-          'media_unsupported',
-          'instance_not_connected',
-          'idempotency_key_reused',
-          'media_not_configured',
-        ],
+        refusals: MESSAGE_REFUSALS,
       },
     },
     async (request, reply) => {

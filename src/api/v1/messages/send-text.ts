@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
-import { acceptMessage, composeMessage } from '../../accept-message.ts'
+import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { findIdempotencyKey } from '../../input.ts'
 import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../../resources/message.ts'
@@ -26,17 +26,7 @@ export function sendText(api: Api, { store, media, now }: ApiContext): void {
       },
       config: {
         scope: 'send',
-        refusals: [
-          'invalid_request',
-          'invalid_phone_number',
-          'quote_not_found',
-          'media_not_found',
-          'media_pending',
-          'media_unsupported',
-          'instance_not_connected',
-          'idempotency_key_reused',
-          'media_not_configured',
-        ],
+        refusals: MESSAGE_REFUSALS,
       },
     },
     async (request, reply) => {
