@@ -149,7 +149,11 @@ export const MODULES: readonly Module[] = [
     modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
     packages: ['node:crypto', 'node:fs', 'node:path'],
   },
-  { path: 'src/shared-settings.ts', modules: ['src/config.ts'], packages: ['node:crypto'] },
+  {
+    path: 'src/shared-settings.ts',
+    modules: ['src/config.ts', 'src/media/storage/folder-id.ts'],
+    packages: ['node:crypto'],
+  },
   { path: 'src/program-files.ts', modules: [], packages: ['node:fs', 'node:path'] },
   { path: 'src/log-for-people.ts', modules: [], packages: ['pino-pretty'] },
   { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
@@ -299,6 +303,8 @@ export const MODULES: readonly Module[] = [
     modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],
     packages: ['node:crypto', 'node:fs/promises', 'node:timers/promises', 'nodemailer', 'pino'],
   },
+  // Read while the settings are, before the modules start.
+  { path: 'src/media/storage/folder-id.ts', modules: [], packages: ['node:crypto', 'node:fs', 'node:path'] },
   // The files of messages: receives them, keeps them in a folder or a bucket, returns them and removes them.
   {
     path: 'src/media',

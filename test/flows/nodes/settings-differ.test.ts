@@ -1,4 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterEach, expect, inject, test } from 'vitest'
 import { createDatabase } from '../../databases/database.ts'
 import { Service } from '../../service.ts'
@@ -26,4 +30,35 @@ test('a node with other settings than the others says so once, and they say so t
   )
   expect([warnings(first), warnings(second)]).toMatchObject([[there], [there]])
   expect(warnings(other)).toMatchObject([here, here])
+})
+
+test('nodes that name the same path, but do not see the same folder of files, say so', async () => {
+  const database = await createDatabase('postgres', inject('postgresUrl'))
+  cleanUps.push(() => database.dispose())
+  const [shared, unmounted] = [
+    mkdtempSync(join(tmpdir(), 'pombal-shared-')),
+    mkdtempSync(join(tmpdir(), 'pombal-own-')),
+  ]
+  const link = join(unmounted, 'media')
+  symlinkSync(shared, link)
+  cleanUps.push(() => {
+    for (const folder of [shared, unmounted]) rmSync(folder, { recursive: true, force: true })
+  })
+  const start = async () => {
+    const node = new Service({ env: { ...database.env, MEDIA_URL: pathToFileURL(link).href } })
+    cleanUps.push(() => node.dispose())
+    await node.start()
+    return node
+  }
+  const [first, second] = [await start(), await start()]
+  rmSync(link)
+  mkdirSync(link)
+  const other = await start()
+  const warnings = (node: Service) => node.logLines.filter(({ msg }) => msg === 'settings.differ')
+  await until('the warnings', () => warnings(first).length + warnings(second).length + warnings(other).length === 4)
+  const place = (folder: string) =>
+    JSON.stringify({ kind: 'folder', path: link, id: readFileSync(join(folder, 'folder.id'), 'utf8') })
+  const there = { differing: { MEDIA_URL: [place(shared), place(link)] } }
+  expect([warnings(first), warnings(second)]).toMatchObject([[there], [there]])
+  expect(readdirSync(shared)).toEqual(['folder.id'])
 })

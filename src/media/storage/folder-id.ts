@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const FILE = 'folder.id'
+
+/**
+ * What the folder of files calls itself, in a file of its own, which the first node creates. Two nodes that name the same path see the
+ * same folder only if they read the same ID. Null if it can be neither read nor created, for example because the file system has no
+ * hard links.
+ */
+export function identifyFolder(root: string): string | null {
+  const path = join(root, FILE)
+  const draft = `${path}.${randomBytes(8).toString('hex')}`
+  try {
+    if (!existsSync(path)) {
+      mkdirSync(root, { recursive: true, mode: 0o700 })
+      writeFileSync(draft, randomBytes(8).toString('hex'), { mode: 0o600 })
+      // Fails if another node was quicker.
+      linkSync(draft, path)
+    }
+  } catch {
+    // The ID of the other node is read.
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
+}
