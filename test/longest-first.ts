@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** The folders with the longest tests. Without results of an earlier run, vitest goes by the size of the files. */
+/** The folders with the longest tests. Without results of an earlier run, vitest sorts by the size of the files. */
 const FIRST = ['test/crashes/', 'test/faults/', 'test/soak/', 'test/browser/', 'test/flows/whatsapp/', 'test/']
 const ROOT = join(import.meta.dirname, '..')
 

@@ -119,7 +119,7 @@ export async function startNetwork(options: readonly string[] = []) {
     misbehave: (order: Order) => call<OrderResult>('POST', '/scenario', JSON.stringify(order)),
     scenario: () => call<ScenarioState>('GET', '/scenario'),
 
-    /** From now on it reads and answers nothing. Data that is written to it stays in the socket buffers. */
+    /** From now on the network reads and answers nothing. Data that is written to it stays in the socket buffers. */
     pause(): void {
       child.kill('SIGSTOP')
     },

@@ -136,7 +136,7 @@ class OidcProvider {
     }
   }
 
-  /** Some providers report the e-mail address, or whether it is verified, only to who asks. */
+  /** Some providers report the e-mail address, or whether it is verified, only on request. */
   async #readEmail(
     configuration: Configuration,
     claims: Record<string, unknown>,

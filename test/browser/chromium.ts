@@ -44,13 +44,13 @@ export async function launchBrowser(): Promise<Browser> {
   )
 }
 
-/** Has it unpack the libraries that a slim machine lacks. */
+/** Makes the package unpack the libraries that a slim machine lacks. */
 const WITH_LIBRARIES = { AWS_LAMBDA_JS_RUNTIME: 'nodejs24.x' }
 const UNPACK = "import chromium from '@sparticuz/chromium'; await chromium.executablePath()"
 
 /**
- * It looks for itself in the temporary folder: each version and user get a folder of their own. Its settings for fonts name
- * folders of Amazon's: ours name the font that it brings along, and the machine's.
+ * The package unpacks itself into the temporary folder: each version and user get a folder of their own. Its font settings name
+ * Amazon's folders. Ours name the font that it ships, and the machine's fonts.
  */
 async function fromNpm(): Promise<LaunchOptions | null> {
   if (process.platform !== 'linux') return null

@@ -3,7 +3,7 @@ import { BroadcastChannel } from 'node:worker_threads'
 
 /**
  * For `--import` before the service: the life of a QR code (a minute, then 20 s each; the client counts it, not WhatsApp) ends
- * when the file that `CODES_ENDED` names has grown by a byte. Both clocks move on by as much, in every thread.
+ * when the file that `CODES_ENDED` names has grown by a byte. Both clocks advance by the same time, in every thread.
  */
 const POLL_EVERY_MS = 20
 const { CODES_ENDED: file = '' } = process.env

@@ -89,7 +89,7 @@ async function tabTo(page: Page, selector: string): Promise<void> {
   throw new Error(`The keyboard does not reach ${selector}.`)
 }
 
-/** Elements that show the hand of a mouse, but cannot have the focus. The arrow keys reach tabs and options. */
+/** Elements with a pointer cursor that cannot be focused. The arrow keys reach tabs and options. */
 function mouseOnly(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const hasHand = (element: Element | null) => element !== null && getComputedStyle(element).cursor === 'pointer'

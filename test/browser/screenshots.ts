@@ -50,7 +50,7 @@ const ORDERS = [
 interface Scene {
   name: string
   path: string
-  /** Brings the page to where it is shown. `say` translates an English text of the panel. */
+  /** Brings the page to the state of the screenshot. `say` translates an English text of the panel. */
   prepare?: (page: Page, say: (text: string) => string) => Promise<unknown>
   whole?: boolean
 }

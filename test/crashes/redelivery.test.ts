@@ -13,7 +13,7 @@ const INCOMING = { stanza: 'message', direction: 'out' } as const
 /** The client's receipt for a message. */
 const RECEIPTS = ['', 'inactive'].map(type => ({ stanza: 'receipt', direction: 'in', attrs: { type } }) as const)
 
-/** The last version that stored an event alone of an incoming message, by the name that was known. */
+/** The schema step before which an incoming message was stored as an event only, under the name that was known. */
 const WITHOUT_ROWS = '0012'
 
 describe('a message whose receipt was lost, redelivered after kill -9 under another name of its sender', () => {

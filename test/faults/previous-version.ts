@@ -16,9 +16,9 @@ export interface PreviousVersion {
 }
 
 /**
- * The program as it was before the newest steps of the schema, out of git, in a temporary folder.
+ * The program as it was before the newest steps of the schema, taken from git, in a temporary folder.
  * @param step the number of a step, such as `0012`: the program as it was before that one
- * @throws Error where the history is not at hand
+ * @throws Error if the history is not available
  */
 export function openPreviousVersion(step?: string): PreviousVersion {
   const commit = findCommit(step)
@@ -35,7 +35,7 @@ export function openPreviousVersion(step?: string): PreviousVersion {
   }
 }
 
-/** The newest commit whose steps are the present ones without the last (without `step` and those after it), and all there. */
+/** The newest commit that has all present steps except the last one (or except `step` and those after it). */
 function findCommit(step?: string): string {
   const all = listSteps('HEAD')
   const present = step === undefined ? all : all.slice(0, all.findIndex(name => name.startsWith(`${step}-`)) + 1)

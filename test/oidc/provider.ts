@@ -21,7 +21,7 @@ export type Fault = 'none' | 'hang' | 'status 503' | 'garbage' | 'endless'
 
 export interface ProviderOptions {
   redirectUri: string
-  /** Reports the e-mail address in the ID token. Default: only to who asks with the access token. */
+  /** Reports the e-mail address in the ID token. Default: only to a caller with the access token. */
   emailInToken?: boolean
 }
 

@@ -10,9 +10,9 @@ export interface LocalProxyOptions {
   kind: 'http' | 'https' | 'socks5'
   /** Required of its users. Default: none. */
   login?: { user: string; password: string }
-  /** Of an `https` proxy. */
+  /** The certificate of an `https` proxy. */
   certificate?: TlsCertificate
-  /** Where names and addresses lead instead, as `host:port`. Default: where they say. */
+  /** Replacements for the destinations of names and addresses, as `host:port`. Default: none. */
   routes?: Readonly<Record<string, string>>
 }
 

@@ -29,7 +29,7 @@ export interface QueuedStanza {
   readonly original: Original | null
   /** The number of the login that it was last sent in. */
   sentIn: number | null
-  /** How often it was encrypted again, minus the refusals that this explains. */
+  /** How often it was encrypted again, minus the refusals of earlier copies that have arrived since. */
   unansweredRetries: number
 }
 

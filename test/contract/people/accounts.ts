@@ -257,7 +257,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         }
         expect((await signIn(store, id)).created).toBe(true)
 
-        // Of a password and an identity that come at the same time, the account has one in the end.
+        // If a password and an identity are set at the same time, the account has only one of them in the end.
         for (let n = 0; n < 5; n += 1) {
           const { account: other, digest } = await createAccount(store, `other ${n}`)
           const own = identity(`other ${n}`)
@@ -267,7 +267,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         }
       }))
 
-    test('an owner who leaves, or stops being an owner, takes the password of the panel along', () =>
+    test('when an owner leaves or stops being an owner, the panel password that the owner set is removed', () =>
       withOwnStore(async store => {
         const { accounts, sessions } = store
         const [one, two, three] = [

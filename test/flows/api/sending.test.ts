@@ -127,7 +127,7 @@ describe.each(STORES)('on %s', on => {
     })
 
     test('one that is offline for more than 5 minutes does not, and is disconnected', async () => {
-      // The store's clock rules; so the moment of the loss is moved, through the pure rule that both share.
+      // A test cannot move the store's clock. An instance that was never connected counts as one that has been offline for longer.
       expect(RECONNECTING_MS).toBe(300_000)
       const other = await api.createInstance()
       await api.record(other.id, { state: 'reconnecting', reason: 'Never was connected.' })

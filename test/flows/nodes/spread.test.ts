@@ -3,7 +3,7 @@ import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 import { type Linked, NodesHarness } from './harness.ts'
 
-/** A send that is found by the poll behind the hints takes 5 s, if it comes after one that was. */
+/** A send whose hint was lost is found by a poll, which takes up to 5 s. */
 const BY_HINT_MS = 4_000
 const CONTACT = '5511987654321'
 

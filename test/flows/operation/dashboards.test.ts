@@ -10,7 +10,7 @@ const FOLDER = join(import.meta.dirname, '../../../docs/observability')
 const RULES = join(FOLDER, 'prometheus-rules.yml')
 const METRICS_DOCUMENT = join(import.meta.dirname, '../../../docs/metrics.md')
 const HAS_PROMTOOL = (process.env['PATH'] ?? '').split(delimiter).some(folder => existsSync(join(folder, 'promtool')))
-/** What a query names: metrics of the service, of the process and of Node. */
+/** The metrics that a query names: those of the service, of the process and of Node. */
 const METRIC = /\b(?:pombal|process|nodejs)_\w+/g
 
 const { groups } = parse(readFileSync(RULES, 'utf8')) as { groups: { rules: { alert: string; expr: string }[] }[] }

@@ -51,7 +51,7 @@ function drain(reader: number): string {
   return text
 }
 
-/** The service does all that it is for while it has a lot to log. */
+/** The service does all its work while it has a lot to log. */
 async function expectItWorks(): Promise<void> {
   if (service === undefined) throw new Error('There is no service.')
   const { id, token } = await service.admin.createConnected()

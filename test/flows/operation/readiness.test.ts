@@ -45,7 +45,7 @@ async function expectReadyAgain(): Promise<void> {
   await until('the metrics to say so', async () => (await storeUp()) === '1')
 }
 
-/** What would make a file larger than `bytes` is refused, as a full disk does; 0: every write to a file. */
+/** Makes the system refuse writes beyond `bytes` of a file, like a full disk. With 0 it refuses every write. */
 function limitFiles(bytes: number | 'unlimited'): void {
   execFileSync('prlimit', [`--pid=${service.pid}`, `--fsize=${bytes}:unlimited`])
 }

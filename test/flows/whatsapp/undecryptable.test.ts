@@ -17,15 +17,15 @@ const LATEST = 1_000
 const LARGE_FLOOD = 320
 const NEVER_READABLE = 200
 const REQUESTS_EACH = 5
-/** The keys that a contact is given at once, and after how long one more. */
+/** The keys that a contact is given at once, and the time until it is given one more. */
 const KEYS_AT_ONCE = 256
 const KEYS_EVERY_MS = 2_000
 const REFUSAL = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
 /**
- * The most that undecryptable messages may take: so many times as long as the same number of readable ones a moment before, and
- * so much more for each. They take up to three times as long. A wait of 250 ms for each, Baileys' default, adds five times as
- * much, which no load adds to the readable ones.
+ * The longest time that undecryptable messages may take: a multiple of the time of the same number of readable ones a moment
+ * before, and a fixed time more for each. They take up to three times as long. Baileys' default, a wait of 250 ms for each, adds
+ * five times as much. No load adds that much to the readable ones.
  */
 const TIMES_READABLE = 5
 const MORE_FOR_EACH_MS = 50
