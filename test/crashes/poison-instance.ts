@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { isMainThread, Worker } from 'node:worker_threads'
 
 /**
- * Loaded into a node with `--import`. While the file `POISON` names an instance, every thread in which it connects dies half
+ * Loaded into a node with `--import`. While the file `POISON` names an instance, every thread that connects it dies half
  * a second later.
  */
 const file = process.env['POISON']

@@ -62,7 +62,7 @@ export interface Accounts {
   findInvited(digest: Uint8Array): Promise<Account | null>
   /**
    * Uses up an invitation, sets the password, unbinds the account's identities and ends its sessions, in one commit. Null if it is
-   * not open any more, so that it works once however many calls race.
+   * not open any more, so it works only once, even if calls compete.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
   /**

@@ -14,7 +14,7 @@ import classes from './hand-out.module.css'
 
 const LIFETIMES = ['60', '240', '1440'] as const
 
-/** Creates and lists the links with which somebody else links the number. For operators and owners. */
+/** Creates and lists links that let somebody else link the number. Shown to operators and owners. */
 export function HandOut({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const [isCreating, setCreating] = useState(false)
