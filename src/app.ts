@@ -139,15 +139,8 @@ async function startModules(context: NodeContext): Promise<App> {
     })
   const metricsPort = await openMetricsPort(context, renderMetrics)
   if (metricsPort !== null) ownPorts.push(metricsPort)
-  api = await createApi(context, {
-    adminKey: keys.adminKey,
-    sandbox,
-    webhooks,
-    alerts,
-    media,
-    readiness,
-    renderMetrics,
-  })
+  const { adminKey, adminKeyPlace } = keys
+  api = await createApi(context, { adminKey, sandbox, webhooks, alerts, media, readiness, renderMetrics })
   await api.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
   const { port } = api.server.address() as AddressInfo
   ownPorts.push(port)
@@ -155,8 +148,8 @@ async function startModules(context: NodeContext): Promise<App> {
   return {
     url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
     metricsUrl: metricsPort === null ? null : `http://${urlHost(settings.host)}:${metricsPort}/metrics`,
-    adminKey: keys.adminKey,
-    adminKeyPlace: keys.adminKeyPlace,
+    adminKey,
+    adminKeyPlace,
     async drain(signal) {
       readiness.isDraining = true
       await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)

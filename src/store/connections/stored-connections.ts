@@ -1,25 +1,18 @@
-import { sql } from 'kysely'
 import type { CallPolicy } from '../../domain/connection/incoming-call.ts'
 import type { PasskeyAnswer } from '../../domain/connection/passkey.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import { proxyPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
-import { fenced, fencedOneByOne, type Operation, oneByOne } from '../engine/operation.ts'
-import type { ConnectionsTable } from '../engine/schema/instances.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
-import { type ConnectionChange, columns, toRestriction } from './connection-columns.ts'
+import { type ConnectionChange, toRestriction } from './connection-columns.ts'
 import { ConnectionReports, type ReportOutcome } from './connection-reports.ts'
+import { connectionWrites, type GoalRequest } from './connection-writes.ts'
 import type { ConnectionHealth, ConnectionRecord, Connections, HealthReport, SameNumber } from './connections.ts'
 import { type AnswerOutcome, PasskeyAnswers } from './passkey-answers.ts'
-
-/** What the management API sets beside the goal. */
-interface Setting {
-  id: InstanceId
-  values: Partial<Pick<ConnectionsTable, 'sealed_proxy' | 'rejects_calls' | 'call_text'>>
-}
 
 const CLOSES_MS = 24 * 60 * 60_000
 
@@ -27,13 +20,6 @@ interface HealthInput {
   lease: Lease
   report: HealthReport
   now: number
-}
-
-interface GoalRequest {
-  id: InstanceId
-  goal: 'online' | 'logged_out'
-  pairingPhone: string | null
-  isConfirmed: boolean
 }
 
 export class StoredConnections implements Connections {
@@ -46,7 +32,7 @@ export class StoredConnections implements Connections {
 
   constructor(core: Core, recorder: EventRecorder) {
     this.#core = core
-    this.#operations = operations(core, new ConnectionReports(core.statements, recorder))
+    this.#operations = connectionWrites(core.statements, new ConnectionReports(core.statements, recorder))
     this.#recordHealth = healthOperation(core.statements)
     const { db } = core.statements
     this.#findHealth = core.statements.one((p: { id: InstanceId }) =>
@@ -199,94 +185,6 @@ export class StoredConnections implements Connections {
       this.#core.hints.publish('connection', request.id)
     }
     return requested
-  }
-}
-
-function operations(core: Core, reports: ConnectionReports) {
-  const { statements } = core
-  const { db } = statements
-  /** The instance of the row is not deleted. */
-  const isLive = sql<boolean>`exists (
-    select 1 from instances where instances.id = connections.instance_id and instances.deleted_at is null)`
-
-  return {
-    request: oneByOne(
-      'connections.request',
-      (input: GoalRequest) => input.id,
-      async (tx, { id, goal, pairingPhone, isConfirmed }): Promise<boolean> => {
-        const requested = await tx.query(
-          db
-            .updateTable('connections')
-            .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
-            .where('instance_id', '=', id)
-            .where(isConfirmed ? sql<boolean>`true` : sql<boolean>`coalesce(cause, '') <> 'exported'`)
-            .where(isLive)
-            .returning('instance_id'),
-        )
-        return requested.length > 0
-      },
-    ),
-
-    set: oneByOne(
-      'connections.set',
-      ({ id }: Setting) => id,
-      async (tx, { id, values }): Promise<boolean> => {
-        const changed = await tx.query(
-          db
-            .updateTable('connections')
-            .set(values)
-            .where('instance_id', '=', id)
-            .where(isLive)
-            .returning('instance_id'),
-        )
-        return changed.length > 0
-      },
-    ),
-
-    record: fencedOneByOne(
-      'connections.record',
-      async (tx, { lease, change, now }: { lease: Lease; change: ConnectionChange; now: number }) => {
-        const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
-        const [before] = await tx.query(
-          statements.locking(
-            ofInstance.select(['state', 'goal_version', 'phone', 'passkey', statements.now.as('now')]),
-            'update',
-            'connections',
-          ),
-        )
-        if (before === undefined) return { recorded: false, deliverable: false }
-        const state = change.state ?? before.state
-        await tx.query(
-          db
-            .updateTable('connections')
-            .set({
-              ...columns(change, before.goal_version),
-              state,
-              ...(state !== before.state && { since: now }),
-              ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),
-            })
-            .where('instance_id', '=', lease.instanceId),
-        )
-        // The step has ended, so nobody reads an answer to it any more.
-        if (before.passkey !== null && change.passkey === null)
-          await tx.query(db.deleteFrom('passkey_answers').where('instance_id', '=', lease.instanceId))
-        // A linked number ends every link that was handed out for linking it.
-        if (before.phone === null && (change.phone ?? null) !== null) {
-          await tx.query(
-            db
-              .updateTable('handouts')
-              .set({ used_at: before.now })
-              .where('instance_id', '=', lease.instanceId)
-              .where('used_at', 'is', null),
-          )
-        }
-        return reports.record(tx, lease.instanceId, now, before.phone)
-      },
-    ),
-
-    report: fencedOneByOne('connections.report', (tx, { lease, now }: { lease: Lease; now: number }) =>
-      reports.record(tx, lease.instanceId, now),
-    ),
   }
 }
 

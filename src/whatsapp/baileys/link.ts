@@ -64,8 +64,7 @@ export class Link {
       events: this.#options.events,
     })
     this.#socket = this.#calls.run(() => this.#open())
-    const isLinked = options.credentials.creds.account !== undefined
-    this.linking = isLinked ? null : this.#watchLinking()
+    this.linking = options.credentials.creds.account ? null : this.#watchLinking()
   }
 
   #open(): WASocket {
