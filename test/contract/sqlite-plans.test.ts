@@ -49,7 +49,7 @@ describe('the plans of SQLite', () => {
   test('instances with the same number are found by the number', async () => {
     const record = { instanceId, kind: 'whatsapp', phone: '5511977770000' } as const
     expect(await planOf(() => store.connections.listSameNumber(record, 10))).toContain(
-      'SEARCH connections USING INDEX connections_phone (phone=?)',
+      'SEARCH connections USING COVERING INDEX connections_phone (phone=?)',
     )
   })
 
