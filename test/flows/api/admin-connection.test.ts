@@ -28,6 +28,7 @@ describe('the connection', () => {
       retryAt: null,
       restriction: null,
       proxy: null,
+      sameNumber: [],
       phone: null,
       lastConnectedAt: null,
       simulated: false,

@@ -168,11 +168,12 @@ describe('pombal move-to-postgres', () => {
     expect((await runMove({ ...moved(), MASTER_KEY: target.env['MASTER_KEY']! })).output).toContain(
       'master key does not match',
     )
-    await source.run("update kysely_migration set name = '9999-later' where name = '0130-settings-of-nodes'", dataDir)
+    const [{ name: newest } = {}] = await source.read('select max(name) as name from kysely_migration', dataDir)
+    await source.run(`update kysely_migration set name = '9999-later' where name = '${newest}'`, dataDir)
     expect((await runMove(moved())).output).toContain('written by a newer version (it has 9999-later)')
     await source.run("delete from kysely_migration where name = '9999-later'", dataDir)
-    expect((await runMove(moved())).output).toContain('used by an older version (it lacks 0130-settings-of-nodes)')
-    const row = "insert into kysely_migration (name, timestamp) values ('0130-settings-of-nodes', '2099-01-01')"
+    expect((await runMove(moved())).output).toContain(`used by an older version (it lacks ${newest})`)
+    const row = `insert into kysely_migration (name, timestamp) values ('${newest}', '2099-01-01')`
     await source.run(row, dataDir)
 
     const other = await new Service({ env: { ...target.env, SANDBOX: 'on' } }).start()
