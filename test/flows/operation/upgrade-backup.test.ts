@@ -5,9 +5,9 @@ import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
 
-const NEWEST_STEP = '0130-settings-of-nodes'
-/** The newest migration has not been applied: its column and its name are missing. */
-const DOWNGRADE = `alter table nodes drop column settings; delete from kysely_migration where name >= '${NEWEST_STEP}'`
+const NEWEST_STEP = '0144-same-number'
+/** The newest migration has not been applied: its index and its name are missing. */
+const DOWNGRADE = `drop index connections_phone; delete from kysely_migration where name >= '${NEWEST_STEP}'`
 
 let dataDir: string
 let service: Service
