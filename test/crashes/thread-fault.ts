@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { isMainThread, threadName } from 'node:worker_threads'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
+import { isMainThread, threadId, threadName } from 'node:worker_threads'
 
 /**
  * Loaded into a node with `--import`. When the file `THREAD_FAULT` appears, one WhatsApp thread takes it and fails in the way
@@ -23,9 +23,13 @@ function fail(how: string): void {
 if (!isMainThread && threadName === 'whatsapp' && file) {
   setInterval(() => {
     if (!existsSync(file)) return
-    const how = readFileSync(file, 'utf8')
-    if (how === '') return
-    rmSync(file, { force: true })
-    fail(how)
+    const taken = `${file}-${threadId}`
+    try {
+      renameSync(file, taken)
+    } catch {
+      // Another thread has taken it.
+      return
+    }
+    fail(readFileSync(taken, 'utf8'))
   }, LOOK_EVERY_MS).unref()
 }
