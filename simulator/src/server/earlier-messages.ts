@@ -1,4 +1,4 @@
-/** The phone sends its client, on request, earlier messages of a chat, whoever wrote them. */
+/** On request, the phone sends its client earlier messages of a chat, in both directions. */
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account } from '../account.ts'
 import { isGroup, lidJid, parseAddress, pnJid } from '../addresses.ts'

@@ -17,7 +17,7 @@ beforeEach(async () => {
   ana = await startProgram(simulator, ANA, 'Ana')
 })
 
-it('the phone sends earlier messages of a chat on request, whoever wrote them', async () => {
+it('on request, the phone sends earlier messages of a chat, in both directions', async () => {
   const first = (await ana.sock.sendMessage(jid(CONTACT), { text: 'first' }))!
   await until(async () => (await simulator.inbox(CONTACT)).length === 1, 'the first text')
   for (const text of ['second', 'third']) await simulator.writeAs({ from: CONTACT, to: ANA, text })

@@ -25,7 +25,7 @@ const learned = (program: Program, chat: string) =>
     .filter(({ id }) => id === chat)
     .flatMap(({ presences }) => Object.values(presences).map(({ lastKnownPresence }) => lastKnownPresence))
 
-it('a program that has subscribed is told when the other is online, and since when it is offline', async () => {
+it('a program that has subscribed learns when the other is online, and since when it is offline', async () => {
   await until(async () => (await simulator.presence(RUI)).available, 'rui to be online by default')
   await ana.sock.presenceSubscribe(rui.jid)
   await until(() => learned(ana, rui.jid).at(-1) === 'available', 'available')

@@ -6,7 +6,7 @@ export interface PasskeyRequest {
   userVerification: 'required' | 'preferred' | 'discouraged'
 }
 
-/** What the passkey answers, binaries as base64url. Whoever has it can link a device to the account until the request expires. */
+/** What the passkey answers, binaries as base64url. Anybody who has it can link a device to the account until the request expires. */
 export interface PasskeyAssertion {
   id: string
   rawId: string
