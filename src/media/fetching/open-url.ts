@@ -87,13 +87,21 @@ function get({ protocol, hostname, port, pathname, search }: URL, options: OpenU
 }
 
 function checked(response: IncomingMessage, signal: AbortSignal): OpenedUrl {
-  const { 'content-encoding': encoding = 'identity', 'content-length': length, 'content-type': type } = response.headers
-  if (encoding !== 'identity') {
+  const { 'content-length': length, 'content-type': type } = response.headers
+  const encoding = encodingOf(response)
+  if (encoding !== null) {
     response.destroy()
     throw new FetchFailed(`The host sends the file with the encoding ${encoding}.`, true)
   }
   const size = length === undefined ? null : Number(length)
   return { mimetype: type ?? null, size, bytes: withFailures(response, signal) }
+}
+
+/** Null: the bytes are those of the file. Node undoes only `chunked`. */
+function encodingOf({ headers }: IncomingMessage): string | null {
+  const { 'content-encoding': content = 'identity', 'transfer-encoding': transfer = 'chunked' } = headers
+  if (content.toLowerCase() !== 'identity') return content
+  return transfer.toLowerCase() === 'chunked' ? null : transfer
 }
 
 async function* withFailures(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
