@@ -55,6 +55,8 @@ export const MODULES: readonly Module[] = [
       'src/config.ts',
       'src/domain',
       'src/keys.ts',
+      'src/media/storage/open-storage.ts',
+      'src/media-settings.ts',
       'src/ops/disk.ts',
       'src/program-files.ts',
       'src/store/encryption',

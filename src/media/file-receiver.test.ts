@@ -25,6 +25,7 @@ function setUp(isWriting = true) {
     },
     read: note('read', null),
     remove: note('remove', undefined),
+    check: note('check', undefined),
     close: note('close', undefined),
   }
   const receiver = new FileReceiver(async () => storage, rows, TERMS)

@@ -9,6 +9,7 @@ import { Fetcher, type FetcherOptions } from './fetching/fetcher.ts'
 import { FileReceiver } from './file-receiver.ts'
 import { MediaLibrary } from './media-library.ts'
 import { openStorage } from './storage/open-storage.ts'
+import type { MediaStorage } from './storage/storage.ts'
 
 export interface OpenMediaOptions extends MediaTerms {
   place: MediaPlace
@@ -31,6 +32,7 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
   const { store, ownPorts, allowedNetworks = [] } = options
   const { hints, media: rows, clock } = store
   const storage = await openStorage(options.place)
+  const checked = reportUnusable(storage, options)
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks, ports: PORTS, ownPorts })
   const shared = { ...options, rows, storage, guard, now: clock.now }
   const cleaning = startCleaning({ ...shared, keepGoneMs: options.retentionMs })
@@ -47,7 +49,20 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
       off()
       await Promise.all([fetcher.stop(), cleaning.stop()])
       await storage.close()
+      await checked
     },
+  }
+}
+
+/** The service starts nevertheless: the storage may be away for a time only. */
+async function reportUnusable(
+  storage: MediaStorage,
+  { place, logger }: Pick<OpenMediaOptions, 'place' | 'logger'>,
+): Promise<void> {
+  try {
+    await storage.check()
+  } catch (error) {
+    logger.error({ ...place, err: error }, 'media.storage_unusable')
   }
 }
 

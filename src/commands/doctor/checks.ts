@@ -2,7 +2,10 @@ import { existsSync, statSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { BadSettings, type Settings } from '../../config.ts'
+import type { MediaPlace } from '../../domain/media.ts'
 import { findMasterKey } from '../../keys.ts'
+import { openStorage } from '../../media/storage/open-storage.ts'
+import { mediaOf } from '../../media-settings.ts'
 import { readDiskSpace } from '../../ops/disk.ts'
 import { StoreUnavailable, StoreUnusable } from '../../store/errors.ts'
 import { examineStore, type StoreExamination } from '../../store/examine-store.ts'
@@ -31,6 +34,7 @@ export const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['Disk', ({ dataDir }) => checkDisk(resolve(dataDir))],
   ['Master key', async settings => [checkMasterKey(settings)]],
   ['Database', checkDatabase],
+  ['Files', async settings => [await checkFiles(mediaOf(settings)?.place ?? null)]],
   ['Service', checkPort],
 ]
 
@@ -118,6 +122,26 @@ function describe(found: StoreExamination, { databaseUrl }: Settings): Finding[]
 
 function clockSentence(how: string): string {
   return `This machine's clock is ${how}: run NTP. Receivers refuse webhooks with a wrong time.`
+}
+
+async function checkFiles(place: MediaPlace | null): Promise<Finding> {
+  if (place === null) return ok('Nodes need MEDIA_URL for files. Without it they refuse them.')
+  const name = place.kind === 'folder' ? place.path : `The bucket ${place.bucket}${at(place.endpoint)}`
+  const storage = await openStorage(place)
+  try {
+    await storage.check()
+    return ok(`${name}.`)
+  } catch (error) {
+    const { name: kind, code = kind, message } = error as NodeJS.ErrnoException
+    const remedy = place.kind === 'folder' ? 'correct MEDIA_URL' : 'correct MEDIA_URL or the credentials'
+    return problem(`${name} cannot be used (${message === '' ? code : message}): ${remedy}.`)
+  } finally {
+    await storage.close()
+  }
+}
+
+function at(endpoint: string | null): string {
+  return endpoint === null ? '' : ` at ${endpoint}`
 }
 
 async function checkPort(settings: Settings): Promise<Finding[]> {

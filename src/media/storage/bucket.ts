@@ -19,6 +19,8 @@ import type { MediaStorage } from './storage.ts'
 /** The smallest part that S3 allows. One part is all that an upload holds in memory. */
 const PART_BYTES = 5 * 1_048_576
 const NOT_IMPLEMENTED = 501
+/** No file of an instance has this name. */
+const CHECKED_NAME = 'check'
 const CONNECT_TIMEOUT_MS = 5_000
 /** Without a byte. */
 const SILENCE_TIMEOUT_MS = 30_000
@@ -102,6 +104,11 @@ export class BucketStorage implements MediaStorage {
       if (error instanceof S3ServiceException && error.$metadata.httpStatusCode === NOT_IMPLEMENTED) return []
       throw error
     }
+  }
+
+  /** Removes an object that does not exist: that needs the bucket, the credentials and two of the permissions. */
+  async check(): Promise<void> {
+    await this.remove(CHECKED_NAME)
   }
 
   async close(): Promise<void> {

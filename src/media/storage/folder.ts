@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, rename, rm, rmdir } from 'node:fs/promises'
+import { access, constants, type FileHandle, mkdir, open, opendir, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { ByteRange } from '../../domain/media.ts'
 import { SEALED_BYTES } from '../chunks.ts'
@@ -51,6 +51,19 @@ export class FolderStorage implements MediaStorage {
     const isThere = await syncFolder(folder).then(() => true, nullIfMissing)
     // Fails unless it is empty.
     if (isThere) await rmdir(folder).catch(() => undefined)
+  }
+
+  /** The folder, or the one that it is to be created in, must be writable. */
+  async check(): Promise<void> {
+    for (let folder = this.#root; ; folder = dirname(folder)) {
+      const isThere = await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
+        () => true,
+        nullIfMissing,
+      )
+      if (isThere) break
+    }
+    // Only a folder has entries.
+    await opendir(this.#root).then(opened => opened.close(), nullIfMissing)
   }
 
   async close(): Promise<void> {}

@@ -11,5 +11,7 @@ export interface MediaStorage {
   read(name: string, range: ByteRange): Promise<AsyncIterable<Uint8Array> | null>
   /** Removes the file and what an interrupted `write` left of it. Does nothing if there is no such file. */
   remove(name: string): Promise<void>
+  /** @throws if it cannot be used, as far as that shows without writing */
+  check(): Promise<void>
   close(): Promise<void>
 }

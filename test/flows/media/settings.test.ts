@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -94,4 +94,30 @@ test('MEDIA_RETENTION_DAYS is how long files are kept', async () => {
   await until('the file to go', async () => (await client.call('HEAD', id)).status === 410)
   expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt))
   await until('its bytes to go', () => filesIn(join(service.dataDir, 'media')).length === 0)
+})
+
+test('a storage that cannot be used is reported at the start, and used once it can be', async () => {
+  const server = await new S3Server().listen()
+  onTestFinished(() => server.close())
+  server.isAway = true
+  const { service, client } = await start({
+    MEDIA_URL: `s3://media/pombal?endpoint=${server.url}&region=eu-west-1`,
+    AWS_ACCESS_KEY_ID: 'key',
+    AWS_SECRET_ACCESS_KEY: 'secret',
+  })
+  const reports = () => service.logLines.filter(({ msg }) => msg === 'media.storage_unusable')
+  const [report] = await until('the report', () => reports().length > 0 && reports())
+  expect(report).toMatchObject({ kind: 'bucket', bucket: 'media', endpoint: server.url })
+  const refused = await client.upload(png(1_000))
+  expect([refused.status, refused.body.error.code]).toEqual([503, 'service_unavailable'])
+  server.isAway = false
+  expect((await client.upload(png(1_000))).status).toBe(201)
+
+  const file = join(service.dataDir, 'no folder')
+  writeFileSync(file, '')
+  const other = await start({ MEDIA_URL: pathToFileURL(join(file, 'media')).href })
+  await until('the report', () => other.service.logLines.some(({ msg }) => msg === 'media.storage_unusable'))
+  expect((await other.client.upload(png(1_000))).status).toBe(503)
+  await service.restart()
+  expect(reports()).toHaveLength(1)
 })

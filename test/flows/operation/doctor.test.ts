@@ -5,10 +5,12 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { createDatabase } from '../../databases/database.ts'
 import { Service } from '../../service.ts'
+import { S3Server } from '../media/s3-server.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 /** Nothing listens there. */
@@ -115,6 +117,32 @@ describe('pombal doctor', () => {
     expect(said).toMatch(/PROBLEM\s+Database\s+PostgreSQL at 127.0.0.1:1 cannot be reached/)
     expect(said).not.toContain('secret')
     expect(code).toBe(1)
+  })
+
+  test('names a storage of files that cannot be used', async () => {
+    const server = await new S3Server().listen()
+    const bucket = (url: string) => ({
+      MEDIA_URL: `s3://media/pombal?endpoint=${url}&region=eu-west-1`,
+      AWS_ACCESS_KEY_ID: 'key',
+      AWS_SECRET_ACCESS_KEY: 'not-to-be-shown',
+    })
+    try {
+      const found = await run('doctor', bucket(server.url))
+      expect(found).toMatchObject({ code: 0, said: expect.stringMatching(/ok\s+Files\s+The bucket media at/i) })
+      server.fails = () => true
+      const refused = await run('doctor', bucket(server.url))
+      expect(refused).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Files\s.*AccessDenied/) })
+      expect([server.objects.size, server.uploads.size]).toEqual([0, 0])
+    } finally {
+      await server.close()
+    }
+    const away = await run('doctor', bucket('http://127.0.0.1:1'))
+    expect(away).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Files\s.*ECONNREFUSED/) })
+    expect(away.said).not.toContain('not-to-be-shown')
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    const under = await run('doctor', { MEDIA_URL: pathToFileURL(join(file, 'media')).href })
+    expect(under).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Files\s.*ENOTDIR/) })
   })
 
   test('names another program that uses the port', async () => {
