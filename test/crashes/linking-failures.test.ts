@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Order } from '@pombal/simulator'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../databases/database.ts'
+import { STORES, type StoreKind } from '../databases/database.ts'
 import { LinkedHarness } from '../linked-harness.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { until } from '../until.ts'
@@ -9,6 +9,8 @@ import { until } from '../until.ts'
 /** Long enough for WhatsApp's answer to a code, and for the commits after it. */
 const KILL_WITHIN_MS = 250
 const SETTLED_WITHIN_MS = 110_000
+/** These share a service, while those that wait for a minute run beside them. */
+const ONE_BY_ONE = { concurrent: false }
 
 type LinkingFailure = Extract<Order, { kind: 'fail_linking' }>['how']
 type Row = readonly [situation: string, how: LinkingFailure, by: 'qr' | 'code', state: string, cause: string]
@@ -24,27 +26,43 @@ const ROWS: readonly Row[] = [
   ['the phone signs with another secret', 'bad_signature', 'qr', 'unlinked', 'linking_unfinished'],
   ['WhatsApp answers the scan with 401', 'unauthorized', 'qr', 'unlinked', 'linking_unfinished'],
   ['the account has too many devices', 'device_limit', 'code', 'unlinked', 'device_limit'],
-  ['the phone goes offline after the pairing code', 'phone_offline', 'code', 'unlinked', 'phone_offline'],
 ]
 
-describe.each(STORES)('a failure of linking, killed at the request and after the code, on %s', store => {
-  const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
-  const random = new Random(seed)
-  let harness: LinkedHarness
-  let numbers = 0
-  beforeAll(async () => {
-    console.log(`kills during failures of linking: CRASH_SEED=${seed}`)
-    harness = await LinkedHarness.open(store)
-  })
-  afterAll(async () => harness?.[Symbol.asyncDispose]())
+/** Its end comes after a minute, like that of a code that nobody scans. */
+const PHONE_OFFLINE: Row = [
+  'the phone goes offline after the pairing code',
+  'phone_offline',
+  'code',
+  'unlinked',
+  'phone_offline',
+]
 
-  const kill = async () => {
-    await sleep(random.between(0, KILL_WITHIN_MS))
-    await harness.kill()
+const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
+let numbers = 0
+const newNumber = () => `551191234567${numbers++}`
+
+/** A service that is killed at random moments while it links numbers. */
+class Scene implements AsyncDisposable {
+  readonly harness: LinkedHarness
+  readonly #random = new Random(seed)
+
+  private constructor(harness: LinkedHarness) {
+    this.harness = harness
+  }
+
+  static async open(store: StoreKind): Promise<Scene> {
+    console.log(`kills during failures of linking: CRASH_SEED=${seed}`)
+    return new Scene(await LinkedHarness.open(store))
+  }
+
+  async kill(): Promise<void> {
+    await sleep(this.#random.between(0, KILL_WITHIN_MS))
+    await this.harness.kill()
   }
 
   /** Answers every code that is shown, and kills the service after the first answer, until the instance rests. */
-  async function untilAtRest(id: string, phone: string | undefined, state: string, cause: string) {
+  async untilAtRest(id: string, phone: string | undefined, state: string, cause: string) {
+    const { harness } = this
     let answered: string | null = null
     const rest = async () => {
       const connection = await harness.service.admin.connection(id)
@@ -57,7 +75,7 @@ describe.each(STORES)('a failure of linking, killed at the request and after the
       // The simulated phone reports the failure.
       const answering = phone ? harness.network.typePairingCode(code, phone) : harness.network.scanQr(code, id)
       const settled = answering.catch(() => undefined)
-      if (isFirst) await kill()
+      if (isFirst) await this.kill()
       await settled
       return null
     }
@@ -65,7 +83,8 @@ describe.each(STORES)('a failure of linking, killed at the request and after the
   }
 
   /** A new request links the number, and nothing of the failure is left. */
-  async function linksInTheEnd(id: string, token: string): Promise<void> {
+  async linksInTheEnd(id: string, token: string): Promise<void> {
+    const { harness } = this
     const { admin } = harness.service
     await harness.network.misbehave({ kind: 'clear' })
     await admin.connect(id)
@@ -77,59 +96,61 @@ describe.each(STORES)('a failure of linking, killed at the request and after the
     await harness.sendAndRead({ id, phone: phone ?? '', instance: harness.service.instance(id, token) })
   }
 
-  test.each(ROWS)('%s', async (_, how, by, state, cause) => {
+  async fails([, how, by, state, cause]: Row): Promise<void> {
+    const { harness } = this
     const { id, token } = await harness.service.admin.createInstance('whatsapp')
-    const phone = by === 'code' ? `551191234567${numbers++}` : undefined
+    const phone = by === 'code' ? newNumber() : undefined
     await harness.network.misbehave({ kind: 'fail_linking', how })
     await harness.service.admin.connect(id, phone)
-    await kill()
-    await untilAtRest(id, phone, state, cause)
+    await this.kill()
+    await this.untilAtRest(id, phone, state, cause)
     await harness.kill()
     expect(await harness.service.admin.connection(id)).toMatchObject({ state, cause, qr: null, pairingCode: null })
-    await linksInTheEnd(id, token)
-  })
+    await this.linksInTheEnd(id, token)
+  }
 
-  test.each(['qr', 'code'] as const)('WhatsApp asks for a new code: %s', async by => {
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.harness[Symbol.asyncDispose]()
+  }
+}
+
+describe.concurrent.each(STORES)('a failure of linking, killed at the request and after the code, on %s', store => {
+  let scene: Scene
+  beforeAll(async () => {
+    scene = await Scene.open(store)
+  })
+  afterAll(async () => scene?.[Symbol.asyncDispose]())
+
+  test.each(ROWS)('%s', ONE_BY_ONE, (...row) => scene.fails(row))
+
+  test.each(['qr', 'code'] as const)('WhatsApp asks for a new code: %s', ONE_BY_ONE, async by => {
+    const { harness } = scene
     const { id, token } = await harness.service.admin.createInstance('whatsapp')
-    const phone = by === 'code' ? `551191234567${numbers++}` : undefined
+    const phone = by === 'code' ? newNumber() : undefined
     await harness.network.misbehave({ kind: 'fail_linking', how: 'refresh', count: 1 })
     await harness.service.admin.connect(id, phone)
-    await kill()
-    await untilAtRest(id, phone, 'connected', 'connected')
+    await scene.kill()
+    await scene.untilAtRest(id, phone, 'connected', 'connected')
     const instance = harness.service.instance(id, token)
     const { phone: linked } = await harness.service.admin.connection(id)
     await harness.sendAndRead({ id, phone: linked ?? '', instance })
   })
 
-  test('nobody scans in time', async () => {
-    const { admin } = harness.service
-    const { id, token } = await admin.createInstance('whatsapp')
-    await harness.network.misbehave({ kind: 'qr_codes', count: 1 })
-    await admin.connect(id)
-    await harness.showQr(id)
-    await kill()
-    const expired = async () => (await harness.service.admin.connection(id)).cause === 'code_expired'
-    await until('the code to expire', expired, SETTLED_WITHIN_MS)
-    await harness.kill()
-    const { state, cause, qr } = await harness.service.admin.connection(id)
-    expect({ state, cause, qr }).toEqual({ state: 'unlinked', cause: 'code_expired', qr: null })
-    await harness.network.misbehave({ kind: 'qr_codes', count: 6 })
-    await linksInTheEnd(id, token)
-  })
-
-  test('the first login after linking is refused', async () => {
+  test('the first login after linking is refused', ONE_BY_ONE, async () => {
+    const { harness } = scene
     const { id, token } = await harness.service.admin.createInstance('whatsapp')
     await harness.network.misbehave({ kind: 'refuse_logins', reason: '401', count: 100 })
     await harness.service.admin.connect(id)
-    await kill()
-    await untilAtRest(id, undefined, 'logged_out', 'linking_unfinished')
-    await linksInTheEnd(id, token)
+    await scene.kill()
+    await scene.untilAtRest(id, undefined, 'logged_out', 'linking_unfinished')
+    await scene.linksInTheEnd(id, token)
   })
 
-  test('the session is opened elsewhere', async () => {
+  test('the session is opened elsewhere', ONE_BY_ONE, async () => {
+    const { harness } = scene
     const number = await harness.link()
     await harness.network.misbehave({ kind: 'stream_error', account: number.phone, conflict: 'replaced' })
-    await kill()
+    await scene.kill()
     const { admin } = harness.service
     // Before the kill Pombal may have recorded the reason or not.
     const { state, cause } = await until('it to settle', async () => {
@@ -140,5 +161,30 @@ describe.each(STORES)('a failure of linking, killed at the request and after the
     await admin.connect(number.id)
     await admin.untilState(number.id, 'connected')
     await harness.sendAndRead({ ...number, instance: harness.service.instance(number.id, number.instance.token) })
+  })
+})
+
+describe.concurrent.each(STORES)('a failure that comes after a minute, killed before, on %s', store => {
+  test(PHONE_OFFLINE[0], async () => {
+    await using scene = await Scene.open(store)
+    await scene.fails(PHONE_OFFLINE)
+  })
+
+  test('nobody scans in time', async () => {
+    await using scene = await Scene.open(store)
+    const { harness } = scene
+    const { admin } = harness.service
+    const { id, token } = await admin.createInstance('whatsapp')
+    await harness.network.misbehave({ kind: 'qr_codes', count: 1 })
+    await admin.connect(id)
+    await harness.showQr(id)
+    await scene.kill()
+    const expired = async () => (await harness.service.admin.connection(id)).cause === 'code_expired'
+    await until('the code to expire', expired, SETTLED_WITHIN_MS)
+    await harness.kill()
+    const { state, cause, qr } = await harness.service.admin.connection(id)
+    expect({ state, cause, qr }).toEqual({ state: 'unlinked', cause: 'code_expired', qr: null })
+    await harness.network.misbehave({ kind: 'qr_codes', count: 6 })
+    await scene.linksInTheEnd(id, token)
   })
 })
