@@ -221,11 +221,13 @@ export const MODULES: readonly Module[] = [
       'node:os',
       'node:path',
       'node:stream',
+      'node:stream/promises',
       'node:timers/promises',
       'node:util',
       'node:worker_threads',
       'pino',
       'typebox',
+      'yazl',
     ],
   },
   // The response bodies of the API. The panel imports their types.

@@ -12,7 +12,7 @@ const ENDPOINT_CHANGES = [
   ['replace', 'Secret'],
 ] as const
 
-/** Operations that delete, unlink, redeliver, or change access. */
+/** Operations that delete, unlink, redeliver, change access, or hand out what is stored of a person. */
 const AUDITED: ReadonlySet<string> = new Set([
   'importSession',
   'deleteInstance',
@@ -33,6 +33,7 @@ const AUDITED: ReadonlySet<string> = new Set([
   'eraseChatMedia',
   'eraseInstanceChatMedia',
   'eraseContact',
+  'exportContact',
   'redeliverEvent',
   'redeliverEvents',
   'redeliverOwnEvent',

@@ -79,11 +79,14 @@ export interface MediaApi {
     instanceId: InstanceId,
     upload: { bytes: AsyncIterable<Uint8Array>; length: number | null; type: string | null; filename: string | null },
   ): Promise<Media>
-  /** @param as `preview`: for the panel, outside the limits of the instance's own downloads */
+  /**
+   * @param as `preview`: for the panel, outside the limits of the instance's own downloads. `export`: for the export of a contact,
+   * without limits
+   */
   open(
     instanceId: InstanceId,
     id: string,
-    as?: 'download' | 'preview',
+    as?: 'download' | 'preview' | 'export',
   ): Promise<{ media: Media; read(range: ByteRange): Promise<AsyncIterable<Uint8Array>> }>
   erase(instanceId: InstanceId, id: string): Promise<void>
 }

@@ -53,6 +53,10 @@ export interface OpenedMedia {
   read(range: ByteRange): Promise<AsyncIterable<Uint8Array>>
 }
 
+type Reading = Exclude<Direction, 'upload'> | 'export'
+
+const UNLIMITED: Transfer = { count() {}, [Symbol.dispose]() {} }
+
 type StoredFile = FoundMedia & { kind: 'stored' }
 
 /** Takes files in, hands them out and erases them. Expected failures are thrown as `Refusal`. */
@@ -101,10 +105,10 @@ export class MediaLibrary {
   }
 
   /**
-   * @param as `preview`: for the panel, with limits of its own
+   * @param as `preview`: for the panel, with limits of its own. `export`: without limits, since its caller reads one file at a time
    * @throws Refusal if the instance has no such medium, or its bytes are gone
    */
-  async open(instanceId: InstanceId, id: string, as: Exclude<Direction, 'upload'> = 'download'): Promise<OpenedMedia> {
+  async open(instanceId: InstanceId, id: string, as: Reading = 'download'): Promise<OpenedMedia> {
     const found = await this.#find(instanceId, id)
     return { media: found.media, read: range => this.#read(found, range, as) }
   }
@@ -127,14 +131,14 @@ export class MediaLibrary {
     else await this.open(instanceId, id)
   }
 
-  async #read(found: StoredFile, range: ByteRange, as: Direction): Promise<AsyncIterable<Uint8Array>> {
+  async #read(found: StoredFile, range: ByteRange, as: Reading): Promise<AsyncIterable<Uint8Array>> {
     const { file } = found
     const length = range.to + 1 - range.from
-    const transfer = this.#transfers.begin(as, file.instanceId, length)
+    const transfer = as === 'export' ? UNLIMITED : this.#transfers.begin(as, file.instanceId, length)
     try {
       const plain = await this.#openFile(found, range)
       const first = await plain.next()
-      return passOn(first, plain, transfer)
+      return passOn(first, plain, transfer, error => this.#explained(error, file))
     } catch (error) {
       transfer[Symbol.dispose]()
       throw this.#explained(error, file)
@@ -166,6 +170,7 @@ function passOn(
   first: IteratorResult<Uint8Array, void>,
   rest: AsyncGenerator<Uint8Array, void>,
   transfer: Transfer,
+  explain: (error: unknown) => unknown,
 ): AsyncIterableIterator<Uint8Array> {
   let read: IteratorResult<Uint8Array, void> | null = first
   let ended = false
@@ -188,7 +193,7 @@ function passOn(
         return next
       } catch (error) {
         await end()
-        throw error
+        throw explain(error)
       }
     },
     return: end,

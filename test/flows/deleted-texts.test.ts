@@ -51,18 +51,17 @@ async function addInstance(store: Store): Promise<Lease> {
 }
 
 /** Texts of all lengths, among those of another instance that stay. */
-async function fill(store: Store, lease: Lease, word: string, count: number): Promise<void> {
+async function fill(store: Store, lease: Lease, word: string, count: number, from = '351912345678'): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const text = `${word} ${'x'.repeat((n * 97) % 5_000)} ${word}`
-    const from = '351912345678'
     const sender = { from, chat: from, lid: null, username: null }
-    const message = { id: `IN${n}`, ...sender, type: 'text' as const, text, sentAt: LONG_AGO }
+    const message = { id: `IN${word}${n}`, ...sender, type: 'text' as const, text, sentAt: LONG_AGO }
     await store.events.storeIncoming(lease, message, LONG_AGO)
     const id = newMessageId(LONG_AGO)
     const { instanceId } = lease
-    await store.messages.accept({ id, instanceId, to: '351912345678', text, whatsappId: `${word}${n}` }, LONG_AGO)
+    await store.messages.accept({ id, instanceId, to: from, text, whatsappId: `${word}${n}` }, LONG_AGO)
     await store.messages.recordPrepared(lease, id, {
-      address: '351912345678@s.whatsapp.net',
+      address: `${from}@s.whatsapp.net`,
       content: Buffer.from(text),
     })
     await store.messages.recordProgress(lease, `${word}${n}`, 'sent', LONG_AGO)
@@ -82,6 +81,23 @@ test('the texts of a deleted instance remain in no file, and those of others do'
   expect(filesWith(folder, 'KEPT-WORD')).not.toEqual([])
   await backUp(folder, join(folder, 'backup.db'))
   expect(filesWith(folder, 'GONE-WORD')).toEqual([])
+})
+
+test('the texts of an erased contact remain in no file, and those of others do', async () => {
+  const { folder, store } = await openFolder()
+  const lease = await addInstance(store)
+  await Promise.all([
+    fill(store, lease, 'GONE-WORD', 150, '351911111111'),
+    fill(store, lease, 'KEPT-WORD', 150, '351922222222'),
+  ])
+  const files = filesWith(folder, 'GONE-WORD')
+  // The log has the former pages, so it must not be left as it is.
+  expect(files).toContain(join(folder, 'pombal.db-wal'))
+  const erased = await store.retention.eraseContact(lease.instanceId, '351911111111', Date.now())
+  expect(erased).toMatchObject({ messages: 300, kept: 0 })
+  expect(filesWith(folder, 'GONE-WORD')).toEqual([])
+  expect(filesWith(folder, '351911111111')).toEqual([])
+  expect(filesWith(folder, 'KEPT-WORD')).not.toEqual([])
 })
 
 test('texts past their retention remain in no file', async () => {

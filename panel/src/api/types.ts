@@ -27,6 +27,7 @@ export type {
 } from '../../../src/api/resources/conversation/conversation.ts'
 export type {
   ContactView as ContactRow,
+  ErasedContactView as ErasedContact,
   GroupView as GroupRow,
 } from '../../../src/api/resources/conversation/directory.ts'
 export type {

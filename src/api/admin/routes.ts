@@ -20,6 +20,7 @@ import { streamConnection } from './connection/stream-connection.ts'
 import { listChatEntries, listInstanceChats, searchMessages } from './conversation/conversation.ts'
 import { instanceCommands } from './conversation/instance-commands.ts'
 import { eraseContact } from './directory/erase-contact.ts'
+import { exportContact } from './directory/export-contact.ts'
 import { listInstanceContacts, listInstanceGroups } from './directory/list-instance-directory.ts'
 import { countDeliveries, getInstanceEvent, listEvents, redeliverEvent, redeliverEvents } from './events/events.ts'
 import { getAttention } from './instances/get-attention.ts'
@@ -117,6 +118,7 @@ const OPERATIONS = [
   listInstanceGroups,
   listInstanceContacts,
   eraseContact,
+  exportContact,
   listMedia,
   getMediaUsage,
   getInstanceMedia,

@@ -13,7 +13,7 @@ export const fileHeadersSchema = Type.Object({
   'If-None-Match': Type.Optional(Type.String({ description: 'The `ETag` of a copy that the caller has.' })),
 })
 
-const BYTES = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
+export const BYTES = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
 
 export const fileResponses = {
   200: { description: 'The file.', content: { '*/*': { schema: BYTES } } },

@@ -103,7 +103,7 @@ function anyOf(parts: readonly RawBuilder<unknown>[]): RawBuilder<string> {
   return sql<string>`(${sql.join(parts, sql` union all `)})`
 }
 
-function toCommand(row: OwnRow): StoredCommand {
+export function toCommand(row: OwnRow): StoredCommand {
   const { failure_code: code, failure_message: message } = row
   const { command }: MessageExtras = JSON.parse(row.extras ?? '{}')
   return {

@@ -1,32 +1,15 @@
-import { setImmediate } from 'node:timers/promises'
-import { type RawBuilder, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { otherSpelling } from '../../domain/recipients/recipient.ts'
-import { type Names, namesOf } from '../conversations/chat-lines.ts'
-import { findNames } from '../conversations/chat-names.ts'
+import type { Names } from '../conversations/chat-lines.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
-import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows } from '../media/file-rows.ts'
-import { chatOf } from '../numbers/contacts.ts'
+import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
 import type { ErasedContact } from './retention.ts'
 
-/** Messages in one commit. */
-const STEP = 50
-/** Messages that are read at once to find what somebody wrote in groups. */
-const WINDOW = 1_000
-/** Above the IDs of all messages and commands. */
-const ABOVE_ALL = 'msh'
 /** Idempotency keys last a day and name their message, so younger messages stay. */
 const YOUNG_MS = 25 * 60 * 60_000
-
-/** A message in either direction. */
-interface Found {
-  id: string
-  direction: 'out' | 'in'
-}
 
 interface Step {
   instanceId: InstanceId
@@ -43,11 +26,13 @@ interface Step {
  */
 export class ContactErasure {
   readonly #core: Core
+  readonly #rows: ContactRows
   readonly #step
   readonly #forget
 
   constructor(core: Core) {
     this.#core = core
+    this.#rows = new ContactRows(core)
     const eraser = new ContactEraser(core.statements)
     const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
     this.#step = oneByOne('contacts.erase', instanceOf, (tx, step: Step) => eraser.erase(tx, step))
@@ -57,26 +42,11 @@ export class ContactErasure {
   }
 
   async erase(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact> {
-    const names = await this.#findNames(instanceId, contact)
+    const names = await this.#rows.findNames(instanceId, contact)
     const total: ErasedContact = { messages: 0, events: 0, files: 0, kept: 0 }
-    const eraseAll = async (messages: readonly Found[]) => {
-      if (messages.length === 0) return
+    for await (const messages of this.#rows.walk(instanceId, names)) {
       const erased = await this.#core.write(this.#step, { instanceId, messages, now })
       for (const name of ['messages', 'events', 'files', 'kept'] as const) total[name] += erased[name]
-    }
-    for (let below = ABOVE_ALL; ; ) {
-      const messages = await this.#findInChat(instanceId, names, below)
-      await eraseAll(messages)
-      if (messages.length < STEP) break
-      below = messages.at(-1)!.id
-      await setImmediate()
-    }
-    for (let below: string | null = ABOVE_ALL; below !== null; ) {
-      const part = await this.#findInGroups(instanceId, names, below)
-      for (let at = 0; at < part.found.length; at += STEP) await eraseAll(part.found.slice(at, at + STEP))
-      below = part.next
-      // On SQLite reads do not let other calls take their turn.
-      await setImmediate()
     }
     // The names are needed to find what is left.
     if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
@@ -84,61 +54,6 @@ export class ContactErasure {
     // Fails while another process reads the file. The next retention step then does it.
     await this.#core.traces.erase().catch(() => undefined)
     return total
-  }
-
-  /** All names of the contact. Another spelling of the number counts only if a message or a look-up shows it. */
-  async #findNames(instanceId: InstanceId, contact: string): Promise<Names> {
-    const { chats } = await findNames(this.#core, instanceId, contact)
-    const spellings = chats.flatMap(chat => otherSpelling(chat) ?? [])
-    if (spellings.length === 0) return namesOf(...chats)
-    const possible = namesOf(...chats, ...spellings)
-    const [names, addresses] = [sql.join(possible.chats), sql.join(possible.addresses)]
-    const pairs = await this.#read(sql<{ name: string; address: string }>`
-      select distinct recipient as name, address from messages
-      where instance_id = ${instanceId} and address is not null and address in (${addresses}) and recipient in (${names})
-      union select number as name, address from numbers
-      where instance_id = ${instanceId} and number in (${names}) and address in (${addresses})`)
-    const same = pairs
-      .map(({ name, address }) => [name, chatOf(address)])
-      .filter(pair => pair.some(name => chats.includes(name)))
-      .flat()
-    const all = await Promise.all(same.map(name => findNames(this.#core, instanceId, name)))
-    return namesOf(...chats, ...all.flatMap(found => found.chats))
-  }
-
-  /** Messages and commands of the chat below an ID, the highest first. */
-  async #findInChat(instanceId: InstanceId, { chats, addresses }: Names, below: string): Promise<Found[]> {
-    const part = (table: 'messages' | 'incoming_messages', condition: RawBuilder<unknown>) => sql`select * from (
-      select id, ${sql.lit(table === 'messages' ? 'out' : 'in')} as direction from ${sql.table(table)}
-      where instance_id = ${instanceId} and id < ${below} and ${condition} order by id desc limit ${sql.lit(STEP)}) as part`
-    // Each part has an index of its own (`ChatLines`).
-    const parts = [
-      ...addresses.map(address => part('messages', sql`address = ${address} and address is not null`)),
-      ...chats.map(chat => part('messages', sql`failed_at is not null and address is null and recipient = ${chat}`)),
-      part('messages', sql`${IS_QUEUED} and address is null and recipient in (${sql.join(chats)})`),
-      ...chats.map(chat => part('incoming_messages', sql`chat = ${chat}`)),
-    ]
-    const query = sql<Found>`select id, direction from (${sql.join(parts, sql` union all `)}) as parts
-      order by id desc limit ${sql.lit(STEP)}`
-    return this.#read(query)
-  }
-
-  /** Finds the person's messages in groups, among the next messages below an ID. There is no index for them. */
-  async #findInGroups(instanceId: InstanceId, { chats }: Names, below: string) {
-    const digits = chats.map(chat => chat.replace(/@.*/, ''))
-    const rows = await this.#read(sql<{
-      id: string
-      isTheirs: number
-    }>`select id, case when chat not in (${sql.join(chats)}) and (lid in (${sql.join(chats)})
-        or (sender in (${sql.join(digits)}) and written is null)) then 1 else 0 end as "isTheirs"
-      from incoming_messages where instance_id = ${instanceId} and id < ${below} order by id desc limit ${sql.lit(WINDOW)}`)
-    const found = rows.filter(({ isTheirs }) => isTheirs === 1).map(({ id }): Found => ({ id, direction: 'in' }))
-    return { found, next: rows.length < WINDOW ? null : rows.at(-1)!.id }
-  }
-
-  #read<R>(query: RawBuilder<R>): Promise<R[]> {
-    const { reader, statements } = this.#core
-    return reader.query<R>({ compile: () => query.compile(statements.db) })
   }
 }
 
@@ -207,8 +122,7 @@ class ContactEraser {
   /** Erases other rows that name the contact. @returns true */
   async forget(tx: Transaction, instanceId: InstanceId, { chats }: Names): Promise<boolean> {
     const { db } = this.#statements
-    await tx.query(db.deleteFrom('contacts').where('instance_id', '=', instanceId).where('number', 'in', chats))
-    for (const table of ['numbers', 'number_orders'] as const)
+    for (const table of NAMING_TABLES)
       await tx.query(db.deleteFrom(table).where('instance_id', '=', instanceId).where('number', 'in', chats))
     await tx.query(
       db

@@ -1,4 +1,5 @@
-import type { InstanceId } from '../../domain/ids.ts'
+import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { ChatEntry } from '../conversations/conversations.ts'
 
 /** How much of a contact was erased. `kept`: messages that must stay for now. */
 export interface ErasedContact {
@@ -8,7 +9,45 @@ export interface ErasedContact {
   kept: number
 }
 
+/** A message or command of a contact. */
+export interface ContactMessage {
+  entry: ChatEntry
+  /** Its file, or the image of its link preview. */
+  mediaId: string | null
+}
+
+/** An event of a message of a contact. */
+export interface ContactEvent {
+  id: EventId
+  messageId: MessageId
+  createdAt: number
+  /** As posted. */
+  body: string
+  attempts: readonly {
+    url: string
+    startedAt: number
+    status: number | null
+    error: string | null
+    responseExcerpt: string | null
+  }[]
+}
+
+/** What is stored of a contact. Messages and events are read while they are iterated, newest first, each time anew. */
+export interface ContactData {
+  /** All numbers and LIDs of the person. */
+  names: readonly string[]
+  /** Other rows that name the person, by table. */
+  entries: Readonly<Record<string, readonly object[]>>
+  messages(): AsyncIterable<ContactMessage>
+  events(): AsyncIterable<ContactEvent>
+}
+
 export interface Retention {
+  /**
+   * Finds the data of a contact: what `eraseContact` erases, and what it keeps for now. Not messages that are stored later than `now`.
+   * @param contact a number or a LID
+   */
+  openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
    * Erases the messages of a contact in both directions, also those in groups, the received files, and what else names it. Events lose their
    * content. Keeps messages that are queued, younger than 25 hours if they were sent, or whose events are still being posted.

@@ -16,7 +16,8 @@ import type { Statements } from '../engine/statement.ts'
 import { outlivesExpiry } from '../messages/idempotency-keys.ts'
 import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
 import { ContactErasure } from './contact-erasure.ts'
-import type { ErasedContact, Retention } from './retention.ts'
+import { ContactExport } from './contact-export.ts'
+import type { ContactData, ErasedContact, Retention } from './retention.ts'
 
 /** Messages or events in one commit, each with a few events, deliveries and attempts. */
 const STEP = 50
@@ -34,6 +35,7 @@ export class StoredRetention implements Retention {
   readonly #findInstances
   readonly #erase
   readonly #contacts: ContactErasure
+  readonly #export: ContactExport
   readonly #eraseExpired: Operation<{ now: number }, number>
 
   constructor(core: Core) {
@@ -47,6 +49,11 @@ export class StoredRetention implements Retention {
     )
     this.#eraseExpired = eraseExpiredOperation(core.statements)
     this.#contacts = new ContactErasure(core)
+    this.#export = new ContactExport(core)
+  }
+
+  openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData> {
+    return this.#export.open(instanceId, contact, now)
   }
 
   eraseContact(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact> {

@@ -109,6 +109,7 @@ describe('/openapi.json', () => {
         'PUT /admin/v1/instances/{id}/pace',
         'DELETE /admin/v1/instances/{id}',
         'DELETE /admin/v1/instances/{id}/contacts/{contact}',
+        'GET /admin/v1/instances/{id}/contacts/{contact}/export',
         'GET /admin/v1/instances/{id}/media',
         'POST /admin/v1/instances/{id}/media',
         'GET /admin/v1/instances/{id}/media-usage',

@@ -111,6 +111,26 @@ export const instanceSettings = {
   removed: (name: string) => `${name} was deleted.`,
 }
 
+export const person = {
+  title: 'Data of one person',
+  hint: 'Export or erase what is stored of somebody who asks for it. Both are recorded in the audit log.',
+  contact: 'Number or LID',
+  contactHint: 'Country code, area code and number. Other numbers and the LID of the same person are found too.',
+  notAPerson: 'Enter a number, such as 5511987654321, or a LID, such as 123456789@lid.',
+  export: 'Export',
+  erase: 'Erase…',
+  eraseTitle: 'Erase what is stored of this person?',
+  eraseText: [
+    'Messages in both directions, their events, received files and the name are erased. This cannot be undone.',
+    'Messages that wait, were sent less than 25 hours ago, or whose events are still being posted are kept. Erase again a day later.',
+    'To keep a copy, export first.',
+  ],
+  eraseAction: 'Erase permanently',
+  erased: (messages: number) => (messages === 1 ? '1 message was erased.' : `${messages} messages were erased.`),
+  erasedPartly: (messages: number, kept: number) =>
+    `Erased: ${messages}. Kept for now: ${kept}. Erase again a day later.`,
+}
+
 export const pace = {
   title: 'Pace',
   hint: 'Limits how fast this instance sends. An empty field means no limit.',

@@ -114,6 +114,26 @@ export const instanceSettings: Words['instanceSettings'] = {
   removed: name => `${name} foi excluída.`,
 }
 
+export const person: Words['person'] = {
+  title: 'Dados de uma pessoa',
+  hint: 'Exporte ou apague o que está guardado de quem pedir. As duas ações ficam no registro de auditoria.',
+  contact: 'Número ou LID',
+  contactHint: 'Código do país, DDD e número. Outros números e o LID da mesma pessoa também são encontrados.',
+  notAPerson: 'Digite um número, como 5511987654321, ou um LID, como 123456789@lid.',
+  export: 'Exportar',
+  erase: 'Apagar…',
+  eraseTitle: 'Apagar o que está guardado desta pessoa?',
+  eraseText: [
+    'As mensagens nos dois sentidos, os eventos delas, os arquivos recebidos e o nome são apagados. Não dá para desfazer.',
+    'Mensagens que esperam, que foram enviadas há menos de 25 horas ou cujos eventos ainda estão sendo entregues ficam. Apague de novo um dia depois.',
+    'Para ficar com uma cópia, exporte antes.',
+  ],
+  eraseAction: 'Apagar para sempre',
+  erased: messages => (messages === 1 ? '1 mensagem foi apagada.' : `${messages} mensagens foram apagadas.`),
+  erasedPartly: (messages, kept) =>
+    `Apagadas: ${messages}. Mantidas por enquanto: ${kept}. Apague de novo um dia depois.`,
+}
+
 export const pace: Words['pace'] = {
   title: 'Ritmo',
   hint: 'Limita a velocidade de envio desta instância. Um campo vazio significa sem limite.',

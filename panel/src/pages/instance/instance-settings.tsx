@@ -18,6 +18,7 @@ import { useInstance } from './instance.tsx'
 import { Keys } from './keys/keys.tsx'
 import { PaceCard } from './pace.tsx'
 import { CallsCard } from './settings/calls.tsx'
+import { PersonCard } from './settings/person.tsx'
 import { ProxyCard } from './settings/proxy.tsx'
 
 export function InstanceSettings() {
@@ -34,6 +35,7 @@ export function InstanceSettings() {
       {isOperator && instance.kind === 'whatsapp' && <ProxyCard instanceId={instance.id} />}
       {isOwner && <Token instance={instance} />}
       {isOwner && <Keys instanceId={instance.id} />}
+      {isOwner && <PersonCard instanceId={instance.id} />}
       {isOperator && instance.state !== 'unlinked' && instance.state !== 'logged_out' && <Logout instance={instance} />}
       {isOwner && <Remove instance={instance} />}
     </>

@@ -10,6 +10,7 @@ export const ACCESS: Readonly<Record<string, Role>> = {
   importSession: 'owner',
   deleteInstance: 'owner',
   eraseContact: 'owner',
+  exportContact: 'owner',
   replaceToken: 'owner',
   createKey: 'owner',
   revokeKey: 'owner',

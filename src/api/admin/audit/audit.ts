@@ -27,7 +27,7 @@ export function listAudit(api: Api, { store }: ApiContext): void {
         operationId: 'listAudit',
         summary: 'List who did what',
         description:
-          'Newest first: every call that changed something, and every sign-in. Failed sign-ins are recorded once in 10 minutes ' +
+          'Newest first: every call that changed something, every export of a contact, and every sign-in. Failed sign-ins are recorded once in 10 minutes ' +
           'for each address, and at most 60 an hour; `notRecordedBefore` counts the others. Records are never changed or erased.',
         tags: ['Audit'],
         querystring: querySchema,

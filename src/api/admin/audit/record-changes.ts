@@ -22,15 +22,19 @@ export const CHANGES_BY_PROGRAMS: ReadonlySet<string> = new Set([
   'replaceEndpointSecret',
 ])
 
+/** The calls that change nothing and are recorded: they hand out what is stored of a person. */
+const RECORDED_READS: ReadonlySet<string> = new Set(['exportContact'])
+
 /**
- * Records every call of this scope that changes something: in the commit of its change, or, if the change is not a write,
+ * Records every call of this scope that changes something, and `RECORDED_READS`: in the commit of its change, or, if the change is not a write,
  * before the answer. Refused calls are not recorded.
  * @param only `operationId`s. Default: all of them
  */
 export function recordChanges(scope: Api, { store }: ApiContext, only?: ReadonlySet<string>): void {
   scope.addHook('onRoute', route => {
     const action = (route.schema as { operationId?: string } | undefined)?.operationId
-    if (action === undefined || route.method === 'GET' || route.method === 'HEAD') return
+    if (action === undefined) return
+    if ((route.method === 'GET' || route.method === 'HEAD') && !RECORDED_READS.has(action)) return
     if (only?.has(action) === false) return
     const { handler } = route
     route.handler = function (request, reply) {

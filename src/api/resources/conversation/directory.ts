@@ -66,6 +66,21 @@ export const contactSchema = Type.Object(
   { title: 'Contact', description: 'A person whom the linked phone knows, or who has written.' },
 )
 
+export const erasedContactSchema = Type.Object(
+  {
+    messages: Type.Integer({ description: 'Erased messages and commands, sent and received, also those in groups.' }),
+    events: Type.Integer({ description: 'Events that have lost their content: `data` has only `id` and `erased`.' }),
+    files: Type.Integer({ description: 'Erased files that the contact had sent.' }),
+    kept: Type.Integer({
+      description:
+        'Messages that were kept: they are queued, were sent less than 25 hours ago, or their events are still being ' +
+        'posted. If it is not 0, repeat the call a day later.',
+    }),
+  },
+  { title: 'ErasedContact' },
+)
+
+export type ErasedContactView = Static<typeof erasedContactSchema>
 export type GroupView = Static<typeof groupSchema>
 export type ContactView = Static<typeof contactSchema>
 

@@ -11,6 +11,12 @@ const OTHER = '5511911112222'
 const GROUP = '120363041234567890@g.us'
 const DAY_MS = 86_400_000
 
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = []
+  for await (const item of items) list.push(item)
+  return list
+}
+
 export function contactErasureContract(createHarness: CreateHarness): void {
   describe('erasing a contact', () => {
     let harness: StoreHarness
@@ -24,6 +30,11 @@ export function contactErasureContract(createHarness: CreateHarness): void {
         parts.push(JSON.stringify(await harness.execute(`select * from ${table}`)))
       return parts.join('\n')
     }
+
+    const idsOf = async (table: string) =>
+      (await harness.execute(`select id from ${table}`)).map(({ id }) => id as string)
+    const messageIds = async () => [...(await idsOf('messages')), ...(await idsOf('incoming_messages'))]
+    const countOf = async (table: string) => (await harness.execute(`select number from ${table}`)).length
 
     test('erases both directions, groups, events and the name, leaves others, and can be repeated', async () => {
       harness = await createHarness()
@@ -77,6 +88,53 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(left).toMatch(/sent to another/)
       expect(left).toMatch(/written by another/)
       expect(await store.retention.eraseContact(instanceId, THEM, later)).toMatchObject({ messages: 0, kept: 0 })
+    })
+
+    test.each([THEM, OTHER_SPELLING, LID])('exports exactly what is erased, named as %s', async name => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const then = now - 2 * DAY_MS
+      for (const to of [THEM, OTHER_SPELLING, LID, OTHER]) {
+        const message = newMessage(instanceId, { id: newMessageId(then), to, text: `sent to ${to}` })
+        await store.messages.accept(message, then)
+        // WhatsApp knows their number without the ninth digit.
+        const address = to === LID ? LID : `${to === OTHER ? OTHER : OTHER_SPELLING}@s.whatsapp.net`
+        await store.messages.recordPrepared(lease, message.id, { ...PREPARED, address })
+        await store.messages.recordProgress(lease, message.whatsappId, 'read', then)
+      }
+      // More than one read finds in a chat, so that it reads on.
+      for (let n = 0; n < 60; n++) {
+        const theirs = incoming({ from: OTHER_SPELLING, lid: LID, text: `theirs ${n}`, name: 'Their Name' })
+        await store.events.storeIncoming(lease, theirs, then)
+      }
+      for (const from of [OTHER_SPELLING, OTHER])
+        await store.events.storeIncoming(lease, incoming({ from, group: GROUP, text: `${from} in a group` }), then)
+      await deliverAll(store, lease)
+      const [ids, contacts] = [await messageIds(), await countOf('contacts')]
+
+      const data = await store.retention.openContact(instanceId, name, now)
+      expect(new Set(data.names)).toEqual(new Set([THEM, OTHER_SPELLING, LID]))
+      const exported: string[] = []
+      for await (const { entry } of data.messages()) {
+        if (entry.direction === 'command') throw new Error('There are no commands.')
+        exported.push(entry.direction === 'out' ? entry.message.id : entry.message.messageId)
+      }
+      const events = await all(data.events())
+      expect(exported).toHaveLength(64)
+
+      const erased = await store.retention.eraseContact(instanceId, name, now)
+      expect(erased).toMatchObject({ messages: exported.length, events: events.length, kept: 0 })
+      const left = new Set(await messageIds())
+      expect(new Set(exported)).toEqual(new Set(ids.filter(id => !left.has(id))))
+      const blanked = await harness.execute(`select id from events where body like '%"erased":true%'`)
+      expect(new Set(events.map(({ id }) => id))).toEqual(new Set(blanked.map(({ id }) => id)))
+      expect(data.entries.contacts).toHaveLength(contacts - (await countOf('contacts')))
+      const empty = await store.retention.openContact(instanceId, name, now)
+      expect(await all(empty.messages())).toEqual([])
+      expect(await all(empty.events())).toEqual([])
     })
 
     test.each([THEM, OTHER_SPELLING, LID])('erases both spellings of a number, named as %s', async name => {

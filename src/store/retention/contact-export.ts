@@ -1,0 +1,132 @@
+import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import { lineOf, type Names, toCommand } from '../conversations/chat-lines.ts'
+import type { Core } from '../engine/core.ts'
+import { selectIncoming, toIncoming } from '../messages/incoming.ts'
+import { SHOWN, toMessage } from '../messages/stored-messages.ts'
+import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
+import type { ContactData, ContactEvent, ContactMessage } from './retention.ts'
+
+/** Reads what is stored of one contact, a few rows at a time: the same rows that its erasure removes. */
+export class ContactExport {
+  readonly #core: Core
+  readonly #rows: ContactRows
+
+  constructor(core: Core) {
+    this.#core = core
+    this.#rows = new ContactRows(core)
+  }
+
+  async open(instanceId: InstanceId, contact: string, now: number): Promise<ContactData> {
+    const names = await this.#rows.findNames(instanceId, contact)
+    // Messages of this millisecond have higher IDs than its first one.
+    const top = firstMessageId(now + 1)
+    return {
+      names: names.chats,
+      entries: await this.#findEntries(instanceId, names),
+      messages: () => this.#readMessages(instanceId, names, top),
+      events: () => this.#readEvents(instanceId, names, top),
+    }
+  }
+
+  async #findEntries(instanceId: InstanceId, { chats }: Names): Promise<ContactData['entries']> {
+    const { db } = this.#core.statements
+    const rows: [string, Record<string, unknown>[]][] = []
+    for (const table of NAMING_TABLES)
+      rows.push([
+        table,
+        await this.#core.reader.query(
+          db.selectFrom(table).selectAll().where('instance_id', '=', instanceId).where('number', 'in', chats),
+        ),
+      ])
+    const uses = db
+      .selectFrom('pace_uses')
+      .selectAll()
+      .where('instance_id', '=', instanceId)
+      .where('recipient', 'in', chats)
+    rows.push(['pace_uses', await this.#core.reader.query(uses)])
+    return Object.fromEntries(rows)
+  }
+
+  async *#readMessages(instanceId: InstanceId, names: Names, top: string): AsyncGenerator<ContactMessage, void> {
+    const { reader, statements } = this.#core
+    for await (const found of this.#rows.walk(instanceId, names, top)) {
+      const sent = idsOf(found, 'out')
+      const received = idsOf(found, 'in')
+      const messages = new Map<string, ContactMessage>()
+      if (sent.length > 0) {
+        const query = statements.db
+          .selectFrom('messages')
+          .select(SHOWN)
+          .where('instance_id', '=', instanceId)
+          .where('id', 'in', sent)
+        for (const row of await reader.query(query)) {
+          const isCommand = row.id.startsWith('cmd_')
+          const entry = isCommand
+            ? { direction: 'command' as const, command: toCommand(row) }
+            : { direction: 'out' as const, message: toMessage(row) }
+          messages.set(row.id, { entry, mediaId: row.media_id })
+        }
+      }
+      if (received.length > 0) {
+        const query = selectIncoming(statements)
+          .where('incoming_messages.instance_id', '=', instanceId)
+          .where('incoming_messages.id', 'in', received)
+        for (const row of await reader.query(query))
+          messages.set(row.id, { entry: lineOf(toIncoming(row)), mediaId: row.media_id })
+      }
+      // A message that was erased meanwhile is not there.
+      for (const { id } of found) {
+        const message = messages.get(id)
+        if (message !== undefined) yield message
+      }
+    }
+  }
+
+  async *#readEvents(instanceId: InstanceId, names: Names, top: string): AsyncGenerator<ContactEvent, void> {
+    const { db } = this.#core.statements
+    for await (const found of this.#rows.walk(instanceId, names, top)) {
+      const ids = found.map(({ id }) => id)
+      const events = await this.#core.reader.query(
+        db
+          .selectFrom('events')
+          .select(['id', 'message_id', 'created_at', 'body', 'seq'])
+          .where('instance_id', '=', instanceId)
+          .where('message_id', 'in', ids)
+          .orderBy('seq')
+          .orderBy('id'),
+      )
+      if (events.length === 0) continue
+      const attempts = await this.#core.reader.query(
+        db
+          .selectFrom('attempts')
+          .select(['event_id', 'url', 'started_at', 'status', 'error', 'response_excerpt'])
+          .where('instance_id', '=', instanceId)
+          .where(
+            'event_id',
+            'in',
+            events.map(({ id }) => id),
+          )
+          .orderBy('started_at'),
+      )
+      const attemptsOf = Map.groupBy(attempts, row => row.event_id)
+      for (const { id, message_id, created_at, body } of events)
+        yield {
+          id,
+          messageId: message_id!,
+          createdAt: created_at,
+          body,
+          attempts: (attemptsOf.get(id) ?? []).map(row => ({
+            url: row.url,
+            startedAt: row.started_at,
+            status: row.status,
+            error: row.error,
+            responseExcerpt: row.response_excerpt,
+          })),
+        }
+    }
+  }
+}
+
+function idsOf(found: readonly Found[], direction: Found['direction']): string[] {
+  return found.filter(row => row.direction === direction).map(({ id }) => id)
+}

@@ -1,0 +1,111 @@
+import { setImmediate } from 'node:timers/promises'
+import { type RawBuilder, sql } from 'kysely'
+import type { InstanceId } from '../../domain/ids.ts'
+import { otherSpelling } from '../../domain/recipients/recipient.ts'
+import { type Names, namesOf } from '../conversations/chat-lines.ts'
+import { findNames } from '../conversations/chat-names.ts'
+import type { Core } from '../engine/core.ts'
+import { IS_QUEUED } from '../engine/schema/messages.ts'
+import { chatOf } from '../numbers/contacts.ts'
+
+/** Messages found at a time. */
+const STEP = 50
+/** Messages that are read at once to find what somebody wrote in groups. */
+const WINDOW = 1_000
+/** Above the IDs of all messages and commands. */
+const ABOVE_ALL = 'msh'
+
+/** Besides messages and events, the tables whose column `number` names the contact. */
+export const NAMING_TABLES = ['contacts', 'numbers', 'number_orders'] as const
+
+/** A message in either direction. */
+export interface Found {
+  id: string
+  direction: 'out' | 'in'
+}
+
+/** Finds the rows of one contact, for its export and its erasure. */
+export class ContactRows {
+  readonly #core: Core
+
+  constructor(core: Core) {
+    this.#core = core
+  }
+
+  /** All names of the contact. Another spelling of the number counts only if a message or a look-up shows it. */
+  async findNames(instanceId: InstanceId, contact: string): Promise<Names> {
+    const { chats } = await findNames(this.#core, instanceId, contact)
+    const spellings = chats.flatMap(chat => otherSpelling(chat) ?? [])
+    if (spellings.length === 0) return namesOf(...chats)
+    const possible = namesOf(...chats, ...spellings)
+    const [names, addresses] = [sql.join(possible.chats), sql.join(possible.addresses)]
+    const pairs = await this.#read(sql<{ name: string; address: string }>`
+      select distinct recipient as name, address from messages
+      where instance_id = ${instanceId} and address is not null and address in (${addresses}) and recipient in (${names})
+      union select number as name, address from numbers
+      where instance_id = ${instanceId} and number in (${names}) and address in (${addresses})`)
+    const same = pairs
+      .map(({ name, address }) => [name, chatOf(address)])
+      .filter(pair => pair.some(name => chats.includes(name)))
+      .flat()
+    const all = await Promise.all(same.map(name => findNames(this.#core, instanceId, name)))
+    return namesOf(...chats, ...all.flatMap(found => found.chats))
+  }
+
+  /**
+   * Finds all messages of the contact in both directions and what the person wrote in groups, the newest first. The caller may
+   * erase what it got before it asks for more.
+   * @param top only messages below this ID, and all commands
+   */
+  async *walk(instanceId: InstanceId, names: Names, top = ABOVE_ALL): AsyncGenerator<readonly Found[], void> {
+    for (let below = top; ; ) {
+      const messages = await this.#findInChat(instanceId, names, below)
+      if (messages.length > 0) yield messages
+      if (messages.length < STEP) break
+      below = messages.at(-1)!.id
+      await setImmediate()
+    }
+    for (let below: string | null = top; below !== null; ) {
+      const part = await this.#findInGroups(instanceId, names, below)
+      for (let at = 0; at < part.found.length; at += STEP) yield part.found.slice(at, at + STEP)
+      below = part.next
+      // On SQLite reads do not let other calls take their turn.
+      await setImmediate()
+    }
+  }
+
+  /** Messages and commands of the chat below an ID, the highest first. */
+  async #findInChat(instanceId: InstanceId, { chats, addresses }: Names, below: string): Promise<Found[]> {
+    const part = (table: 'messages' | 'incoming_messages', condition: RawBuilder<unknown>) => sql`select * from (
+      select id, ${sql.lit(table === 'messages' ? 'out' : 'in')} as direction from ${sql.table(table)}
+      where instance_id = ${instanceId} and id < ${below} and ${condition} order by id desc limit ${sql.lit(STEP)}) as part`
+    // Each part has an index of its own (`ChatLines`).
+    const parts = [
+      ...addresses.map(address => part('messages', sql`address = ${address} and address is not null`)),
+      ...chats.map(chat => part('messages', sql`failed_at is not null and address is null and recipient = ${chat}`)),
+      part('messages', sql`${IS_QUEUED} and address is null and recipient in (${sql.join(chats)})`),
+      ...chats.map(chat => part('incoming_messages', sql`chat = ${chat}`)),
+    ]
+    const query = sql<Found>`select id, direction from (${sql.join(parts, sql` union all `)}) as parts
+      order by id desc limit ${sql.lit(STEP)}`
+    return this.#read(query)
+  }
+
+  /** Finds the person's messages in groups, among the next messages below an ID. There is no index for them. */
+  async #findInGroups(instanceId: InstanceId, { chats }: Names, below: string) {
+    const digits = chats.map(chat => chat.replace(/@.*/, ''))
+    const rows = await this.#read(sql<{
+      id: string
+      isTheirs: number
+    }>`select id, case when chat not in (${sql.join(chats)}) and (lid in (${sql.join(chats)})
+        or (sender in (${sql.join(digits)}) and written is null)) then 1 else 0 end as "isTheirs"
+      from incoming_messages where instance_id = ${instanceId} and id < ${below} order by id desc limit ${sql.lit(WINDOW)}`)
+    const found = rows.filter(({ isTheirs }) => isTheirs === 1).map(({ id }): Found => ({ id, direction: 'in' }))
+    return { found, next: rows.length < WINDOW ? null : rows.at(-1)!.id }
+  }
+
+  #read<R>(query: RawBuilder<R>): Promise<R[]> {
+    const { reader, statements } = this.#core
+    return reader.query<R>({ compile: () => query.compile(statements.db) })
+  }
+}
