@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { Account } from './account.ts'
 import { isGroup, isNumber } from './addresses.ts'
+import { saveContacts } from './app-state/address-book.ts'
 import { callAs, endCall } from './contacts/calls.ts'
 import { checkMessage, contactContent } from './contacts/contact-content.ts'
 import { join, writeToAccount } from './contacts/contact-messages.ts'
@@ -20,7 +21,6 @@ import { executeOrder } from './scenario/execute-order.ts'
 import type { Order, OrderResult } from './scenario/order.ts'
 import { parseOrder } from './scenario/parse-order.ts'
 import type { ScenarioState } from './scenario/scenario.ts'
-import { saveContacts } from './server/address-book.ts'
 import { type Admit, Connection, type Hello } from './server/connection.ts'
 import { dismissClient, unlinkClient } from './server/dismissal.ts'
 import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
@@ -231,7 +231,7 @@ class ListeningSimulator implements Simulator {
 
   async saveContacts(phone: string, contacts: readonly SavedContact[]): Promise<void> {
     this.#checkOpen()
-    await saveContacts(this.#network.getAccount(phone), contacts)
+    await saveContacts(this.#network, this.#network.getAccount(phone), contacts)
   }
 
   async joinGroup(group: string, numbers: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 /** A client reads and changes the settings that its account's devices share. */
+import type { AppState } from '../app-state/app-state.ts'
 import type { Answer, Asker } from '../contacts/asker.ts'
-import type { AppState } from '../server/app-state.ts'
 import { bytes, child, children, type Node, node } from '../wire/nodes.ts'
 
 export async function syncAppState({ account }: Asker, iq: Node): Promise<Answer> {

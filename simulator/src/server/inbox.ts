@@ -130,6 +130,13 @@ export class Inboxes {
     }))
   }
 
+  /** The messages of `author` on all phones of this scope, each with the number of its phone. */
+  writtenBy(author: string): { reader: string; message: ReceivedMessage }[] {
+    return Array.from(this.#byNumber.keys()).flatMap(reader =>
+      this.list(reader).flatMap(message => (message.from === author ? [{ reader, message }] : [])),
+    )
+  }
+
   #of(number: string): Map<string, Entry> {
     const known = this.#byNumber.get(number)
     if (known) return known

@@ -2,14 +2,14 @@
 import { deflateSync } from 'node:zlib'
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Effect } from '../account.ts'
-import { lidJid, pnJid } from '../addresses.ts'
+import { lidJid, parseAddress, pnJid } from '../addresses.ts'
+import { KEY_ID, settingsKey, settingsOfChats } from '../app-state/phone.ts'
 import { enc, encryptForClient } from '../contacts/contact-messages.ts'
 import { createMessageId, encoded } from '../contacts/content.ts'
 import type { Network } from '../network.ts'
-import type { ReceivedMessage } from '../types.ts'
 import { node, seconds } from '../wire/nodes.ts'
-import { KEY_ID, settingsKey } from './address-book.ts'
 import { release } from './delivery.ts'
+import { infoOf, messagesByChat } from './history.ts'
 
 const { APP_STATE_SYNC_KEY_SHARE, HISTORY_SYNC_NOTIFICATION } = proto.Message.ProtocolMessage.Type
 const { INITIAL_BOOTSTRAP, PUSH_NAME, RECENT } = proto.HistorySync.HistorySyncType
@@ -19,7 +19,7 @@ export async function initialSync(network: Network, account: Account): Promise<E
   if (!network.syncsAfterLinking || !account.companion || account.companion.synced) return []
   account.markSynced()
   const effects: Effect[] = []
-  for (const protocolMessage of [keyShare(account), ...history(account)]) {
+  for (const protocolMessage of [keyShare(account), ...(await history(network, account))]) {
     const content = encoded({ protocolMessage })
     const sent = enc(await encryptForClient(network, account, account.phone, content, effects))
     const now = Date.now()
@@ -35,8 +35,9 @@ function keyShare(account: Account): proto.Message.IProtocolMessage {
   return { type: APP_STATE_SYNC_KEY_SHARE, appStateSyncKeyShare }
 }
 
-function history(account: Account): proto.Message.IProtocolMessage[] {
-  const conversations = conversationsOf(account)
+async function history(network: Network, account: Account): Promise<proto.Message.IProtocolMessage[]> {
+  const settings = await settingsOfChats(account)
+  const conversations = conversationsOf(network, account).map(one => ({ ...one, ...settings.get(one.id) }))
   const pushnames = Array.from(account.contactNames, ([number, pushname]) => ({ id: lidJid(number), pushname }))
   const numbers = new Set(account.inboxes.list(account.phone).map(({ from }) => from))
   const phoneNumberToLidMappings = Array.from(numbers, number => ({ pnJid: pnJid(number), lidJid: lidJid(number) }))
@@ -61,37 +62,16 @@ export function chunk(
   return { type: HISTORY_SYNC_NOTIFICATION, historySyncNotification }
 }
 
-/** The messages that the phone got before, the newest of each chat first. */
-function conversationsOf(account: Account): proto.IConversation[] {
-  const chats = new Map<string, ReceivedMessage[]>()
-  for (const message of account.inboxes.list(account.phone)) {
-    const chat = message.group ?? lidJid(message.from)
-    const messages = chats.get(chat) ?? []
-    messages.unshift(message)
-    chats.set(chat, messages)
-  }
-  return Array.from(chats, ([id, messages]) => ({
-    id,
-    conversationTimestamp: Math.floor(messages[0]!.receivedAt / 1000),
-    unreadCount: messages.length,
-    ...(!messages[0]!.group && { pnJid: pnJid(messages[0]!.from), lidJid: id }),
-    messages: messages.map(message => ({
-      message: infoOf(account, id, message, account.inboxes.contentOf(message.id)),
-    })),
-  }))
-}
-
-export function infoOf(
-  account: Account,
-  chat: string,
-  { id, from, group, text, receivedAt }: ReceivedMessage,
-  content: Uint8Array | null,
-) {
-  const fromMe = from === account.phone
-  return {
-    key: { remoteJid: chat, fromMe, id, ...(group && { participant: lidJid(from) }) },
-    message: content ? proto.Message.decode(content) : { conversation: text },
-    messageTimestamp: Math.floor(receivedAt / 1000),
-    pushName: account.contactNames.get(from) ?? null,
-  }
+function conversationsOf(network: Network, account: Account): (proto.IConversation & { id: string })[] {
+  return Array.from(messagesByChat(network, account), ([id, messages]) => {
+    const number = parseAddress(id)?.number
+    const own = messages.findIndex(({ from }) => from === account.phone)
+    return {
+      id,
+      conversationTimestamp: Math.floor(messages[0]!.receivedAt / 1000),
+      unreadCount: own === -1 ? messages.length : own,
+      ...(number !== undefined && { pnJid: pnJid(number), lidJid: id }),
+      messages: messages.map(message => ({ message: infoOf(network, account, id, message) })),
+    }
+  })
 }

@@ -5,6 +5,7 @@ import { noteBody } from '../../logs/log-capture.ts'
 import { until } from '../../until.ts'
 
 const ANA = '5511987670001'
+const CARLA = '5511987670002'
 
 describe.each(STORES)('contacts, on %s', store => {
   let harness: LinkedHarness
@@ -53,6 +54,25 @@ describe.each(STORES)('contacts, on %s', store => {
     await network.writeAs({ from: ANA, to: phone, text: 'depois-de-ligar-outra-vez', name: 'Ana Conceição' })
     await until('the second message', () => receiver.requests.length > 1)
     expect(receiver.requests).toHaveLength(2)
+  })
+
+  test('a contact that the phone saves or renames while the number is connected has that name', async () => {
+    const { service, network } = harness
+    const { id, phone, instance } = await harness.link()
+    const nameOf = async (number: string) => {
+      const response = await fetch(`${service.url}/v1/contacts?search=${number}`, {
+        headers: { authorization: `Bearer ${instance.token}` },
+      })
+      const { data } = (await response.json()) as { data: { name: string | null }[] }
+      return data[0]?.name
+    }
+    for (const name of ['Carla Nunes', 'Carla Nunes Rocha']) {
+      await network.saveContacts(phone, [{ number: CARLA, name }])
+      await until(name, async () => (await nameOf(CARLA)) === name)
+      await harness.kill()
+      await service.admin.untilState(id, 'connected')
+      expect(await nameOf(CARLA)).toBe(name)
+    }
   })
 
   test('a kill while the address book is read loses none of its contacts', async () => {

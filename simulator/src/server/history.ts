@@ -1,0 +1,50 @@
+/** The messages that a phone has: those it got, and those that its owner or its client wrote. */
+import { proto } from 'baileys/WAProto/index.js'
+import type { Account } from '../account.ts'
+import { lidJid } from '../addresses.ts'
+import type { Network } from '../network.ts'
+import type { ReceivedMessage } from '../types.ts'
+
+/** The newest of each chat first. What the account wrote is in the inboxes of those who received it. */
+export function messagesByChat(network: Network, account: Account): Map<string, ReceivedMessage[]> {
+  const { phone, inboxes } = account
+  const chats = new Map<string, Map<string, ReceivedMessage>>()
+  const add = (chat: string, message: ReceivedMessage) => {
+    const messages = chats.get(chat) ?? new Map<string, ReceivedMessage>()
+    if (!message.deleted && !changesAnother(message)) chats.set(chat, messages.set(message.id, message))
+  }
+  for (const message of inboxes.list(phone)) add(message.group ?? lidJid(message.from), message)
+  for (const scope of new Set([inboxes, ...network.accounts().map(other => other.inboxes)]))
+    for (const { reader, message } of scope.writtenBy(phone)) add(message.group ?? lidJid(reader), message)
+  return new Map(
+    Array.from(chats, ([chat, messages]) => [
+      chat,
+      [...messages.values()].toSorted((one, other) => other.receivedAt - one.receivedAt),
+    ]),
+  )
+}
+
+function changesAnother({ details = {} }: ReceivedMessage): boolean {
+  return 'reactionMessage' in details || 'protocolMessage' in details
+}
+
+export function infoOf(
+  network: Network,
+  account: Account,
+  chat: string,
+  { id, from, group, text, edited, receivedAt }: ReceivedMessage,
+): proto.IWebMessageInfo {
+  const fromMe = from === account.phone
+  const known = account.inboxes.contentOf(id) ?? contentElsewhere(network, id)
+  const content = edited === undefined ? known : null
+  return {
+    key: { remoteJid: chat, fromMe, id, ...(group && { participant: lidJid(from) }) },
+    message: content ? proto.Message.decode(content) : { conversation: edited ?? text },
+    messageTimestamp: Math.floor(receivedAt / 1000),
+    pushName: account.contactNames.get(from) ?? null,
+  }
+}
+
+function contentElsewhere(network: Network, id: string): Uint8Array | null {
+  return network.accounts().flatMap(other => other.inboxes.contentOf(id) ?? [])[0] ?? null
+}
