@@ -50,6 +50,27 @@ async function seriousProblems(page: Page): Promise<string[]> {
   })
 }
 
+/** A tone that browsers play. */
+function sound(seconds: number): Buffer {
+  const [rate, header] = [8_000, Buffer.alloc(44)]
+  const samples = Buffer.alloc(seconds * rate, 0).map((_, n) => 128 + Math.round(50 * Math.sin(n / 3)))
+  header.write('RIFF')
+  header.writeUInt32LE(36 + samples.length, 4)
+  header.write('WAVEfmt ', 8)
+  header.writeUInt32LE(16, 16)
+  for (const [at, value] of [
+    [20, 1],
+    [22, 1],
+    [32, 1],
+    [34, 8],
+  ] as const)
+    header.writeUInt16LE(value, at)
+  for (const at of [24, 28]) header.writeUInt32LE(rate, at)
+  header.write('data', 36)
+  header.writeUInt32LE(samples.length, 40)
+  return Buffer.concat([header, samples])
+}
+
 const isLoaded = (page: Page, scope: string) =>
   until('a loaded picture', () =>
     page.evaluate(selector => {
@@ -105,6 +126,47 @@ test('a file is sent from its URL', async () => {
   await form.getByRole('button', { name: en.send.action, exact: true }).click()
   await page.getByText(en.message.readText).waitFor()
   await isLoaded(page, '[role=dialog]')
+  expect(harness.complaints).toEqual([])
+})
+
+test('a sound is played in the panel, from any point of it, while its upload shows how far it is', async () => {
+  const seconds = 300
+  const { id } = await harness.service.admin.createConnected('Sounds')
+  const page = await harness.openSignedIn(`/instances/${id}/messages`, { reducedMotion: 'reduce' })
+  const network = await page.context().newCDPSession(page)
+  const limits = { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: 1_000_000 }
+  await network.send('Network.enable')
+  await network.send('Network.emulateNetworkConditions', limits)
+  await page.getByRole('button', { name: en.messages.send }).first().click()
+  const form = page.getByRole('dialog', { name: en.send.title })
+  await form.getByLabel(en.send.to).fill(ECHO)
+  await form.locator('input[type=file]').setInputFiles({ name: 'a.wav', mimeType: 'audio/wav', buffer: sound(seconds) })
+  const shown = new Set<number>()
+  await form.getByRole('progressbar').waitFor()
+  await until('the upload to end', async () => {
+    const [now] = await form
+      .getByRole('progressbar')
+      .evaluateAll(bars => bars.map(bar => bar.getAttribute('aria-valuenow')))
+    if (now) shown.add(Number(now))
+    return now === undefined
+  })
+  expect(shown.size).toBeGreaterThan(1)
+  await network.send('Network.emulateNetworkConditions', { ...limits, uploadThroughput: -1 })
+  await form.getByRole('button', { name: en.send.action, exact: true }).click()
+  await page.getByText(en.message.readText).waitFor()
+  const answers: number[] = []
+  page.on('response', answer => answer.url().includes('/content') && answers.push(answer.status()))
+  const played = await page.locator('[role=dialog] audio').evaluate(async element => {
+    const audio = element as HTMLAudioElement
+    audio.muted = true
+    await audio.play()
+    const { duration } = audio
+    audio.currentTime = duration - 1
+    await new Promise(resolve => audio.addEventListener('ended', resolve, { once: true }))
+    return { duration, error: audio.error }
+  })
+  expect(played).toEqual({ duration: seconds, error: null })
+  expect(new Set(answers)).toEqual(new Set([206]))
   expect(harness.complaints).toEqual([])
 })
 

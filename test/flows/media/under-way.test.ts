@@ -137,6 +137,28 @@ describe.each(STORES)('a file on %s', store => {
     LONG_TEST_WITHIN_MS,
   )
 
+  test('is read by four callers at once, and by a fifth one later', async () => {
+    const number = await harness.link()
+    const { id } = (await clientOf(number).upload(sampleFile('document', READ_BYTES).bytes)).body.data
+    const open = () =>
+      new Promise<IncomingMessage>((resolve, reject) => {
+        const headers = { authorization: `Bearer ${number.instance.token}` }
+        get(`${harness.service.url}/v1/media/${id}`, { headers, agent: false }, resolve).on('error', reject)
+      })
+    const readers = [await open(), await open(), await open(), await open()]
+    expect(readers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200])
+    const refused = await clientOf(number).call('GET', id)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1'])
+    expect(await refused.json()).toMatchObject({ error: { code: 'too_many_transfers' } })
+    expect((await clientOf(await harness.link()).upload(sampleFile('document', 10).bytes)).status).toBe(201)
+    readers.pop()!.destroy()
+    await until(
+      'a free place',
+      async () => (await clientOf(number).download(id, { range: 'bytes=0-0' })).status === 206,
+    )
+    for (const reader of readers) reader.destroy()
+  })
+
   test.each([{ killed: false }, { killed: true }])(
     'of a message that WhatsApp did not get is not uploaded again (killed: $killed)',
     async ({ killed }) => {
