@@ -183,3 +183,37 @@ test('deleting the instance erases its files', async () => {
   await harness.service.admin.deleteInstance(other.id)
   await until('its files to be gone', () => !readdirSync(folder).includes(other.id))
 })
+
+test('the metrics show the stored bytes, the pending files and the failed ones by reason', async () => {
+  const { url, adminKey } = harness.service
+  const headers = { authorization: `Bearer ${adminKey}` }
+  const metric = async (name: string) => {
+    const text = await (await fetch(`${url}/metrics`, { headers })).text()
+    return Number(
+      text
+        .split('\n')
+        .find(line => line.startsWith(`${name} `))
+        ?.slice(name.length),
+    )
+  }
+  const used = async () => {
+    const { data } = (await (
+      await fetch(`${url}/admin/v1/instances/${number.id}/media-usage`, { headers })
+    ).json()) as {
+      data: { bytes: number }
+    }
+    return data.bytes
+  }
+  const failed = 'pombal_media_failed{reason="media_unavailable"}'
+  const before = await metric(failed)
+  await harness.network.misbehave({ kind: 'media_retries', answer: 'not_found' })
+  await misbehave({ error: '410' })
+  await untilSettled(harness, number, (await sendFrom(harness, number, newContact())).id)
+  await harness.network.misbehave({ kind: 'clear' })
+  await misbehave({ delayMs: 600_000 })
+  const pending = await sendFrom(harness, number, newContact())
+  await until('the message', async () => (await eventsOf(harness, number, pending.id)).length > 0)
+  await until('the failed file to be counted', async () => (await metric(failed)) === before + 1)
+  await until('the pending file to be counted', async () => (await metric('pombal_media_pending')) === 1)
+  await until('the bytes', async () => (await used()) > 0 && (await metric('pombal_media_bytes')) >= (await used()))
+})
