@@ -133,7 +133,10 @@ describe('a link for linking', () => {
     await until('the number to be linked', async () => (await page.read()).data.linked)
   })
 
-  test('when it is revoked, its code ends and its page shows nothing more', async () => {
+  test.each([
+    ['', false],
+    [', also after a kill -9 right after the call', true],
+  ])('when it is revoked, its code ends and its page shows nothing more%s', async (_, isKilled) => {
     const id = await createInstance()
     const link = await handOut(id)
     const page = await openPage(link.token)
@@ -141,6 +144,7 @@ describe('a link for linking', () => {
     const qr = await until('a QR code', async () => (await page.read()).data.qr)
     expect((await byAdmin('GET', `/instances/${id}/links`)).data).toMatchObject([{ id: link.id, usedAt: null }])
     expect((await byAdmin('DELETE', `/instances/${id}/links/${link.id}`)).status).toBe(204)
+    if (isKilled) await service.restart('SIGKILL')
     expect(await page.read()).toMatchObject({ status: 404, code: 'link_not_found' })
     expect(await page.start()).toMatchObject({ status: 404, code: 'link_not_found' })
     await service.admin.untilState(id, 'unlinked')
