@@ -8,6 +8,8 @@ const SECRETS: ReadonlySet<string> = new Set([
   'DATABASE_URL',
   'SMTP_URL',
   'OIDC_CLIENT_SECRET',
+  'IMPORT_DATABASE_URL',
+  'IMPORT_REDIS_URL',
 ])
 /** Shorter names are too similar. */
 const MIN_SIMILAR_LENGTH = 8

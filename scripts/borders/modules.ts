@@ -54,6 +54,7 @@ export const MODULES: readonly Module[] = [
       'src/api/admin/secrets.ts',
       'src/config.ts',
       'src/domain',
+      'src/environment.ts',
       'src/keys.ts',
       'src/media/storage/open-storage.ts',
       'src/media-settings.ts',
@@ -69,6 +70,8 @@ export const MODULES: readonly Module[] = [
       ...STORE,
     ],
     packages: [
+      '@redis/client',
+      'mysql2',
       'node:child_process',
       'node:crypto',
       'node:fs',
@@ -81,6 +84,7 @@ export const MODULES: readonly Module[] = [
       'node:timers/promises',
       'node:url',
       'node:util',
+      'pg',
     ],
   },
 

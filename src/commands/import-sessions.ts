@@ -8,15 +8,19 @@ import { newInstanceId } from '../domain/ids.ts'
 import type { Store } from '../store/store.ts'
 import type { ImportOutcome } from '../store/transfers/transfers.ts'
 import type { Session } from '../whatsapp/baileys/transfer/session.ts'
+import type { Gateway } from './live-sources/live-rows.ts'
+import { gatewayNamed, readLive } from './live-sources/live-source.ts'
+import { UnreadableSource } from './live-sources/unreadable-source.ts'
 import { auditEntry, isForOperator, openStoreOf } from './sessions/open-store.ts'
 import { type FoundSession, findInFolder } from './sessions/read-folder.ts'
-import { findInFile, isFile } from './sessions/read-rows.ts'
+import { findInFile, isFile, sessionsOf } from './sessions/read-rows.ts'
+import { signOfUse } from './sessions/signs-of-use.ts'
 import { ago, table } from './sessions/table.ts'
 import { TokenFile } from './sessions/token-file.ts'
 
-const USAGE = 'usage: pombal import-sessions FOLDER|FILE… [--keys FOLDER] [--dry-run] [--stopped] [--tokens FILE]'
-/** A program that wrote within this time may still be running. One that receives nothing writes nothing for hours. */
-const RECENT_MS = 60_000
+const USAGE = `usage: pombal import-sessions FOLDER|FILE… [--keys FOLDER] [--dry-run] [--stopped] [--tokens FILE]
+       pombal import-sessions --from evolution|waha [NAME…] [the same options]
+The second form reads the databases at IMPORT_DATABASE_URL and IMPORT_REDIS_URL.`
 
 const MAX_NAME_CHARACTERS = 100
 
@@ -33,6 +37,7 @@ function readArguments() {
         stopped: { type: 'boolean' },
         tokens: { type: 'string' },
         keys: { type: 'string' },
+        from: { type: 'string' },
       },
     })
   } catch {
@@ -44,20 +49,16 @@ function isUsable(found: FoundSession): found is UsableSession {
   return typeof found.content !== 'string'
 }
 
-/** Rows of a database do not show when they were written. */
-function isRecent(writtenAt: number | null, now: number): boolean {
-  return writtenAt !== null && now - writtenAt < RECENT_MS
-}
-
 function agoOf(writtenAt: number | null, now: number): string {
   return writtenAt === null ? 'unknown' : ago(now - writtenAt)
 }
 
 function show(found: readonly FoundSession[], now: number): void {
   const header = ['Name', 'Number', 'Keys', 'Unreadable', 'Last write', 'Still running there?']
-  const rows = found.filter(isUsable).map(({ name, content: { phone, keys, unreadable }, writtenAt }) => {
-    const running = isRecent(writtenAt, now) ? 'maybe: written just now' : 'unknown'
-    return [name, phone, String(keys), String(unreadable), agoOf(writtenAt, now), running]
+  const rows = found.filter(isUsable).map(session => {
+    const { phone, keys, unreadable } = session.content
+    const running = signOfUse(session, now)?.shown ?? 'unknown'
+    return [session.name, phone, String(keys), String(unreadable), agoOf(session.writtenAt, now), running]
   })
   if (rows.length > 0) say(table([header, ...rows]))
   for (const { place, content } of found) if (typeof content === 'string') say(`${place}: ${content}\n`)
@@ -116,8 +117,9 @@ function instanceName(name: string): string {
 /** Sessions that may be in use are refused, unless the operator says that the other program is stopped. */
 function refuseRunning(found: FoundSession[], now: number): FoundSession[] {
   return found.map(session => {
-    if (!isUsable(session) || !isRecent(session.writtenAt, now)) return session
-    const content = `It was written ${agoOf(session.writtenAt, now)}: stop the other program for good, then repeat this with --stopped.`
+    const sign = isUsable(session) ? signOfUse(session, now) : null
+    if (sign === null) return session
+    const content = `${sign.reason}: stop the other program for good, then repeat this with --stopped.`
     return { ...session, content }
   })
 }
@@ -127,12 +129,32 @@ function say(text: string): void {
   process.stdout.write(text.replaceAll(/[^\P{Cc}\n]/gu, '\uFFFD'))
 }
 
-/** @returns whether every folder was usable, and imported */
+function findInPaths(paths: readonly string[], keysFolder: string | null): FoundSession[] {
+  if (paths.length === 0) throw new BadSettings([USAGE])
+  if (paths.some(path => path.includes('://')))
+    throw new BadSettings(['Other users can read the arguments of a process: set IMPORT_DATABASE_URL instead.'])
+  return paths.flatMap(path => (isFile(path) ? findInFile(path, keysFolder) : findInFolder(path)))
+}
+
+/** @param wanted their names; if there are none, all sessions */
+async function findInDatabases(gateway: Gateway, wanted: readonly string[], keysFolder: string | null) {
+  const { rows, otherClients } = await readLive(gateway, process.env)
+  const found = sessionsOf(rows, gateway, keysFolder).map(session => ({ ...session, otherClients }))
+  const missing = wanted.filter(name => !found.some(session => session.name === name))
+  if (missing.length > 0) throw new UnreadableSource(`There is no session with the name ${missing.join(', ')}.`)
+  if (found.length === 0) throw new UnreadableSource('There is no session.')
+  return wanted.length === 0 ? found : found.filter(({ name }) => wanted.includes(name))
+}
+
+/** @returns whether every session was usable, and imported */
 async function run(): Promise<boolean> {
   const { values, positionals } = readArguments()
-  if (positionals.length === 0) throw new BadSettings([USAGE])
   const settings = readSettings(process.env)
-  const all = positionals.flatMap(path => (isFile(path) ? findInFile(path, values.keys ?? null) : findInFolder(path)))
+  const keysFolder = values.keys ?? null
+  const all =
+    values.from === undefined
+      ? findInPaths(positionals, keysFolder)
+      : await findInDatabases(gatewayNamed(values.from), positionals, keysFolder)
   show(all, Date.now())
   if (values['dry-run']) return all.every(isUsable)
   const found = values.stopped ? all : refuseRunning(all, Date.now())
@@ -161,7 +183,7 @@ process.umask(0o077)
 try {
   if (!(await run())) process.exitCode = 1
 } catch (error) {
-  if (!isForOperator(error)) throw error
+  if (!isForOperator(error) && !(error instanceof UnreadableSource)) throw error
   process.stderr.write(`Nothing was imported: ${error.message}\n`)
   process.exitCode = 1
 }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 
 const PROGRAM = join(import.meta.dirname, '../../bin/pombal.js')
@@ -8,16 +9,22 @@ export interface CommandRun {
   output: string
 }
 
-/** Runs a command of Pombal until it ends. @param killWhen kills it once its output fits */
+/** Runs a command of Pombal until it ends. @param killWhen kills it once its output fits @param stdin a file for its standard input */
 export function runCommand(
   args: readonly string[],
   env: Record<string, string | undefined>,
   killWhen?: (output: string) => boolean,
+  stdin = '/dev/null',
 ): Promise<CommandRun> {
-  const child = spawn(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env['PATH'], ...env } })
+  const input = openSync(stdin, 'r')
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: [input, 'pipe', 'pipe'],
+  })
+  closeSync(input)
   let output = ''
   for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', text => {
+    stream?.setEncoding('utf8').on('data', text => {
       output += text
       if (killWhen?.(output)) child.kill('SIGKILL')
     })

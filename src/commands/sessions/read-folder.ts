@@ -16,6 +16,8 @@ export interface FoundSession {
   webhookUrl: string | null
   /** The time of the last write to any of its files, in milliseconds since 1970. */
   writtenAt: number | null
+  /** How many other programs are connected to its database. Null if it has none, or does not say. */
+  otherClients: number | null
   /** The session, or a sentence that says why it cannot be used. */
   content: Session | string
 }
@@ -37,7 +39,13 @@ export function findInFolder(folder: string): FoundSession[] {
 
 function readFolder(folder: string): FoundSession {
   const before = readFiles(folder)
-  const found = { place: folder, name: nameOf(folder), webhookUrl: null, writtenAt: before.writtenAt }
+  const found = {
+    place: folder,
+    name: nameOf(folder),
+    webhookUrl: null,
+    writtenAt: before.writtenAt,
+    otherClients: null,
+  }
   const content = tryToReadSession(before.values)
   const isUnchanged = before.state === stateOf(folder)
   return { ...found, content: isUnchanged ? content : 'It was written to just now: stop the other program first.' }
@@ -88,7 +96,7 @@ function readText(path: string): string | null {
 }
 
 function refuse(place: string, content: string): FoundSession {
-  return { place, name: nameOf(place), webhookUrl: null, writtenAt: null, content }
+  return { place, name: nameOf(place), webhookUrl: null, writtenAt: null, otherClients: null, content }
 }
 
 function nameOf(folder: string): string {

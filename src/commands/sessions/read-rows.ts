@@ -3,8 +3,8 @@ import { basename, extname, join } from 'node:path'
 import { type StoredValue, tryToReadSession } from '../../whatsapp/baileys/transfer/session.ts'
 import { type FoundSession, readKeys } from './read-folder.ts'
 
-/** One line of a file that a query of another program's database has written. docs/migrating.md has the queries. */
-interface Row {
+/** A row of another program's database, or one line of a file that a query of it has written. docs/migrating.md has the queries. */
+export interface Row {
   /** The ID of the session. */
   session: string
   /** `creds`, or `<type>-<id>`. */
@@ -18,7 +18,8 @@ interface Row {
 const MAX_BYTES = 256 * 1024 * 1024
 
 interface Found {
-  values: StoredValue[]
+  /** By key. If there are several, the last one counts. */
+  values: Map<string, StoredValue>
   name: string
   webhookUrl: string | null
 }
@@ -32,21 +33,27 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
   const rows = readRows(file)
   if (rows === null)
     return [refuse(file, 'It is neither a folder nor a file with rows of a database, of at most 256 MiB.')]
+  return sessionsOf(rows, file, keysFolder)
+}
+
+/** @param place of the rows: a file, or the host of a database */
+export function sessionsOf(rows: readonly Row[], place: string, keysFolder: string | null): FoundSession[] {
   const sessions = new Map<string, Found>()
   for (const { session, key, value, name, webhook } of rows) {
-    const found = sessions.get(session) ?? { values: [], name: session, webhookUrl: null }
-    found.values.push({ name: key, json: jsonOf(value) })
+    const found = sessions.get(session) ?? { values: new Map(), name: session, webhookUrl: null }
+    if (value !== null && value !== undefined) found.values.set(key, { name: key, json: jsonOf(value) })
     if (typeof name === 'string' && name !== '') found.name = name
     found.webhookUrl ??= webhookUrlOf(webhook)
     sessions.set(session, found)
   }
   return Array.from(sessions, ([session, { values, ...found }]) => {
     const keys = keysFolder === null || !isFolderName(session) ? null : readKeys(join(keysFolder, session))
-    const all = [...(keys?.values ?? []), ...values]
+    const all = [...(keys?.values ?? []), ...values.values()]
     return {
-      place: `${file} (${session})`,
+      place: `${place} (${session})`,
       ...found,
       writtenAt: keys?.writtenAt ?? null,
+      otherClients: null,
       content: tryToReadSession(all),
     }
   })
@@ -85,7 +92,7 @@ function parse(text: string): unknown {
 /** A text column has the JSON of the value, a JSON column the value itself, which may be a text such as a number's LID. */
 function jsonOf(value: unknown): string {
   const isJson = typeof value === 'string' && /^\s*["{[]/.test(value)
-  return isJson ? value : JSON.stringify(value ?? null)
+  return isJson ? value : JSON.stringify(value)
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -102,5 +109,5 @@ function webhookUrlOf(value: unknown): string | null {
 }
 
 function refuse(place: string, content: string): FoundSession {
-  return { place, name: basename(place), webhookUrl: null, writtenAt: null, content }
+  return { place, name: basename(place), webhookUrl: null, writtenAt: null, otherClients: null, content }
 }
