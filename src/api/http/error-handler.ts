@@ -12,9 +12,12 @@ const FASTIFY_CODES: Readonly<Record<string, RefusalCode>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
 }
 
-/** The envelope of every error (contract §1). */
-export function errorBody({ code, message, details }: Pick<Refusal, 'code' | 'message' | 'details'>): string {
-  return JSON.stringify({ error: { code, message, ...(details && { details }) } })
+/** The envelope of every error (contract §1). @param requestId as in the header `X-Request-Id` */
+export function errorBody(
+  { code, message, details }: Pick<Refusal, 'code' | 'message' | 'details'>,
+  requestId: string,
+): string {
+  return JSON.stringify({ error: { code, message, ...(details && { details }), requestId } })
 }
 
 export function unavailable(): Refusal {
@@ -49,6 +52,6 @@ export function createErrorHandler(logger: Logger) {
     reply.removeHeader('connection')
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
     if (refusal.retryAfterSeconds !== undefined) reply.header('retry-after', refusal.retryAfterSeconds)
-    reply.code(refusal.status).type('application/json; charset=utf-8').send(errorBody(refusal))
+    reply.code(refusal.status).type('application/json; charset=utf-8').send(errorBody(refusal, request.id))
   }
 }

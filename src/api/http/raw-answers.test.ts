@@ -52,7 +52,7 @@ describe('a request that Node cannot parse', () => {
     expect(head).toContain('x-request-id: req_1')
     expect(head).toContain('connection: close')
     expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`)
-    expect(JSON.parse(body)).toMatchObject({ error: { code: ours } })
+    expect(JSON.parse(body)).toMatchObject({ error: { code: ours, requestId: 'req_1' } })
     expect(socket.writableEnded).toBe(true)
   })
 

@@ -40,11 +40,12 @@ function answerRaw(
   newRequestId: (request: IncomingMessage) => string,
   more: Record<string, string> = {},
 ): void {
-  const body = errorBody(refusal)
+  const requestId = newRequestId({ headers: {} } as IncomingMessage)
+  const body = errorBody(refusal, requestId)
   const headers = {
     ...SECURITY_HEADERS,
     ...more,
-    'x-request-id': newRequestId({ headers: {} } as IncomingMessage),
+    'x-request-id': requestId,
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(Buffer.byteLength(body)),
     connection: 'close',

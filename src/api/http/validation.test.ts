@@ -13,6 +13,7 @@ const body = Type.Object({
   to: Type.String(),
   n: Type.Optional(Type.Integer()),
   in: Type.Optional(Type.Object({ a: Type.String() })),
+  as: Type.Optional(Type.Enum(['image', 'video'])),
 })
 const query = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })), to: Type.Optional(Type.String()) })
 
@@ -26,6 +27,11 @@ describe('a body', () => {
     [null, '"to" is required.', [{ field: 'to', message: 'is required' }]],
     [{ to: 1 }, '"to" must be string.', [{ field: 'to', message: 'must be string' }]],
     [{ to: 'x', n: '1' }, '"n" must be integer.', [{ field: 'n', message: 'must be integer' }]],
+    [
+      { to: 'x', as: 'x' },
+      '"as" must be one of image, video.',
+      [{ field: 'as', message: 'must be one of image, video' }],
+    ],
     [{ to: 'x', in: {} }, '"in.a" is required.', [{ field: 'in.a', message: 'is required' }]],
   ])('%j is refused, and the error names the field', (value, message, details) => {
     const { error } = check('body', body, value) as { error: Error }

@@ -70,7 +70,11 @@ function createRefusal(part: string, problems: readonly Problem[]): Refusal {
 
 function toDetails(problem: Problem): RefusalDetail[] {
   const field = problem.instancePath.slice(1).replaceAll('/', '.')
-  const missing = (problem.params as { requiredProperties?: string[] }).requiredProperties
+  const { requiredProperties: missing, allowedValues } = problem.params as {
+    requiredProperties?: string[]
+    allowedValues?: unknown[]
+  }
+  if (allowedValues) return [{ field, message: `must be one of ${allowedValues.map(String).join(', ')}` }]
   if (problem.keyword !== 'required' || !missing) return [{ field, message: problem.message }]
   return missing.map(name => ({ field: field ? `${field}.${name}` : name, message: 'is required' }))
 }

@@ -11,7 +11,7 @@ const describe = ({ ratePerMinute }: DocumentedSettings) => `
 Pombal sends WhatsApp messages through linked numbers and posts signed events about them to a webhook.
 
 **Calls** under \`/v1\` carry the API token of an instance: \`Authorization: Bearer pmb_…\`, or one of its API keys, which are
-limited to scopes. Calls under \`/admin/v1\` carry the admin key. Success is \`{"data": …}\`. An error is \`{"error": {"code", "message", "details"?}}\`; programs should branch on \`code\`.
+limited to scopes. Calls under \`/admin/v1\` carry the admin key. Success is \`{"data": …}\`. An error is \`{"error": {"code", "message", "details"?, "requestId"}}\`; programs should branch on \`code\`.
 
 **Checks** run in this order: token (401), rate (429), scope of the key (403), instance in the path (404), body (400), idempotent replay,
 connection (422). Under \`/v1\` and \`/admin/v1\` the token or key is checked before an unknown address (404) or method (405)

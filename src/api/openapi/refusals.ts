@@ -8,7 +8,7 @@ export const errorSchema = {
   properties: {
     error: {
       type: 'object',
-      required: ['code', 'message'],
+      required: ['code', 'message', 'requestId'],
       properties: {
         code: { type: 'string', enum: Object.keys(REFUSALS), description: 'Stable. Programs should branch on it.' },
         message: { type: 'string', description: 'A sentence for people.' },
@@ -21,6 +21,7 @@ export const errorSchema = {
             properties: { field: { type: 'string' }, message: { type: 'string' } },
           },
         },
+        requestId: { type: 'string', description: 'The `X-Request-Id` of this answer. It finds the call in the log.' },
       },
     },
   },
@@ -33,7 +34,10 @@ export function refusalResponses(codes: readonly RefusalCode[]): Record<string, 
 }
 
 function refusalResponse(codes: readonly RefusalCode[]) {
-  const examples = codes.map(code => [code, { value: { error: { code, message: REFUSALS[code][1] } } }])
+  const examples = codes.map(code => [
+    code,
+    { value: { error: { code, message: REFUSALS[code][1], requestId: 'req_1f2e3d4c5b6a_1' } } },
+  ])
   return {
     description: codes.map(code => `\`${code}\`: ${REFUSALS[code][1]}`).join(' '),
     content: {

@@ -28,7 +28,10 @@ describe.each(STORES)('on %s', on => {
       const headers = { 'content-type': 'text/plain' }
       const answer = await api.call({ method, path, headers, ...(method !== 'GET' && { body: 'not json' }) })
       expect(answer.status).toBe(401)
-      expect(answer.body).toEqual({ error: { code: 'invalid_token', message: expect.stringMatching(/Bearer/) } })
+      const requestId = answer.headers.get('x-request-id')
+      expect(answer.body).toEqual({
+        error: { code: 'invalid_token', message: expect.stringMatching(/Bearer/), requestId },
+      })
       expect(answer.headers.get('www-authenticate')).toBe('Bearer')
       expect(answer.headers.get('ratelimit-limit')).toBeNull()
     })
@@ -92,7 +95,12 @@ describe.each(STORES)('on %s', on => {
         answers.push(await api.call({ method, path: `/v1/webhooks/${id}`, key: instance.token, body }))
       }
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]))
-      expect(new Set(answers.map(({ text }) => text)).size).toBe(1)
+      const errors = answers.map(({ body: { error }, headers }) => ({
+        ...error,
+        requestId: headers.get('x-request-id'),
+      }))
+      expect(answers.map(({ body }) => body)).toEqual(errors.map(error => ({ error })))
+      expect(new Set(errors.map(({ requestId: _, ...error }) => JSON.stringify(error))).size).toBe(1)
       expect(answers[0]!.body.error.code).toBe('instance_not_found')
     })
 

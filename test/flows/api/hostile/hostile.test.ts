@@ -56,7 +56,10 @@ async function make(call: HostileCall): Promise<void> {
   if (response.headers.get('content-type')?.startsWith('text/event-stream')) return response.body?.cancel()
   const answer = await response.text()
   if (response.status >= 400 && method !== 'HEAD') {
-    expect(JSON.parse(answer)).toMatchObject({ error: { code: expect.any(String), message: expect.any(String) } })
+    const requestId = response.headers.get('x-request-id')
+    expect(JSON.parse(answer)).toMatchObject({
+      error: { code: expect.any(String), message: expect.any(String), requestId },
+    })
   }
   if (!target.startsWith('/admin')) for (const secret of otherSecrets) expect(answer).not.toContain(secret)
 }
