@@ -1,7 +1,7 @@
 import { ALERT_POST, type AlertChannel } from '../domain/alert.ts'
 import type { AlertAddress } from '../store/alerts/alerts.ts'
 import { signatureHeaders, signingKeys } from '../webhooks/posting/signature.ts'
-import { type AlertMessage, REMEDIES } from './message.ts'
+import { type AlertMessage, fitLines, REMEDIES } from './message.ts'
 
 /** One HTTP request that shows the message to a person. */
 interface AlertRequest {
@@ -18,6 +18,8 @@ interface Context {
   version: string
 }
 
+/** ntfy turns a longer message into a file that has to be downloaded, and refuses one of twice this size. */
+const NTFY_BYTES = 4_096
 /** Discord and Telegram refuse longer messages. */
 const DISCORD_CHARACTERS = 2_000
 const TELEGRAM_CHARACTERS = 4_096
@@ -50,7 +52,7 @@ export const REQUESTS: Record<HttpChannel, (message: AlertMessage, context: Cont
     const content = {
       topic,
       title,
-      message: message.lines.join('\n'),
+      message: fitLines(message.lines, shown => Buffer.byteLength(shown.join('\n')) <= NTFY_BYTES).join('\n'),
       priority: isUrgent ? 4 : 3,
       ...(click && { click }),
     }
@@ -65,22 +67,20 @@ export const REQUESTS: Record<HttpChannel, (message: AlertMessage, context: Cont
 
   discord(message, { address }) {
     // Without `allowed_mentions`, the name of an instance could notify everybody.
-    const content = cut(plainText(message), DISCORD_CHARACTERS)
+    const content = plainText(message, DISCORD_CHARACTERS)
     return json(address.url!, { content, allowed_mentions: { parse: [] } })
   },
 
   telegram(message, { address }) {
-    const text = cut(plainText(message), TELEGRAM_CHARACTERS)
+    const text = plainText(message, TELEGRAM_CHARACTERS)
     return json(address.url!, { chat_id: address.chatId, text, link_preview_options: { is_disabled: true } })
   },
 }
 
-export function plainText({ title, lines, url }: AlertMessage): string {
-  return [title, ...lines, ...(url === null ? [] : [url])].join('\n')
-}
-
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+/** @param maxCharacters what the channel accepts */
+export function plainText({ title, lines, url }: AlertMessage, maxCharacters = Number.POSITIVE_INFINITY): string {
+  const textOf = (shown: readonly string[]) => [title, ...shown, ...(url === null ? [] : [url])].join('\n')
+  return textOf(fitLines(lines, shown => textOf(shown).length <= maxCharacters))
 }
 
 function json(url: string, content: object, headers: Record<string, string> = {}): AlertRequest {

@@ -3,7 +3,7 @@ import type { AlertRule } from '../domain/alert.ts'
 import { isOperatorEndpoint } from '../domain/events/endpoint.ts'
 import type { DueNotices, ListedAlert } from '../store/alerts/alerts.ts'
 
-/** Lines in one message. A chat shows no more, and the panel lists all of them. */
+/** Lines in one message. The panel lists all of them. */
 const MAX_LINES = 20
 const MINUTE_MS = 60_000
 
@@ -12,6 +12,7 @@ export interface AlertMessage {
   /** The same for every attempt with the same content. */
   id: string
   title: string
+  /** One for each notice. */
   lines: string[]
   /** Whether any problem began. */
   isUrgent: boolean
@@ -46,11 +47,19 @@ export const REMEDIES: Record<AlertRule, string> = {
 export function renderMessage(due: Pick<DueNotices, 'notices'>, url: string | null): AlertMessage {
   const notices = merge(due.notices)
   const began = notices.filter(({ status }) => status === 'began')
-  const lines = notices.slice(0, MAX_LINES).map(lineOf)
-  if (notices.length > MAX_LINES) lines.push(`… and ${notices.length - MAX_LINES} more, in the panel.`)
+  const lines = notices.map(lineOf)
   const key = due.notices.map(({ alert, isEnd }) => `${alert.id}/${isEnd}`).join()
   const id = `ntf_${createHash('sha256').update(key).digest('hex').slice(0, 24)}`
   return { id, title: titleOf(began, notices), lines, isUrgent: began.length > 0, url, notices }
+}
+
+/** As many lines as a channel shows, and the number of the others. */
+export function fitLines(lines: readonly string[], fits: (shown: string[]) => boolean): string[] {
+  for (let count = Math.min(lines.length, MAX_LINES); ; count -= 1) {
+    const shown = lines.slice(0, count)
+    if (count < lines.length) shown.push(`… and ${lines.length - count} more, in the panel.`)
+    if (count === 0 || fits(shown)) return shown
+  }
 }
 
 /** If a problem began and ended before the target could be reached, the message only says that it is over. */

@@ -199,6 +199,31 @@ describe('alerts', () => {
     expect(json('/bot1:x/sendMessage')).toMatchObject({ chat_id: '-100', text: expect.stringContaining('Shop') })
   })
 
+  test('a message about many numbers with long names fits its chat: whole lines, how many more there are, and the address', async () => {
+    await target('ntfy', { url: `${origin()}/base/topic` })
+    await target('discord', { url: `${origin()}/discord` })
+    await target('telegram', { url: `${origin()}/bot1:x/sendMessage`, chatId: '-100' })
+    for (let number = 1; number <= 25; number += 1) await lose('🦜'.repeat(100))
+    start()
+    await receiver.waitFor(3)
+    const at = (path: string) => receiver.requests.find(request => request.path === path)!
+    const sent = (path: string, field: string) =>
+      String((JSON.parse(at(path).body.toString()) as Record<string, unknown>)[field])
+    const ntfy = sent('/base/', 'message')
+    const discord = sent('/discord', 'content')
+    const telegram = sent('/bot1:x/sendMessage', 'text')
+    expect(Buffer.byteLength(ntfy)).toBeLessThanOrEqual(4_096)
+    expect(discord.length).toBeLessThanOrEqual(2_000)
+    expect(telegram.length).toBeLessThanOrEqual(4_096)
+    for (const text of [ntfy, discord, telegram]) {
+      const problems = text.split('\n').filter(line => line.startsWith('⚠'))
+      expect(problems.length).toBeGreaterThan(2)
+      for (const line of problems) expect(line).toMatch(/Messages that were waiting have failed\.$/)
+      expect(text).toContain(`… and ${25 - problems.length} more, in the panel.`)
+    }
+    for (const text of [discord, telegram]) expect(text.endsWith(PANEL)).toBe(true)
+  })
+
   test('an e-mail arrives through the mail server of the settings', async () => {
     const mails: string[] = []
     const server = new SMTPServer({
