@@ -215,6 +215,7 @@ export const MODULES: readonly Module[] = [
       '@fastify/swagger',
       '@fastify/type-provider-typebox',
       '@scalar/fastify-api-reference',
+      'fast-json-stringify',
       'fastify',
       'ipaddr.js',
       'node:buffer',

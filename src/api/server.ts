@@ -19,6 +19,7 @@ import {
   recordAnswers,
 } from './http/requests.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
+import { compileSerializer } from './http/serialization.ts'
 import { refuseUnknownPaths } from './http/unknown-paths.ts'
 import { compileValidator } from './http/validation.ts'
 import { openApiOptions } from './openapi/document.ts'
@@ -87,6 +88,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   answerOddRequests(api.server, newRequestId)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)
+  api.setSerializerCompiler(compileSerializer)
   api.setErrorHandler(answerError)
   api.decorateRequest('instanceId', '')
   api.decorateRequest('refusalCode', '')
