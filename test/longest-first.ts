@@ -2,7 +2,16 @@ import { join, relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** The folders with the longest tests. Without results of an earlier run, vitest sorts by the size of the files. */
-const FIRST = ['test/crashes/', 'test/faults/', 'test/soak/', 'test/browser/', 'test/flows/whatsapp/', 'test/']
+const FIRST = [
+  'test/crashes/',
+  'test/faults/',
+  'test/soak/',
+  'test/browser/',
+  'test/contract/postgres',
+  'test/flows/media/',
+  'test/flows/whatsapp/',
+  'test/',
+]
 const ROOT = join(import.meta.dirname, '..')
 
 /** Starts with the longest tests, so that at the end no core waits for a long one. */
