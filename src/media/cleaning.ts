@@ -8,7 +8,7 @@ const ROUND_EVERY_MS = 60_000
 const FIRST_ROUND_AFTER_MS = 5_000
 const FILES_AT_ONCE = 20
 
-export interface CleaningOptions {
+interface CleaningOptions {
   rows: MediaRows
   storage: MediaStorage
   /** How long it is remembered why a medium is gone. */
@@ -19,7 +19,7 @@ export interface CleaningOptions {
 }
 
 /** Removes files from the storage: claim, remove, record. Any number of nodes can do it at once. */
-export interface Cleaning {
+interface Cleaning {
   /** There may be files to remove. Returns at once. */
   wake(): void
   stop(): Promise<void>

@@ -23,7 +23,7 @@ const WHY_GONE: Readonly<Record<GoneReason, string>> = {
   not_fetched: 'The file could not be fetched from its URL.',
 }
 
-export interface MediaOptions {
+interface MediaOptions {
   rows: MediaRows
   storage: MediaStorage
   retentionMs: number
@@ -47,7 +47,7 @@ export interface Upload {
 }
 
 /** A medium whose bytes are there. */
-export interface OpenedMedia {
+interface OpenedMedia {
   media: Media
   /** Resolves with the first bytes read. The caller reads to the end, or ends the iteration. @throws Refusal */
   read(range: ByteRange): Promise<AsyncIterable<Uint8Array>>

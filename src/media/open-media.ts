@@ -11,7 +11,7 @@ import { MediaLibrary } from './media-library.ts'
 import { openStorage } from './storage/open-storage.ts'
 import type { MediaStorage } from './storage/storage.ts'
 
-export interface OpenMediaOptions extends MediaTerms {
+interface OpenMediaOptions extends MediaTerms {
   place: MediaPlace
   bytesPerMinute: number
   /** Default: none. */

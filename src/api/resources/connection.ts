@@ -13,7 +13,7 @@ import { passkeySchema, passkeyView } from './passkey.ts'
 import { restrictionSchema, restrictionView } from './restriction.ts'
 import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 
-export const proxySchema = nullable(
+const proxySchema = nullable(
   Type.String({
     description: 'The URL of the proxy through which the instance connects, without its password. Null: none.',
     examples: ['socks5://user@proxy.example:1080'],

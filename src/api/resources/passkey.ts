@@ -71,7 +71,7 @@ export const assertionSchema = Type.Object(
   },
 )
 
-export type PasskeyView = Static<typeof passkeySchema>
+type PasskeyView = Static<typeof passkeySchema>
 
 export function passkeyView(step: PasskeyStep | null): PasskeyView {
   return step && { ...step, expiresAt: toIso(step.expiresAt) }

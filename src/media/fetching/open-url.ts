@@ -23,7 +23,7 @@ export class FetchFailed extends Error {
 }
 
 /** A response with the bytes of a file. */
-export interface OpenedUrl {
+interface OpenedUrl {
   /** As the host declares it; null if it does not. */
   mimetype: string | null
   /** As the host declares it. */
@@ -32,7 +32,7 @@ export interface OpenedUrl {
   bytes: AsyncIterable<Uint8Array>
 }
 
-export interface OpenUrlOptions {
+interface OpenUrlOptions {
   /** Checks the address of each connection. */
   agentFor(protocol: string): Agent
   version: string

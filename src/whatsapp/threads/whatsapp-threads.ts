@@ -30,7 +30,7 @@ const NONE_AFTER_CRASHES = {
   reason: 'Each time this number connected, its part of the service crashed. Connect again to try once more.',
 } as const
 
-export interface WhatsappThreadsOptions {
+interface WhatsappThreadsOptions {
   store: ThreadStore & Pick<Store, 'clock' | 'hints'>
   /** How many threads. They start with the first instances. */
   threads: number

@@ -4,7 +4,7 @@ import { lidAddressOf, numberOf } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import type { LinkEvents } from './events.ts'
 
-export interface CallNotices {
+interface CallNotices {
   events: Pick<LinkEvents, 'called'>
   calls: LibraryCalls
   /** A call could not be answered and was not acknowledged. */

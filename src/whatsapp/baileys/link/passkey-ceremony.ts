@@ -20,7 +20,7 @@ export interface CeremonyStep extends Omit<PasskeyStep, 'expiresAt'> {
   isRepeated: boolean
 }
 
-export interface CeremonyOptions {
+interface CeremonyOptions {
   creds: AuthenticationCreds
   closed: AbortSignal
   queryTimeoutMs: number

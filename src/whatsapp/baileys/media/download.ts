@@ -21,7 +21,7 @@ export class DownloadFailed extends Error {
   }
 }
 
-export interface DownloadOptions {
+interface DownloadOptions {
   /** The hosts that WhatsApp names. Nothing that a sender writes decides which host is asked. */
   findHosts(): Promise<readonly { hostname: string }[]>
   simulated: boolean

@@ -44,7 +44,7 @@ export class UploadFailed extends Error {
   }
 }
 
-export interface FileToUpload {
+interface FileToUpload {
   form: MediaForm
   mediaKey: Uint8Array
   encSha256: Uint8Array
