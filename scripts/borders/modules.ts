@@ -165,7 +165,7 @@ export const MODULES: readonly Module[] = [
   { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
 
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
-  { path: 'src/kit', modules: [], packages: ['node:os'] },
+  { path: 'src/kit', modules: [], packages: ['node:os', 'node:timers/promises'] },
 
   // The only modules with queries. The engine defines the tables, but of the subjects it knows only the leases, which every write checks.
   {

@@ -1,9 +1,9 @@
 import { statfs } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { alertChanges, isNothing, type Problem } from '../domain/alert.ts'
 import { isDiskNearlyFull } from '../domain/disk.ts'
 import { backoffMs } from '../kit/backoff.ts'
+import { type Repeated, repeat } from '../kit/repeat.ts'
 import type { Alerts } from '../store/alerts/alerts.ts'
 import { renderMessage } from './message.ts'
 import type { AlertSender } from './send.ts'
@@ -37,26 +37,13 @@ interface AlertWatchOptions {
  * can run it at once: each change is applied once, and each message is claimed by one node. A crash between sending and
  * recording sends a message twice; nothing is lost.
  */
-export function startAlerts(options: AlertWatchOptions): { stop(): Promise<void> } {
+export function startAlerts(options: AlertWatchOptions): Repeated {
   const { logger, everyMs = EVERY_MS, firstAfterMs = FIRST_AFTER_MS } = options
-  const stopping = new AbortController()
-
-  async function rounds(): Promise<void> {
-    for (let pauseMs = firstAfterMs; !stopping.signal.aborted; pauseMs = everyMs) {
-      await sleep(pauseMs, undefined, { signal: stopping.signal, ref: false })
-      await watchOnce(options)
-        .then(() => sendDue(options, stopping.signal))
-        .catch(error => logger.warn({ err: error }, 'alerts.failed'))
-    }
-  }
-
-  const ended = rounds().catch(() => undefined)
-  return {
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+  return repeat(stopping => watchOnce(options).then(() => sendDue(options, stopping)), {
+    firstAfterMs,
+    everyMs,
+    onFailed: error => logger.warn({ err: error }, 'alerts.failed'),
+  })
 }
 
 async function watchOnce(options: AlertWatchOptions): Promise<void> {

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { type Repeated, repeat } from '../kit/repeat.ts'
 import type { MediaRows } from '../store/media/media.ts'
 import type { MediaStorage } from './storage/storage.ts'
 import { nameOf } from './write-file.ts'
@@ -18,37 +18,17 @@ interface CleaningOptions {
   roundEveryMs?: number
 }
 
-/** Removes files from the storage: claim, remove, record. Any number of nodes can do it at once. */
-interface Cleaning {
-  /** There may be files to remove. Returns at once. */
-  wake(): void
-  stop(): Promise<void>
-}
-
-/** If a file cannot be removed, it is tried again a minute later. */
-export function startCleaning(options: CleaningOptions): Cleaning {
+/**
+ * Removes files from the storage: claim, remove, record. Any number of nodes can do it at once. If a file cannot be removed, it
+ * is tried again a minute later. `wake`: there may be files to remove.
+ */
+export function startCleaning(options: CleaningOptions): Repeated {
   const { logger, roundEveryMs = ROUND_EVERY_MS } = options
-  const stopping = new AbortController()
-  let woken = Promise.withResolvers<void>()
-
-  async function rounds(): Promise<void> {
-    for (let pauseMs = Math.min(FIRST_ROUND_AFTER_MS, roundEveryMs); !stopping.signal.aborted; pauseMs = roundEveryMs) {
-      await Promise.race([sleep(pauseMs, undefined, { signal: stopping.signal, ref: false }), woken.promise])
-      woken = Promise.withResolvers()
-      await clean(options, stopping.signal).catch(error => {
-        if (!stopping.signal.aborted) logger.warn({ err: error }, 'media.cleaning_failed')
-      })
-    }
-  }
-
-  const ended = rounds().catch(() => undefined)
-  return {
-    wake: () => woken.resolve(),
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+  return repeat(stopping => clean(options, stopping), {
+    firstAfterMs: Math.min(FIRST_ROUND_AFTER_MS, roundEveryMs),
+    everyMs: roundEveryMs,
+    onFailed: error => logger.warn({ err: error }, 'media.cleaning_failed'),
+  })
 }
 
 /** One round: everything that is due now. */

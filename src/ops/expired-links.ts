@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { repeat } from '../kit/repeat.ts'
 import type { Connections } from '../store/connections/connections.ts'
 import type { Handouts } from '../store/handouts/handouts.ts'
 
@@ -11,27 +11,17 @@ export function startEndingLinks(
   handouts: Pick<Handouts, 'endExpired'>,
   connections: Pick<Connections, 'eraseOldPasskeyAnswers'>,
   logger: Logger,
-): { stop(): Promise<void> } {
-  const stopping = new AbortController()
-
-  async function rounds(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      // Immediately at the start: a day after it expired, a link is erased, and its code could no longer be withdrawn.
-      await handouts.endExpired().catch(error => {
-        if (!stopping.signal.aborted) logger.warn({ err: error }, 'links.not_ended')
-      })
-      await connections.eraseOldPasskeyAnswers().catch(error => {
-        if (!stopping.signal.aborted) logger.warn({ err: error }, 'passkeys.not_erased')
-      })
-      await sleep(ROUND_EVERY_MS, undefined, { signal: stopping.signal, ref: false })
-    }
-  }
-
-  const ended = rounds().catch(() => undefined)
-  return {
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+): { stop(): Promise<unknown> } {
+  // Immediately at the start: a day after it expired, a link is erased, and its code could no longer be withdrawn.
+  const tasks = [
+    repeat(() => handouts.endExpired(), {
+      everyMs: ROUND_EVERY_MS,
+      onFailed: error => logger.warn({ err: error }, 'links.not_ended'),
+    }),
+    repeat(() => connections.eraseOldPasskeyAnswers(), {
+      everyMs: ROUND_EVERY_MS,
+      onFailed: error => logger.warn({ err: error }, 'passkeys.not_erased'),
+    }),
+  ]
+  return { stop: () => Promise.all(tasks.map(task => task.stop())) }
 }

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { type Repeated, repeat } from '../kit/repeat.ts'
 import type { Retention } from '../store/retention/retention.ts'
 
 const ROUND_EVERY_MS = 10 * 60_000
@@ -16,36 +17,22 @@ interface RetentionOptions {
 }
 
 /** Erases rows older than the retention time, in small steps. Any number of nodes can run it at once. */
-export function startRetention(options: RetentionOptions): { stop(): Promise<void> } {
-  const { retention, retentionMs, logger, now = Date.now } = options
-  const stopping = new AbortController()
-
-  async function round(): Promise<void> {
+export function startRetention({ retention, retentionMs, logger, now = Date.now }: RetentionOptions): Repeated {
+  async function round(stopping: AbortSignal): Promise<void> {
     const startedAt = performance.now()
     let rows = 0
     for (;;) {
       const erased = await retention.step(now() - retentionMs, now())
       rows += erased
-      if (erased === 0 || stopping.signal.aborted) break
-      await sleep(STEP_EVERY_MS, undefined, { signal: stopping.signal })
+      if (erased === 0 || stopping.aborted) break
+      await sleep(STEP_EVERY_MS, undefined, { signal: stopping })
     }
     if (rows > 0) logger.info({ rows, durationMs: Math.round(performance.now() - startedAt) }, 'retention.erased')
   }
 
-  async function rounds(): Promise<void> {
-    for (let pauseMs = FIRST_ROUND_AFTER_MS; !stopping.signal.aborted; pauseMs = ROUND_EVERY_MS) {
-      await sleep(pauseMs, undefined, { signal: stopping.signal, ref: false })
-      await round().catch(error => {
-        if (!stopping.signal.aborted) logger.warn({ err: error }, 'retention.failed')
-      })
-    }
-  }
-
-  const ended = rounds().catch(() => undefined)
-  return {
-    async stop() {
-      stopping.abort()
-      await ended
-    },
-  }
+  return repeat(round, {
+    firstAfterMs: FIRST_ROUND_AFTER_MS,
+    everyMs: ROUND_EVERY_MS,
+    onFailed: error => logger.warn({ err: error }, 'retention.failed'),
+  })
 }

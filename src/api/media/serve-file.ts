@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { Refusal } from '../../domain/refusal.ts'
+import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { MediaApi } from '../context.ts'
 import { readWithinMs } from '../http/limits/one-request-per-connection.ts'
 import { attachmentHeader, etagOf, isKnown, parseRange } from './download-headers.ts'
@@ -20,6 +20,15 @@ export const fileResponses = {
   206: { description: 'The requested range.', content: { '*/*': { schema: BYTES } } },
   304: Type.Null({ description: 'The caller has the file.' }),
 }
+
+export const FILE_REFUSALS: readonly RefusalCode[] = [
+  'media_not_found',
+  'media_gone',
+  'media_pending',
+  'range_not_satisfiable',
+  'too_many_transfers',
+  'media_not_configured',
+]
 
 /** Even if a browser shows the file in spite of the other headers, nothing in it runs. */
 const SANDBOX = "default-src 'none'; frame-ancestors 'none'; sandbox"

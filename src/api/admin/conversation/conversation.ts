@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { findWaits } from '../../find-waits.ts'
 import { checkChat, checkFilterText } from '../../input.ts'
+import { chatsQuery } from '../../resources/conversation/chat.ts'
 import {
   chatEntrySchema,
   chatEntryView,
@@ -13,17 +14,6 @@ import {
 } from '../../resources/conversation/inbox.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
-
-const chatsQuery = Type.Object({
-  ...pageQuery,
-  search: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: 'Only chats whose number or name contains this, without regard to case and accents.',
-    }),
-  ),
-})
 
 export function listInstanceChats(api: Api, { store }: ApiContext): void {
   api.get(

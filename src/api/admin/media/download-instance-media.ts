@@ -1,5 +1,5 @@
 import type { Api, ApiContext } from '../../context.ts'
-import { fileHeadersSchema, fileResponses, serveFile } from '../../media/serve-file.ts'
+import { FILE_REFUSALS, fileHeadersSchema, fileResponses, serveFile } from '../../media/serve-file.ts'
 import { getStorageOrRefuse, mediaParams } from './media-params.ts'
 
 export function downloadInstanceMedia(api: Api, context: ApiContext): void {
@@ -15,17 +15,7 @@ export function downloadInstanceMedia(api: Api, context: ApiContext): void {
         headers: fileHeadersSchema,
         response: fileResponses,
       },
-      config: {
-        refusals: [
-          'instance_not_found',
-          'media_not_found',
-          'media_gone',
-          'media_pending',
-          'range_not_satisfiable',
-          'too_many_transfers',
-          'media_not_configured',
-        ],
-      },
+      config: { refusals: ['instance_not_found', ...FILE_REFUSALS] },
     },
     async (request, reply) => {
       const { media, instance } = await getStorageOrRefuse(context, request.params)

@@ -1,7 +1,15 @@
 import { type Static, Type } from 'typebox'
 import type { Chat } from '../../../store/conversations/conversations.ts'
 import { senderProperties } from '../incoming-message.ts'
+import { pageQuery } from '../page.ts'
 import { moment, nullable, toIso } from '../schema-kit.ts'
+import { searchQuery } from './directory.ts'
+
+/** Both APIs list chats in the same way. */
+export const chatsQuery = Type.Object({
+  ...pageQuery,
+  search: searchQuery('Only chats whose number or name contains this, without regard to case and accents.'),
+})
 
 export const chatSchema = Type.Object(
   {

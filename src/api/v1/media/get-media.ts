@@ -3,7 +3,7 @@ import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
-import { fileHeadersSchema, fileResponses, serveFile } from '../../media/serve-file.ts'
+import { FILE_REFUSALS, fileHeadersSchema, fileResponses, serveFile } from '../../media/serve-file.ts'
 import { mediaIdSchema } from '../../resources/media.ts'
 import { openWhenThere } from './wait-for-media.ts'
 
@@ -37,18 +37,7 @@ export function getMedia(api: Api, { media, store }: ApiContext): void {
         headers: fileHeadersSchema,
         response: fileResponses,
       },
-      config: {
-        scope: 'media',
-        refusals: [
-          'invalid_request',
-          'media_not_found',
-          'media_gone',
-          'media_pending',
-          'range_not_satisfiable',
-          'too_many_transfers',
-          'media_not_configured',
-        ],
-      },
+      config: { scope: 'media', refusals: ['invalid_request', ...FILE_REFUSALS] },
     },
     async (request, reply) => {
       if (media === null) throw new Refusal('media_not_configured')

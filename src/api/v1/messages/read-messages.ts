@@ -4,7 +4,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { findWaits } from '../../find-waits.ts'
 import { checkChat, checkFilterText, isId, parseMoment } from '../../input.ts'
-import { chatSchema, chatView } from '../../resources/conversation/chat.ts'
+import { chatSchema, chatsQuery, chatView } from '../../resources/conversation/chat.ts'
 import { lineSchema, lineView, messagesIn } from '../../resources/conversation/inbox.ts'
 import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../../resources/incoming-message.ts'
 import { messageIdSchema, sentMessageSchema, sentMessageView } from '../../resources/message.ts'
@@ -84,17 +84,6 @@ export function listOwnMessages(api: Api, { store, now }: ApiContext): void {
     },
   )
 }
-
-const chatsQuery = Type.Object({
-  ...pageQuery,
-  search: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: 'Only chats whose number or name contains this, without regard to case and accents.',
-    }),
-  ),
-})
 
 export function listChats(api: Api, { store }: ApiContext): void {
   api.get(
