@@ -107,9 +107,10 @@ async function run(command) {
   // others, and file access too.
   process.env.UV_THREADPOOL_SIZE ??= '32'
   // Caches compiled code, which makes a start a third faster. Without a writable folder, every start compiles again.
-  // (Imported dynamically because Node 20 does not have this export.)
+  // Threads use it only if the variable is set. (Imported dynamically because Node 20 does not have this export.)
   const { enableCompileCache } = await import('node:module')
-  enableCompileCache(join(BIN, '../node_modules/.cache/pombal'))
+  process.env.NODE_COMPILE_CACHE ??= join(BIN, '../node_modules/.cache/pombal')
+  enableCompileCache(process.env.NODE_COMPILE_CACHE)
   const { COMPILED, isCompiled } = await import('./compiled.js')
   // Commands read their arguments from the third on, as a program of their own would.
   if (process.argv[2] === command) process.argv.splice(2, 1)
