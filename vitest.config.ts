@@ -17,7 +17,7 @@ export default defineConfig({
     // Flows start whole services and networks on loopback, which is slow on two busy cores.
     testTimeout: TEST_WITHIN_MS,
     // vitest would use one worker on two cores. The tests often wait, for retries and restarts: three leave a third of two cores idle.
-    maxWorkers: 5,
+    maxWorkers: 6,
     sequence: { sequencer: LongestFirst },
     hookTimeout: TEST_WITHIN_MS,
   },

@@ -38,6 +38,7 @@ test('a failed round is reported, and the next one comes', async () => {
   const rounds = manualRounds()
   const failures: unknown[] = []
   const repeated = repeat(rounds.round, { everyMs: 1, onFailed: error => failures.push(error) })
+  await rounds.started(0)
   rounds.fail(0)
   await rounds.started(1)
   expect(failures).toEqual([new Error('round 0')])
