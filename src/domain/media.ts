@@ -108,8 +108,8 @@ export interface FileSource {
   encSha256: Uint8Array
   /** The hash of the file. */
   sha256: Uint8Array
-  /** The message, as the linked phone knows it: the phone can be asked to upload the file again. */
-  key: { id: string; remoteJid: string; participant: string | null }
+  /** The message, as the linked phone knows it: the phone can be asked to upload the file again. `isOwn`: its owner wrote it. */
+  key: { id: string; remoteJid: string; participant: string | null; isOwn?: boolean }
   /** Whether the phone has uploaded it again. */
   isReUploaded?: boolean
 }
@@ -194,13 +194,16 @@ export function parseMimetype(text: string): string | null {
 /** Containers of many document formats. */
 const CONTAINERS: ReadonlySet<string> = new Set(['application/zip', 'application/x-cfb', 'application/xml'])
 
+/** What some clients, such as curl, declare unless they are told otherwise. It says nothing about the file. */
+const FORM = 'application/x-www-form-urlencoded'
+
 /**
  * The type of a file, as its content shows it. If the content does not show the type, the declared type counts, unless it is
  * an image, audio or video type, which the content would have shown.
  */
 export function typeOf(detected: string | null, declared: string | null): string {
   if (detected !== null && !CONTAINERS.has(detected)) return detected
-  const isClaimed = declared !== null && !/^(image|audio|video)\//.test(declared)
+  const isClaimed = declared !== null && declared !== FORM && !/^(image|audio|video)\//.test(declared)
   return isClaimed ? declared : (detected ?? UNKNOWN_TYPE)
 }
 

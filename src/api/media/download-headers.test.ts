@@ -18,7 +18,10 @@ describe('Range', () => {
     ['bytes=0-1,5-6', null],
     ['bytes=-', null],
     ['items=0-5', null],
-    ['bytes=0-99999999999999999999', null],
+    ['bytes=0-99999999999999999999', { from: 0, to: 99 }],
+    ['bytes=99999999999999999999-', 'unsatisfiable'],
+    ['bytes=-99999999999999999999', { from: 0, to: 99 }],
+    ['Bytes=0-9', { from: 0, to: 9 }],
   ])('%j of 100 bytes is %j', (header, expected) => expect(parseRange(header, 100)).toEqual(expected))
 })
 

@@ -15,7 +15,7 @@ export function isKnown(header: string | undefined, etag: string): boolean {
 
 /** `Range` (RFC 9110, section 14.2). Null: the whole file, for example if the header is not understood or names several ranges. */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null {
-  const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header?.trim() ?? '') ?? []
+  const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? '') ?? []
   if (first === '' && last === '') return null
   if (first === '') {
     const length = Math.min(Number(last), size)

@@ -8,6 +8,8 @@ import type { Api, MediaApi } from '../context.ts'
 import { mayTakeLong } from '../http/limits/slow-bodies.ts'
 import { compileValidator } from '../http/validation.ts'
 
+const FORM_OF_FILES = 'multipart/form-data'
+
 export const uploadQuerySchema = Type.Object({
   filename: Type.Optional(
     Type.String({
@@ -72,6 +74,9 @@ async function checkType({ headers }: FastifyRequest): Promise<void> {
   const type = headers['content-type']
   if (type !== undefined && parseMimetype(type) === null)
     throw new Refusal('unsupported_media_type', 'The Content-Type is not valid.')
+  // Otherwise the form around the file would be stored, and shown to its recipients.
+  if (type !== undefined && parseMimetype(type) === FORM_OF_FILES)
+    throw new Refusal('unsupported_media_type', 'Send the bytes of the file as the body, not a form.')
 }
 
 function parseLength(header: string | undefined): number | null {

@@ -42,7 +42,8 @@ export async function serveFile(
   const { headers } = request.raw
   const etag = etagOf(found.sha256)
   reply.headers({ etag, 'accept-ranges': 'bytes' })
-  if (isKnown(headers['if-none-match'], etag)) return reply.code(304).send(null)
+  // Without a payload: Fastify would state the length of a JSON `null` as that of the file.
+  if (isKnown(headers['if-none-match'], etag)) return reply.code(304).send()
   const isSame = headers['if-range'] === undefined || headers['if-range'] === etag
   // Ranges are defined for GET only (RFC 9110, section 14.2).
   const isRanged = isSame && request.method === 'GET'

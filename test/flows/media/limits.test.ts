@@ -92,7 +92,14 @@ describe('an upload', () => {
     TEST_WITHIN_MS,
   )
 
-  test('that is empty or compressed is refused', async () => {
+  test('that is empty, compressed or a form is refused', async () => {
+    const body = new FormData()
+    body.append('file', new Blob([png(100)]), 'a.png')
+    const form = await new Response(body).blob()
+    const upload = await client.upload(Buffer.from(await form.arrayBuffer()), { 'content-type': form.type })
+    expect([upload.status, upload.body.error.code]).toEqual([415, 'unsupported_media_type'])
+    expect(upload.body.error.message).toContain('not a form')
+
     expect((await client.upload(Buffer.alloc(0))).status).toBe(400)
     const { sent, answered } = client.open(null)
     sent.end()
