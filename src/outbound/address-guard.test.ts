@@ -101,6 +101,9 @@ test('with ports, only those are reached, except where an allowed network names 
   expect(reached('10.2.0.1')).toEqual([8443, 81])
   expect(reached('169.254.169.254')).toEqual([])
   expect(reached('::1')).toEqual([])
+  const ofName = (port: number) => guard.checkLiteral(new URL(`http://example.com:${port}/`))
+  expect([80, 443, 8443, 81].map(ofName)).toEqual(Array(4).fill('not_literal'))
+  expect([22, 8080].map(ofName)).toEqual(['blocked', 'blocked'])
 })
 
 describe('allowed addresses', () => {

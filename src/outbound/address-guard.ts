@@ -24,7 +24,7 @@ interface NetworkAtPort {
 export interface AddressGuard {
   /** @param address an IP address; anything else is not allowed */
   allows(address: string, port: number): boolean
-  /** Checks a URL whose host is an IP address in any notation. A host that is a name is `not_literal`. */
+  /** Checks a URL whose host is an IP address in any notation. A host that is a name is `not_literal`, unless no address may be reached at its port. */
   checkLiteral(url: URL): 'allowed' | 'blocked' | 'not_literal'
 }
 
@@ -77,10 +77,11 @@ export function createAddressGuard(policy: AddressPolicy): AddressGuard {
   }
 
   function checkLiteral(url: URL) {
-    const { hostname, protocol, port } = url
-    const literal = hostname.replace(/^\[|\]$/g, '')
-    if (parseAddress(literal) === null) return 'not_literal'
-    return allows(literal, portOf(protocol, port)) ? 'allowed' : 'blocked'
+    const port = portOf(url.protocol, url.port)
+    const literal = url.hostname.replace(/^\[|\]$/g, '')
+    if (parseAddress(literal) !== null) return allows(literal, port) ? 'allowed' : 'blocked'
+    const isUsed = !policy.ports || policy.ports.includes(port) || atPort.some(allowed => allowed.port === port)
+    return isUsed ? 'not_literal' : 'blocked'
   }
 
   return { allows, checkLiteral }
