@@ -39,6 +39,15 @@ export interface PhoneMessage extends Pick<ReceivedMessage, 'edited' | 'deleted'
   askedFor?: number
 }
 
+/** A file as the simulator's control takes it. */
+function inBase64(media: ContactMessage['media']) {
+  return (
+    media && {
+      media: { ...media, bytes: undefined, base64: media.bytes && Buffer.from(media.bytes).toString('base64') },
+    }
+  )
+}
+
 export type Network = Awaited<ReturnType<typeof startNetwork>>
 
 /**
@@ -88,18 +97,17 @@ export async function startNetwork(options: readonly string[] = []) {
     writeAs: (message: ContactMessage) => {
       const { media, ...words } = message
       noteBody(words)
-      const base64 = media?.bytes && Buffer.from(media.bytes).toString('base64')
-      const body = { ...words, ...(media && { media: { ...media, bytes: undefined, base64 } }) }
-      return call<{ id: string }>('POST', '/messages', JSON.stringify(body))
+      return call<{ id: string }>('POST', '/messages', JSON.stringify({ ...words, ...inBase64(media) }))
     },
     /** A contact calls the number. */
     callAs: (ringing: ContactCall) => call<{ id: string }>('POST', '/calls', JSON.stringify(ringing)),
     /** The calls from and to this number. */
     calls: async (number: string) => (await call<{ calls: Call[] }>('GET', `/phones/${number}/calls`)).calls,
     /** The owner of an account writes on the phone. */
-    writeAsOwner: ({ phone, ...message }: OwnerMessage) => {
-      noteBody(message)
-      return call<{ id: string }>('POST', `/phones/${phone}/messages`, JSON.stringify(message))
+    writeAsOwner: ({ phone, media, ...words }: OwnerMessage) => {
+      noteBody(words)
+      const body = JSON.stringify({ ...words, ...inBase64(media) })
+      return call<{ id: string }>('POST', `/phones/${phone}/messages`, body)
     },
     /** Who has typed last in each chat, as the phone of a number shows it. */
     typing: async (number: string) => (await call<PhonePresence>('GET', `/phones/${number}/presence`)).typing,

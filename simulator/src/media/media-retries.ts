@@ -33,7 +33,9 @@ export async function uploadAgain(network: Network, account: Account, request: N
   const answer = network.scenario.mediaRetries
   const rmr = child(request, 'rmr')
   if (answer === 'none' || !rmr) return []
-  const content = account.inboxes.contentOf(id)
+  // The phone looks for the message among its own or among those of others.
+  const isOwn = account.inboxes.find(id)?.from === account.phone
+  const content = rmr.attrs['from_me'] === `${isOwn}` ? account.inboxes.contentOf(id) : null
   const media = content && readContent(content).media
   const directPath = media && answer === 'upload' ? await copyOf(network, media.directPath) : null
   const now = Date.now()

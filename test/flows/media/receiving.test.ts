@@ -6,6 +6,7 @@ import { until } from '../../until.ts'
 import { MediaClient, sha256 } from './harness.ts'
 import {
   eventsOf,
+  feedOf,
   hashOf,
   MEDIA_FORMS,
   messageOf,
@@ -14,6 +15,7 @@ import {
   sendFrom,
   untilSettled,
 } from './receiving-harness.ts'
+import { sampleFile } from './sample-files.ts'
 
 const QUOTA_MB = 2
 
@@ -104,6 +106,20 @@ test('if WhatsApp no longer holds it, the phone is asked to upload it again', as
   const events = await untilSettled(harness, number, sent.id)
   expect(events.map(({ event }) => event)).toEqual(['message.received', 'media.ready'])
   expect(await hashOf(harness, number, events[0]!.data.media.id)).toBe(sent.hash)
+})
+
+test('a file that the owner sends on the phone is fetched too, also if the phone has to upload it again', async () => {
+  await misbehave({ delayMs: 500 }, 1)
+  const { bytes, mimetype } = sampleFile('document', 30_000)
+  const media = { type: 'document' as const, mimetype, bytes }
+  const to = newContact()
+  await harness.network.writeAsOwner({ phone: number.phone, to, media })
+  await harness.network.misbehave({ kind: 'expire_media', account: number.phone })
+  const written = await until('the message', async () => {
+    const events = await feedOf(harness, number)
+    return events.find(({ event, data }) => event === 'message.written' && data.chat === to)
+  })
+  expect(await hashOf(harness, number, written.data.media.id)).toBe(sha256(bytes))
 })
 
 test('if the phone does not have it either, the file has failed, and the message stays', async () => {

@@ -37,7 +37,8 @@ export async function requestReUpload(
   signal.addEventListener('abort', giveUp, { once: true })
   ws.on('CB:notification,type:mediaretry', onAnswer)
   try {
-    await sendNode(encryptMediaRetryRequest({ ...key, fromMe: false }, mediaKey, authState.creds.me?.id ?? ''))
+    const { isOwn = false, ...asked } = key
+    await sendNode(encryptMediaRetryRequest({ ...asked, fromMe: isOwn }, mediaKey, authState.creds.me?.id ?? ''))
     return await promise
   } finally {
     clearTimeout(timer)
@@ -51,8 +52,8 @@ function parseAnswer(node: BinaryNode, key: FileSource['key'], mediaKey: Uint8Ar
   try {
     const { key: asked, media } = decodeMediaRetryNode(node)
     if (media === undefined) {
-      const isSame =
-        asked.remoteJid === key.remoteJid && (asked.participant ?? null) === key.participant && !asked.fromMe
+      const isSameSender = (asked.participant ?? null) === key.participant && asked.fromMe === (key.isOwn ?? false)
+      const isSame = asked.remoteJid === key.remoteJid && isSameSender
       return isSame ? { kind: 'refused' } : null
     }
     const { result, directPath } = decryptMediaRetryData(media, mediaKey, key.id)

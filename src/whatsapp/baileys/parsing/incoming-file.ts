@@ -40,10 +40,10 @@ export function parseFile(wrapped: proto.IMessage | null | undefined, key: WAMes
   }
   const [mediaKey, encSha256] = [hashOf(part.mediaKey), hashOf(part.fileEncSha256)]
   const directPath = part.directPath || pathOf(part.url)
-  const { id, remoteJid, participant = null } = key
+  const { id, remoteJid, participant = null, fromMe } = key
   const isComplete = mediaKey && encSha256 && sha256 && directPath && id && remoteJid
   if (!isComplete || !isMediaPath(directPath)) return { facts, source: null }
-  const asked = { id, remoteJid, participant }
+  const asked = { id, remoteJid, participant, ...(fromMe && { isOwn: true }) }
   return { facts, source: { form, mediaKey, directPath, encSha256, sha256, key: asked } }
 }
 

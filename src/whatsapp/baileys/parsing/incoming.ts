@@ -103,7 +103,7 @@ export async function parseIncoming(
     const author = authorJid === undefined ? null : await findSender(authorJid, undefined, mapping)
     return { ...arrived, ...changed, ...(author && { author: namesOf(author) }) }
   }
-  const file = HAVE_FILES.has(kind!.type) ? parseFile(content, key) : undefined
+  const file = HAVE_FILES.has(kind!.type) ? parseFile(content, { ...key, fromMe: isOwn }) : undefined
   const details = parseDetails(content)
   return {
     ...arrived,
