@@ -17,7 +17,7 @@ COPY bin bin
 COPY src src
 COPY simulator/src simulator/src
 COPY panel panel
-COPY scripts/build-panel.js scripts/build-program.js scripts/
+COPY scripts/build-panel.js scripts/build-program.js scripts/build-sbom.js scripts/
 RUN npm run build
 
 # The packages that the compiled program loads, without development tools.

@@ -68,7 +68,7 @@ async function runImage(folder: string): Promise<void> {
   const { config, files } = image
   const labels = Object.keys(config.Labels).filter(name => name.startsWith('org.opencontainers.image.'))
   check('the image has its labels', labels.length >= 4, labels)
-  for (const name of ['LICENSE', 'NOTICE', 'dist/LICENCES.txt'])
+  for (const name of ['LICENSE', 'NOTICE', 'dist/LICENCES.txt', 'dist/sbom.cdx.json'])
     check(`the image has ${name}`, existsSync(join(files, 'app', name)), name)
   check('no source is in the image', !existsSync(join(files, 'app/src')), 'src')
   say(

@@ -1,0 +1,120 @@
+import {
+  type IDataObject,
+  type IHookFunctions,
+  type INodeType,
+  type INodeTypeDescription,
+  type IWebhookFunctions,
+  type IWebhookResponseData,
+  type JsonObject,
+  NodeApiError,
+  NodeConnectionTypes,
+} from 'n8n-workflow'
+import { EVENTS_PROPERTY } from '../shared/event-kinds'
+import { CREDENTIALS, callForData, callPombal, statusOf } from '../shared/request'
+import { isSigned } from '../shared/signature'
+
+const TEST_EVENT = 'webhook.test'
+
+interface Endpoint {
+  id: string
+  url: string
+  events: string[]
+  secret: string
+}
+
+/** Registers an endpoint for the address of the workflow, and refuses requests that Pombal has not signed. */
+export class PombalWebhookTrigger implements INodeType {
+  description: INodeTypeDescription = {
+    displayName: 'Pombal Webhook Trigger',
+    name: 'pombalWebhookTrigger',
+    icon: { light: 'file:../Pombal/pombal.svg', dark: 'file:../Pombal/pombal.dark.svg' },
+    group: ['trigger'],
+    version: 1,
+    subtitle: '={{$parameter["events"].join(", ")}}',
+    description: 'Starts the workflow with events that Pombal posts. Pombal must be able to reach n8n.',
+    defaults: { name: 'Pombal Webhook Trigger' },
+    inputs: [],
+    outputs: [NodeConnectionTypes.Main],
+    credentials: [{ name: CREDENTIALS, required: true }],
+    webhooks: [{ name: 'default', httpMethod: 'POST', responseMode: 'onReceived', path: 'webhook' }],
+    properties: [EVENTS_PROPERTY],
+  }
+
+  webhookMethods = {
+    default: {
+      async checkExists(this: IHookFunctions): Promise<boolean> {
+        const stored = this.getWorkflowStaticData('node')
+        if (typeof stored.endpointId !== 'string') return false
+        try {
+          const endpoint = await callForData<Endpoint>(this, await pathOf(this, stored.endpointId))
+          // The secret may have been replaced.
+          stored.secret = endpoint.secret
+          return endpoint.url === this.getNodeWebhookUrl('default') && isSame(endpoint.events, wanted(this))
+        } catch (error) {
+          if (statusOf(error) === 404) return false
+          throw new NodeApiError(this.getNode(), error as JsonObject)
+        }
+      },
+
+      async create(this: IHookFunctions): Promise<boolean> {
+        const stored = this.getWorkflowStaticData('node')
+        if (typeof stored.endpointId === 'string') await remove(this, stored)
+        const endpoint = await callForData<Endpoint>(this, await pathOf(this), {
+          method: 'POST',
+          body: {
+            url: this.getNodeWebhookUrl('default'),
+            events: wanted(this),
+            description: `n8n: ${this.getWorkflow().name ?? ''}`.slice(0, 100).trim(),
+          },
+        })
+        stored.endpointId = endpoint.id
+        stored.secret = endpoint.secret
+        return true
+      },
+
+      async delete(this: IHookFunctions): Promise<boolean> {
+        const stored = this.getWorkflowStaticData('node')
+        if (typeof stored.endpointId === 'string') await remove(this, stored)
+        return true
+      },
+    },
+  }
+
+  async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
+    const { secret } = this.getWorkflowStaticData('node')
+    const headers = this.getHeaderData()
+    const { rawBody } = this.getRequestObject()
+    if (typeof secret !== 'string' || !isSigned(secret, headers, rawBody, Date.now())) {
+      this.getResponseObject()
+        .status(401)
+        .json({ message: 'The request is not signed with the secret of the endpoint.' })
+      return { noWebhookResponse: true }
+    }
+    const body = this.getBodyData()
+    if (body.event === TEST_EVENT) return { webhookResponse: 'The endpoint works.' }
+    return { workflowData: [[{ json: { id: headers['webhook-id'] as string, ...body } }]] }
+  }
+}
+
+function wanted(context: IHookFunctions): string[] {
+  return context.getNodeParameter('events', []) as string[]
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every(kind => other.includes(kind))
+}
+
+async function pathOf(context: IHookFunctions, endpointId?: string): Promise<string> {
+  const { id } = await callForData<{ id: string }>(context, '/v1/instance')
+  return `/v1/webhooks/${id}/endpoints${endpointId === undefined ? '' : `/${endpointId}`}`
+}
+
+async function remove(context: IHookFunctions, stored: IDataObject): Promise<void> {
+  try {
+    await callPombal(context, await pathOf(context, stored.endpointId as string), { method: 'DELETE' })
+  } catch (error) {
+    if (statusOf(error) !== 404) throw new NodeApiError(context.getNode(), error as JsonObject)
+  }
+  delete stored.endpointId
+  delete stored.secret
+}

@@ -1,0 +1,241 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import type { InstanceClient } from '../api-client.ts'
+import { sampleFile } from '../flows/media/sample-files.ts'
+import { createReceiver } from '../receiver.ts'
+import { type Service, startService } from '../service.ts'
+import { until } from '../until.ts'
+import { activate, execute, PACKAGE, type Run, webhookTrigger } from './contexts.ts'
+
+/** The compiled nodes against a running service. `npm run test:n8n` installs n8n's library and compiles them first. */
+
+const IS_BUILT = ['node_modules/n8n-workflow', 'dist/nodes/Pombal/Pombal.node.js'].every(path =>
+  existsSync(join(PACKAGE, path)),
+)
+const CONTACT = '5511987654321'
+const KINDS = ['message.received']
+
+describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
+  let service: Service
+  let id: string
+  let instance: InstanceClient
+  let credentials: { baseUrl: string; token: string }
+  beforeAll(async () => {
+    service = await startService({ env: { RATE_LIMIT_PER_MINUTE: '100000' } })
+    const created = await service.admin.createConnected()
+    id = created.id
+    instance = service.instance(id, created.token)
+    credentials = { baseUrl: `${service.url}/`, token: created.token }
+  })
+  afterAll(() => service?.dispose())
+
+  const act = (operation: string, parameters: object, more: object = {}) =>
+    execute({ credentials, parameters: { operation, ...parameters }, ...more })
+  const write = (text: string) => service.admin.writeAsContact(id, { from: CONTACT, text })
+  const untilRead = (messageId: string) =>
+    until(`${messageId} to be read`, async () => (await instance.message(messageId)).status === 'read')
+
+  test('send a text to each item once, also if the run repeats the node', async () => {
+    const parameters = { to: CONTACT, text: (item: number) => `WORD-${item}` }
+    const items = [{ json: {} }, { json: {} }]
+    const first = await act('sendText', parameters, { items, executionId: 'one' })
+    const again = await act('sendText', parameters, { items, executionId: 'one' })
+    const ids = first.map(({ json }) => json['id'])
+    expect(new Set(ids).size).toBe(2)
+    expect(again.map(({ json }) => json['id'])).toEqual(ids)
+    const [other] = await act('sendText', { to: CONTACT, text: 'WORD-0' }, { executionId: 'other' })
+    expect(ids).not.toContain(other!.json['id'])
+    for (const message of ids) await untilRead(message as string)
+    const [read] = await act('get', { messageId: ids[0] })
+    expect(read!.json).toMatchObject({ id: ids[0], status: 'read', text: 'WORD-0', to: CONTACT })
+  })
+
+  test('reply, react, edit, mark as read and delete', async () => {
+    await write('WORD-QUESTION')
+    const question = await until('the question', async () =>
+      (await service.admin.listEvents(id)).find(({ event }) => event === 'message.received'),
+    )
+    const messageId = question.messageId
+    const [reply] = await act('reply', {
+      to: CONTACT,
+      messageId,
+      text: 'WORD-ANSWER',
+      options: { metadata: '{"order":7}' },
+    })
+    const answer = reply!.json['id'] as string
+    await untilRead(answer)
+    expect(await instance.message(answer)).toMatchObject({ quote: { messageId }, metadata: { order: 7 } })
+    for (const [operation, parameters] of [
+      ['react', { messageId, emoji: '🎉' }],
+      ['markRead', { messageId }],
+      ['edit', { messageId: answer, text: 'WORD-OTHER' }],
+      ['react', { messageId, emoji: '' }],
+      ['delete', { messageId: answer }],
+    ] as const) {
+      const [command] = await act(operation, parameters)
+      expect(command!.json).toMatchObject({ id: expect.stringMatching(/^cmd_/), status: 'queued' })
+    }
+    await until(
+      'the answer to be deleted',
+      async () => (await act('get', { messageId: answer }))[0]!.json['deletedAt'] !== null,
+    )
+  })
+
+  test('send a file of an item, by ID and with a caption, and download it', async () => {
+    const { bytes, mimetype } = sampleFile('image', 30_000)
+    const items = [{ json: {}, binary: { data: { bytes, mimeType: mimetype, fileName: 'foto é.jpg' } } }]
+    const parameters = { to: CONTACT, source: 'binary', binaryProperty: 'data', options: { caption: 'WORD-CAPTION' } }
+    const [sent] = await act('sendFile', parameters, { items, executionId: 'file' })
+    const [again] = await act('sendFile', parameters, { items, executionId: 'file' })
+    expect(again!.json['id']).toBe(sent!.json['id'])
+    await untilRead(sent!.json['id'] as string)
+    const [message] = await act('get', { messageId: sent!.json['id'] })
+    expect(message!.json).toMatchObject({ text: 'WORD-CAPTION', media: { as: 'image' } })
+    const { id: mediaId } = message!.json['media'] as { id: string }
+    const [downloaded] = await act('download', { mediaId, outputProperty: 'file' })
+    const file = downloaded!.binary!['file']!
+    expect([file.fileName, file.mimeType, Buffer.compare(file.bytes, bytes)]).toEqual(['foto é.jpg', mimetype, 0])
+    const byId = { to: CONTACT, source: 'media', mediaId, options: { as: 'document', filename: 'a.jpg' } }
+    const [second] = await act('sendFile', byId)
+    await untilRead(second!.json['id'] as string)
+  })
+
+  test('check numbers, and report a refusal', async () => {
+    const found = await act('checkNumbers', { numbers: `${CONTACT}, 5511911112222` })
+    expect(found.map(({ json }) => json['number'])).toEqual([CONTACT, '5511911112222'])
+    await expect(act('sendText', { to: 'ana', text: 'x' })).rejects.toMatchObject({
+      name: 'NodeApiError',
+      httpCode: '400',
+    })
+    const [failed] = await act('sendText', { to: 'ana', text: 'x' }, { continueOnFail: true })
+    expect(failed!.json['error']).toEqual(expect.any(String))
+  })
+
+  test('start a run for each event of the feed in order, and lose none over a restart of n8n', async () => {
+    const runs: Run[] = []
+    const staticData = {}
+    const options = {
+      credentials,
+      parameters: { events: KINDS, startWith: 'latest' },
+      onRun: (run: Run) => runs.push(run),
+    }
+    const first = await activate({ ...options, staticData })
+    // It was stored before anything happened, so that events during a restart come too.
+    expect(first.stored[0]).toEqual({ cursor: expect.stringMatching(/^\d+$/) })
+    for (const text of ['WORD-ONE', 'WORD-TWO']) await write(text)
+    await until('the first run', () => runs.length === 1)
+    expect(runs[0]!.items).toMatchObject([
+      { json: { id: expect.stringMatching(/^evt_/), event: 'message.received', data: { text: 'WORD-ONE' } } },
+    ])
+    runs[0]!.end()
+    await until('the second run', () => runs.length === 2)
+    // n8n is killed before the second run has ended. It has what it stored with the last run.
+    await first.stop()
+    await write('WORD-THREE')
+    const second = await activate({ ...options, staticData: { ...first.stored.at(-1) } })
+    onTestFinished(() => second.stop())
+    for (const number of [3, 4]) {
+      await until(`run ${number}`, () => runs.length === number)
+      runs[number - 1]!.end()
+    }
+    const texts = runs.map(({ items }) => (items[0]!.json['data'] as { text: string }).text)
+    expect(texts).toEqual(['WORD-ONE', 'WORD-TWO', 'WORD-TWO', 'WORD-THREE'])
+    const ids = runs.map(({ items }) => items[0]!.json['id'])
+    expect(ids[1]).toBe(ids[2])
+  })
+
+  test('repeat an event whose run n8n could not start', async () => {
+    const runs: Run[] = []
+    const parameters = { events: [...KINDS, 'message.sent'], startWith: 'latest' }
+    const trigger = await activate({ credentials, parameters, staticData: {}, onRun: run => runs.push(run) })
+    onTestFinished(() => trigger.stop())
+    await write('WORD-AGAIN')
+    await until('the run', () => runs.length === 1)
+    runs[0]!.end(new Error('The database is away.'))
+    await until('the same event', () => runs.length === 2)
+    expect(runs[1]!.items).toEqual(runs[0]!.items)
+    runs[1]!.end()
+  })
+
+  test('test the trigger of the feed by hand without moving its cursor', async () => {
+    const runs: Run[] = []
+    const staticData = { cursor: '1' }
+    const parameters = { events: KINDS, startWith: 'latest' }
+    const trigger = await activate({
+      credentials,
+      parameters,
+      staticData,
+      mode: 'manual',
+      onRun: run => runs.push(run),
+    })
+    const once = trigger.runOnce()
+    // The poll may begin a moment later than this, so it is repeated.
+    await until('the run', async () => {
+      if (runs.length === 0) await write('WORD-BY-HAND')
+      return runs.length > 0
+    })
+    await once
+    await trigger.stop()
+    expect(runs).toHaveLength(1)
+    expect(staticData).toEqual({ cursor: '1' })
+  })
+
+  test('end the trigger of the feed with an error if the token is wrong', async () => {
+    const errors: Error[] = []
+    const parameters = { events: KINDS, startWith: 'oldest' }
+    const wrong = { ...credentials, token: 'wrong' }
+    await activate({ credentials: wrong, parameters, staticData: {}, onRun() {}, onError: error => errors.push(error) })
+    await until('the error', () => errors.length === 1)
+    expect(errors[0]).toMatchObject({ name: 'NodeApiError', httpCode: '401' })
+  })
+
+  test('register an endpoint, accept what Pombal posts to it, and remove it', async () => {
+    const receiver = await createReceiver()
+    onTestFinished(() => receiver.close())
+    const staticData: Record<string, unknown> = {}
+    const parameters = { events: KINDS }
+    const trigger = webhookTrigger({ credentials, parameters, staticData, url: receiver.url })
+    expect(await trigger.checkExists()).toBe(false)
+    expect(await trigger.create()).toBe(true)
+    expect(await trigger.checkExists()).toBe(true)
+    const endpoints = async () => {
+      const response = await fetch(`${service.url}/v1/webhooks/${id}/endpoints`, {
+        headers: { authorization: `Bearer ${credentials.token}` },
+      })
+      return ((await response.json()) as { data: { id: string; url: string; description: string }[] }).data
+    }
+    expect(await endpoints()).toContainEqual(
+      expect.objectContaining({ id: staticData['endpointId'], url: receiver.url, description: 'n8n: Orders' }),
+    )
+    await write('WORD-POSTED')
+    await receiver.waitFor(1)
+    const [{ headers, body }] = receiver.requests as [(typeof receiver.requests)[number]]
+    const accepted = await trigger.receive(headers, body)
+    expect(accepted).toMatchObject({
+      status: 200,
+      items: [{ json: { id: headers['webhook-id'], data: { text: 'WORD-POSTED' } } }],
+    })
+    for (const request of [
+      [headers, Buffer.from(body.toString().replace('WORD-POSTED', 'WORD-FORGED'))],
+      [{ ...headers, 'webhook-signature': undefined }, body],
+    ] as const)
+      expect(await trigger.receive(...request)).toEqual({ status: 401, items: [] })
+    // Another address of n8n makes the endpoint another one.
+    expect(await webhookTrigger({ credentials, parameters, staticData, url: `${receiver.url}/x` }).checkExists()).toBe(
+      false,
+    )
+    expect(
+      await webhookTrigger({
+        credentials,
+        parameters: { events: ['message.read'] },
+        staticData,
+        url: receiver.url,
+      }).checkExists(),
+    ).toBe(false)
+    expect(await trigger.remove()).toBe(true)
+    expect(staticData).toEqual({})
+    expect((await endpoints()).map(({ url }) => url)).not.toContain(receiver.url)
+    expect(await trigger.remove()).toBe(true)
+  })
+})
