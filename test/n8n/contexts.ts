@@ -28,7 +28,6 @@ interface Request {
   json?: boolean
   encoding?: string
   timeout?: number
-  abortSignal?: AbortSignal
   returnFullResponse?: boolean
 }
 
@@ -62,9 +61,9 @@ function shared(credentials: { baseUrl: string; token: string }, parameters: Jso
 }
 
 async function send(request: Request, token: string): Promise<unknown> {
-  const { method, url, qs = {}, headers = {}, body, json = false, timeout, abortSignal } = request
-  const query = new URLSearchParams(Object.entries(qs).map(([name, value]) => [name, String(value)])).toString()
-  const signals = [...(timeout ? [AbortSignal.timeout(timeout)] : []), ...(abortSignal ? [abortSignal] : [])]
+  const { method, url, qs = {}, headers = {}, body, json = false, timeout } = request
+  const texts = Object.entries(qs).map(([name, value]): [string, string] => [name, String(value)])
+  const query = new URLSearchParams(texts).toString()
   const response = await fetch(query === '' ? url : `${url}?${query}`, {
     method,
     headers: {
@@ -73,7 +72,7 @@ async function send(request: Request, token: string): Promise<unknown> {
       ...headers,
     },
     ...(body !== undefined && { body: json ? JSON.stringify(body) : (body as Buffer<ArrayBuffer>) }),
-    ...(signals.length > 0 && { signal: AbortSignal.any(signals) }),
+    ...(timeout && { signal: AbortSignal.timeout(timeout) }),
   })
   const bytes = Buffer.from(await response.arrayBuffer())
   const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false

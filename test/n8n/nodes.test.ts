@@ -216,11 +216,12 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
       status: 200,
       items: [{ json: { id: headers['webhook-id'], data: { text: 'WORD-POSTED' } } }],
     })
-    for (const request of [
-      [headers, Buffer.from(body.toString().replace('WORD-POSTED', 'WORD-FORGED'))],
-      [{ ...headers, 'webhook-signature': undefined }, body],
-    ] as const)
-      expect(await trigger.receive(...request)).toEqual({ status: 401, items: [] })
+    const forged = Buffer.from(body.toString().replace('WORD-POSTED', 'WORD-FORGED'))
+    expect(await trigger.receive(headers, forged)).toEqual({ status: 401, items: [] })
+    expect(await trigger.receive({ ...headers, 'webhook-signature': undefined }, body)).toEqual({
+      status: 401,
+      items: [],
+    })
     // Another address of n8n makes the endpoint another one.
     expect(await webhookTrigger({ credentials, parameters, staticData, url: `${receiver.url}/x` }).checkExists()).toBe(
       false,

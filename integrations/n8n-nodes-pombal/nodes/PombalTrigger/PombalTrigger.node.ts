@@ -38,7 +38,7 @@ interface Page {
  * Reads the feed by long polls, so n8n needs no public address. Events start the workflow one at a time, in their order.
  *
  * n8n stores the static data when a workflow starts. It then holds the cursor of the last event whose run has ended, so an event
- * is never lost; after a restart of n8n, the last one may start the workflow once more.
+ * is never lost. After a restart of n8n the last one is read once more. n8n recognises it by its key, as long as it has the run.
  */
 export class PombalTrigger implements INodeType {
   description: INodeTypeDescription = {
@@ -83,7 +83,7 @@ export class PombalTrigger implements INodeType {
 class FeedReader {
   readonly #context: ITriggerFunctions
   readonly #kinds: ReadonlySet<string>
-  readonly #ending = new AbortController()
+  #isStopped = false
   /** Of the last event whose run has ended. Empty: before the oldest event. */
   #cursor = ''
 
@@ -92,8 +92,9 @@ class FeedReader {
     this.#kinds = new Set(context.getNodeParameter('events', []) as string[])
   }
 
+  /** A poll that is open is answered within `WAIT_SECONDS`, and ignored. */
   stop(): void {
-    this.#ending.abort()
+    this.#isStopped = true
   }
 
   /** n8n stores the static data after the activation, so events that come before the first run are not lost either. */
@@ -106,11 +107,11 @@ class FeedReader {
 
   /** Until the trigger is stopped. */
   async run(): Promise<void> {
-    while (!this.#ending.signal.aborted) {
+    while (!this.#isStopped) {
       try {
         await this.#readPage()
       } catch (error) {
-        if (this.#ending.signal.aborted) return
+        if (this.#isStopped) return
         const status = statusOf(error)
         if (status === CURSOR_EXPIRED) {
           this.#context.logger.warn('Pombal erased events that were not read yet. Continuing with the oldest one.')
@@ -119,7 +120,10 @@ class FeedReader {
           this.stop()
           // n8n shows it, and activates the workflow again later.
           this.#context.emitError(new NodeApiError(this.#context.getNode(), error as JsonObject))
-        } else await sleep(PAUSE_AFTER_ERROR_MS)
+        } else {
+          this.#context.logger.warn(`The events of Pombal cannot be read, trying again: ${(error as Error).message}`)
+          await sleep(PAUSE_AFTER_ERROR_MS)
+        }
       }
     }
   }
@@ -127,7 +131,7 @@ class FeedReader {
   /** Waits for one event, and leaves the stored cursor as it is. */
   async readOne(): Promise<void> {
     let after = await this.#latest()
-    while (!this.#ending.signal.aborted) {
+    while (!this.#isStopped) {
       const { data, nextCursor } = await this.#poll(after, WAIT_SECONDS)
       const event = data.find(({ body }) => this.#kinds.has(body.event))
       if (event !== undefined) {
@@ -141,7 +145,7 @@ class FeedReader {
   async #readPage(): Promise<void> {
     const { data, nextCursor } = await this.#poll(this.#cursor, WAIT_SECONDS)
     for (const event of data) {
-      if (this.#ending.signal.aborted) return
+      if (this.#isStopped) return
       if (this.#kinds.has(event.body.event)) await this.#start(event)
       this.#cursor = event.cursor
     }
@@ -152,7 +156,10 @@ class FeedReader {
   async #start(event: FeedEvent): Promise<void> {
     this.#context.getWorkflowStaticData('node').cursor = this.#cursor
     const ended = this.#context.helpers.createDeferredPromise<IRun>()
-    this.#context.emit([[{ json: jsonOf(event) }]], undefined, ended)
+    const { id } = this.#context.getWorkflow()
+    // n8n starts no second run with a key that it has.
+    const key = `pombal-${id ?? ''}-${this.#context.getNode().id}-${event.id}`
+    this.#context.emit([[{ json: jsonOf(event) }]], undefined, ended, key)
     await ended.promise
   }
 
@@ -173,7 +180,6 @@ class FeedReader {
         ...(others.length === 0 && kind !== undefined && { event: kind }),
       },
       timeout: TIMEOUT_MS,
-      abortSignal: this.#ending.signal,
     })) as Page
   }
 }
