@@ -1,4 +1,10 @@
-import type { IAuthenticateGeneric, ICredentialTestRequest, ICredentialType, INodeProperties } from 'n8n-workflow'
+import type {
+  ICredentialDataDecryptedObject,
+  ICredentialTestRequest,
+  ICredentialType,
+  IHttpRequestOptions,
+  INodeProperties,
+} from 'n8n-workflow'
 
 export class PombalApi implements ICredentialType {
   name = 'pombalApi'
@@ -27,10 +33,11 @@ export class PombalApi implements ICredentialType {
     },
   ]
 
-  authenticate: IAuthenticateGeneric = {
-    type: 'generic',
-    properties: { headers: { Authorization: '=Bearer {{$credentials.token}}' } },
-  }
+  // A function, because n8n evaluates no expression for a trigger that reads in the background.
+  authenticate = async (credentials: ICredentialDataDecryptedObject, request: IHttpRequestOptions) => ({
+    ...request,
+    headers: { ...request.headers, Authorization: `Bearer ${credentials.token}` },
+  })
 
   test: ICredentialTestRequest = {
     request: { baseURL: '={{$credentials.baseUrl.replace(/\\/+$/, "")}}', url: '/v1/instance' },
