@@ -65,6 +65,15 @@ export function checkGroup(field: string, group: string): void {
 }
 
 /** Checks text that is only compared with stored values. @throws Refusal */
+/** The value of a filter with a second, older name. */
+export function filterNamed<T>(
+  names: readonly [string, string],
+  [value, older]: readonly [T | undefined, T | undefined],
+): T | undefined {
+  if (value !== undefined && older !== undefined && value !== older) throw invalid(names[0], `must equal "${names[1]}"`)
+  return value ?? older
+}
+
 export function checkFilterText(field: string, text: string): void {
   if (CONTROL_CHARACTER.test(text)) throw invalid(field, 'must not contain control characters')
 }

@@ -53,6 +53,8 @@ describe('messages', () => {
     expect(await list('state=queued')).toEqual([first])
     expect(await list('state=sent')).toEqual([second])
     expect(await list('state=failed')).toEqual([])
+    expect(await list('status=sent')).toEqual([second])
+    expect(await list('status=sent&state=sent')).toEqual([second])
     expect(await list('to=5511987654322')).toEqual([second])
     expect(await list('to=nobody')).toEqual([])
     expect(await list('since=2020-01-01T00:00:00Z&until=2100-01-01T00:00:00%2B02:00')).toEqual([second, first])
@@ -251,15 +253,22 @@ describe('events', () => {
     expect(await list('state=delivered')).toEqual([])
     expect(await list('kind=message.sent')).toEqual(['message.sent'])
     expect(await list('kind=message.received')).toEqual([])
+    expect(await list('event=message.sent')).toEqual(['message.sent'])
+    expect(await list('event=message.sent&kind=message.sent')).toEqual(['message.sent'])
   })
 
-  test.each(['state=queued', 'kind=other', 'state=', 'since=2026-01-01T00:00:00Z', 'limit=0', 'cursor=x'])(
-    '?%s is an invalid request',
-    async query => {
-      const answer = await api.admin('GET', `/instances/${instance.id}/events?${query}`)
-      expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
-    },
-  )
+  test.each([
+    'state=queued',
+    'kind=other',
+    'state=',
+    'since=2026-01-01T00:00:00Z',
+    'limit=0',
+    'cursor=x',
+    'event=message.sent&kind=message.read',
+  ])('?%s is an invalid request', async query => {
+    const answer = await api.admin('GET', `/instances/${instance.id}/events?${query}`)
+    expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+  })
 
   test('an event of another instance is not found', async () => {
     const { body } = await api.admin('GET', `/instances/${instance.id}/events`)

@@ -11,7 +11,7 @@ import {
   redeliveryBody,
   redeliveryResponse,
 } from '../../endpoints/redeliver.ts'
-import { isId, parseMoment } from '../../input.ts'
+import { filterNamed, isId, parseMoment } from '../../input.ts'
 import { endpointIdSchema } from '../../resources/events/endpoint.ts'
 import { eventDetailSchema, eventDetailView, eventSchema, eventView } from '../../resources/events/event.ts'
 import { hideEndpoint, hideEndpointsOfEvent } from '../../resources/events/hide-endpoint.ts'
@@ -34,7 +34,8 @@ const querySchema = Type.Object({
     ...endpointIdSchema,
     description: 'Only events with a delivery to this endpoint, in `state` if given. `delivery` is then that delivery.',
   }),
-  kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
+  event: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
+  kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'An older name of `event`.' })),
 })
 
 export function listEvents(api: Api, { store }: ApiContext): void {
@@ -53,7 +54,8 @@ export function listEvents(api: Api, { store }: ApiContext): void {
       config: { refusals: ['instance_not_found', 'endpoint_not_found', 'invalid_request'] },
     },
     async request => {
-      const { state, kind, endpoint: endpointId } = request.query
+      const { state, event, kind: older, endpoint: endpointId } = request.query
+      const kind = filterNamed(['event', 'kind'], [event, older])
       if (endpointId !== undefined && !isId(endpointId)) throw new Refusal('endpoint_not_found')
       const { id } = await getInstanceOrRefuse(store, request.params.id)
       const page = await store.events.list(id, pageRequest(request.query), { state, kind, endpointId })

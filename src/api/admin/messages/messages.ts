@@ -3,7 +3,7 @@ import { MESSAGE_STATES } from '../../../domain/message.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { findWaits } from '../../find-waits.ts'
-import { checkFilterText, isId, parseMoment } from '../../input.ts'
+import { checkFilterText, filterNamed, isId, parseMoment } from '../../input.ts'
 import { conversationSchema, conversationViews } from '../../resources/conversation/conversation.ts'
 import { hideEndpoint } from '../../resources/events/hide-endpoint.ts'
 import { instanceIdSchema } from '../../resources/instance.ts'
@@ -16,7 +16,8 @@ import { getInstanceOrRefuse, getSandboxOrRefuse, instanceParams } from '../inst
 
 const querySchema = Type.Object({
   ...pageQuery,
-  state: Type.Optional(oneOf(MESSAGE_STATES, { description: 'Only messages in this state.' })),
+  status: Type.Optional(oneOf(MESSAGE_STATES, { description: 'Only messages in this state.' })),
+  state: Type.Optional(oneOf(MESSAGE_STATES, { description: 'An older name of `status`.' })),
   to: Type.Optional(
     Type.String({ maxLength: 64, description: 'Only messages to this recipient, as the caller wrote it.' }),
   ),
@@ -47,11 +48,11 @@ export function listMessages(api: Api, { store, now }: ApiContext): void {
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },
     async request => {
-      const { state, to, search, since, until } = request.query
+      const { status, state, to, search, since, until } = request.query
       if (to !== undefined) checkFilterText('to', to)
       if (search !== undefined) checkFilterText('search', search)
       const filter = {
-        state,
+        state: filterNamed(['status', 'state'], [status, state]),
         to,
         search,
         since: since === undefined ? undefined : parseMoment('since', since),
