@@ -5,6 +5,9 @@ import type {
   Call,
   ContactCall,
   ContactMessage,
+  ContactProfile,
+  GroupChange,
+  GroupState,
   Order,
   OrderResult,
   OwnerMessage,
@@ -119,6 +122,11 @@ export async function startNetwork(options: readonly string[] = []) {
     /** A contact creates a group. One of the members is an account. @returns the group's ID */
     createGroup: async (group: { by: string; subject: string; members: readonly string[] }) =>
       (await call<{ group: string }>('POST', '/groups', JSON.stringify(group))).group,
+    /** People change a group. */
+    changeGroup: (group: string, change: GroupChange) =>
+      call<GroupState>('POST', `/groups/${group}`, JSON.stringify(change)),
+    /** A contact changes its text or username. */
+    setProfile: (profile: Omit<ContactProfile, 'picture'>) => call('POST', '/profile', JSON.stringify(profile)),
     /** A phone with this number, linked to nothing. */
     openAccount: (phone: string) => call<{ phone: string }>('POST', `/accounts/${phone}`),
     accounts: async () => (await call<{ accounts: AccountInfo[] }>('GET', '/accounts')).accounts,

@@ -124,9 +124,10 @@ export function messageStanza(
   parts: Node[],
   { attrs, parts: more }: ReturnType<typeof kindOf> = { attrs: { type: 'text' }, parts: [] },
 ): Node {
+  const { username } = account.settings.contact(from)
   const sender = group
-    ? { from: group, participant: lidJid(from), participant_pn: pnJid(from) }
-    : { from: lidJid(from), sender_pn: pnJid(from) }
+    ? { from: group, participant: lidJid(from), participant_pn: pnJid(from), participant_username: username }
+    : { from: lidJid(from), sender_pn: pnJid(from), username }
   const notify = account.contactNames.get(from)
   const t = seconds(at)
   return node('message', { ...sender, id, t, ...attrs, notify, addressing_mode: 'lid' }, [...parts, ...more])

@@ -1,22 +1,62 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { parseRecipient } from '../../domain/recipients/recipient.ts'
+import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
-import { type Names, namesOf } from './chat-lines.ts'
+import { addressOf, type Names, namesOf } from './chat-lines.ts'
 
-/** All names of the chat that has this name. The other names of a person are known from the messages received. */
-export async function findNames({ reader, statements }: Core, instanceId: InstanceId, chat: string): Promise<Names> {
+/** All names of the chat that has this name: those that received messages show, and the other spelling if a look-up shows it. */
+export async function findNames(core: Core, instanceId: InstanceId, chat: string): Promise<Names> {
   const kind = parseRecipient(chat)?.kind
-  if (kind !== 'number' && kind !== 'lid') return namesOf(chat)
+  if (kind === 'number') {
+    const spellings = await findSpellings(core, instanceId, chat)
+    return namesOf(chat, ...spellings, ...(await findLids(core, instanceId, spellings)))
+  }
+  if (kind !== 'lid') return namesOf(chat)
+  const number = await findNumber(core, instanceId, chat)
+  return namesOf(chat, ...(number === null ? [] : await findSpellings(core, instanceId, number)))
+}
+
+/** Both spellings of a number may belong to different people. */
+async function findSpellings({ reader, statements }: Core, instanceId: InstanceId, number: string): Promise<string[]> {
+  const other = otherSpelling(number)
+  if (other === null) return [number]
+  const spellings = [number, other]
+  const rows = await reader.query(
+    statements.db
+      .selectFrom('numbers')
+      .select(['number', 'address'])
+      .where('instance_id', '=', instanceId)
+      .where('number', 'in', spellings)
+      .where('address', 'in', spellings.map(addressOf)),
+  )
+  return rows.some(row => row.address !== addressOf(row.number)) ? spellings : [number]
+}
+
+async function findLids(
+  { reader, statements }: Core,
+  instanceId: InstanceId,
+  numbers: readonly string[],
+): Promise<(string | null)[]> {
+  const rows = await reader.query(
+    statements.db
+      .selectFrom('contacts')
+      .select('lid')
+      .where('instance_id', '=', instanceId)
+      .where('number', 'in', numbers),
+  )
+  return rows.map(({ lid }) => lid)
+}
+
+async function findNumber({ reader, statements }: Core, instanceId: InstanceId, lid: string): Promise<string | null> {
   const [row] = await reader.query(
     statements.db
       .selectFrom('contacts')
-      .select(['number', 'lid'])
+      .select('number')
       .where('instance_id', '=', instanceId)
-      .where(kind === 'number' ? 'number' : 'lid', '=', chat)
+      .where('lid', '=', lid)
       // A person known only by LID has a row under the LID.
-      .where(kind === 'number' ? sql<boolean>`true` : sql<boolean>`number <> lid`)
+      .where(sql<boolean>`number <> lid`)
       .limit(1),
   )
-  return namesOf(chat, row?.number ?? null, row?.lid ?? null)
+  return row?.number ?? null
 }

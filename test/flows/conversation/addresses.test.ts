@@ -51,6 +51,38 @@ describe.each(STORES)('addresses, on %s', store => {
     expect((await talking.inbox(number)).map(({ text }) => text)).toEqual(['first', 'second', 'third'])
   })
 
+  test('both spellings of a Brazilian number are one chat with one order', async () => {
+    const [written, real] = ['5511987650006', '551187650006']
+    await talking.harness.network.misbehave({ kind: 'look_up', number: written, finds: real })
+    const texts = Array.from({ length: 20 }, (_, index) => `grafia-${index}`)
+    const ids: string[] = []
+    for (const [index, text] of texts.entries())
+      ids.push(await talking.send({ to: index % 2 === 0 ? written : real, text }))
+    for (const id of ids) await talking.becomes(id, 'read')
+    expect((await talking.inbox(real)).map(({ text }) => text)).toEqual(texts)
+    const { chat } = await talking.receive(real, 'oi')
+    expect(chat).toBe(real)
+    const listed = await talking.call('GET', `/messages?chat=${written}&direction=out&limit=50`)
+    expect(listed.body.data.map(({ id }: { id: string }) => id)).toEqual(ids.toReversed())
+  })
+
+  test('a received message is read by its ID, with its whole text and the user name of its sender', async () => {
+    const from = '5511987650007'
+    await talking.harness.network.setProfile({ from, to: talking.number.phone, username: 'davi.rocha' })
+    const text = `${'x'.repeat(65_535)}👍 e o resto`
+    for (const more of [{}, { group: '120363000000000556@g.us' }]) {
+      const data = await talking.receive(from, text, more)
+      expect(data).toMatchObject({ phone: from, lid: lidOf(from), username: 'davi.rocha', truncated: true })
+      expect(data['text'] === 'x'.repeat(65_535)).toBe(true)
+      const { body } = await talking.call('GET', `/messages/${data['messageId']}`)
+      expect(body.data).toMatchObject({ direction: 'in', status: 'received', chat: data['chat'], whatsappId: data.id })
+      expect(body.data.text === text).toBe(true)
+    }
+    const [contact] = (await talking.call('GET', '/contacts?search=davi.rocha')).body.data
+    expect(contact).toMatchObject({ chat: from, phone: from, lid: lidOf(from), username: 'davi.rocha' })
+    expect(Date.parse(contact.lastMessageAt)).toBeGreaterThan(0)
+  })
+
   test.each([
     ['+55 11 98765-4321', '5511987654321'],
     ['5511987654321@s.whatsapp.net', '5511987654321'],

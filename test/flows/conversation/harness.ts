@@ -28,10 +28,10 @@ export class Talking implements AsyncDisposable {
     this.number = number
   }
 
-  static async open(store: StoreKind): Promise<Talking> {
+  static async open(store: StoreKind, env: Record<string, string> = {}): Promise<Talking> {
     const files = mkdtempSync(join(tmpdir(), 'pombal-talking-'))
     const talking = await Talking.link(
-      await LinkedHarness.open(store, { env: { MEDIA_URL: pathToFileURL(files).href } }),
+      await LinkedHarness.open(store, { env: { MEDIA_URL: pathToFileURL(files).href, ...env } }),
     )
     talking.#files = files
     return talking
