@@ -63,7 +63,12 @@ const writtenData = Type.Object(
   { additionalProperties: false },
 )
 
+export const metadataProperty = {
+  metadata: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'As the caller sent it.' })),
+}
+
 const changeProperties = {
+  ...metadataProperty,
   id: Type.String({ description: "WhatsApp's id of the message that was changed." }),
   messageId: nullable(Type.String({ description: 'The message in Pombal; null if it is unknown here.' })),
   chat: senderProperties.chat,

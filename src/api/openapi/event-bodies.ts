@@ -22,7 +22,7 @@ import { senderProperties } from '../resources/incoming-message.ts'
 import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
 import { nullable, oneOf } from '../resources/schema-kit.ts'
-import { changeDoc, RECEIVED_DOC, WRITTEN_DOC } from './arrival-bodies.ts'
+import { changeDoc, metadataProperty, RECEIVED_DOC, WRITTEN_DOC } from './arrival-bodies.ts'
 import { AT, type EventDoc, envelope, SUBJECT } from './event-doc.ts'
 import { GROUP_DATA, groupExample } from './group-events.ts'
 import { delaysInWords, durationInWords } from './in-words.ts'
@@ -41,7 +41,7 @@ function statusData(status: string, more: Record<string, typeof failureSchema> =
 }
 
 const echoProperties = {
-  metadata: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'As the caller sent it.' })),
+  ...metadataProperty,
   quoted: Type.Optional(
     Type.Unsafe<false>({
       type: 'boolean',

@@ -211,14 +211,26 @@ function numberOf(chat: string): string | null {
 export interface Changed {
   messageId: MessageId | null
   direction: 'in' | 'out'
+  /** Of a message that was sent through the API. */
+  metadata?: Echo['metadata']
 }
 
 /** `message.edited` or `message.deleted`. */
-export function changeBody(instanceId: InstanceId, { messageId, direction }: Changed, change: IncomingChange): string {
+export function changeBody(instanceId: InstanceId, changed: Changed, change: IncomingChange): string {
+  const { messageId, direction, metadata } = changed
   const { sentAt, target: id, from, addressing, chat, group, lid } = change
   const by = addressing === undefined ? from : lid
   const kind: ChangeEventKind = change.change === 'edit' ? 'message.edited' : 'message.deleted'
-  const data = { id, messageId, chat, direction, by, ...(group && { group }), ...cutText(change.text) }
+  const data = {
+    id,
+    messageId,
+    chat,
+    direction,
+    by,
+    ...(group && { group }),
+    ...cutText(change.text),
+    ...echoOf({ metadata }),
+  }
   return body(kind, instanceId, sentAt, data)
 }
 

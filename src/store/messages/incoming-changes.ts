@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import { type Changed, type ChangeEventKind, changeBody } from '../../domain/events/event.ts'
 import { type InstanceId, isCommandId, type MessageId, newEventId } from '../../domain/ids.ts'
 import type { IncomingChange } from '../../domain/incoming-message.ts'
@@ -40,7 +41,7 @@ interface Candidate extends Changed {
 }
 
 const TIMES = ['sent_at', 'edited_at', 'deleted_at'] as const
-const SENT = ['id', 'recipient', 'address', ...TIMES] as const
+const SENT = ['id', 'recipient', 'address', 'extras', ...TIMES] as const
 const DELIVERED = ['id', 'chat', 'sender', 'addressing', 'lid', 'written', ...TIMES] as const
 
 /**
@@ -107,7 +108,8 @@ export function changeOperation(
 
 function toSent(row: Pick<Selectable<MessagesTable>, (typeof SENT)[number]>): Candidate {
   const chats = [row.recipient, row.address === null ? null : chatOf(row.address)]
-  return { messageId: row.id, direction: 'out', chats, ...timesOf(row), author: null }
+  const { metadata }: MessageExtras = JSON.parse(row.extras ?? '{}')
+  return { messageId: row.id, direction: 'out', chats, ...timesOf(row), author: null, metadata }
 }
 
 function toDelivered(row: Pick<Selectable<IncomingMessagesTable>, (typeof DELIVERED)[number]>): Candidate {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { otherMembers } from '../../../simulator/src/contacts/groups.ts'
 import { STORES } from '../../databases/database.ts'
+import { eventOf } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
@@ -110,7 +111,8 @@ describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
 
   test('the owner edits and deletes on the phone what the instance sent, and what was written there', async () => {
     const to = '5511987654005'
-    const own = await talking.send({ to, text: 'daqui' })
+    const metadata = { order: 12 }
+    const own = await talking.send({ to, text: 'daqui', metadata })
     const sentId = await whatsappIdOf(to, 'daqui')
     const { id: writtenId } = await writeAsOwner({ to, text: 'de lá' })
     const written = await talking.event('message.written', data => data.id === writtenId)
@@ -121,10 +123,12 @@ describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
       await writeAsOwner({ to, edit: { id, text: 'corrigido' } })
       const edited = await talking.event('message.edited', data => data['messageId'] === messageId)
       const by = talking.number.phone
-      expect(edited.data).toEqual({ id, messageId, chat: to, direction: 'out', by, text: 'corrigido' })
+      const echo = messageId === own && { metadata }
+      expect(edited.data).toEqual({ id, messageId, chat: to, direction: 'out', by, text: 'corrigido', ...echo })
       expect(await read(messageId)).toMatchObject({ text: 'corrigido', editedAt: edited.timestamp })
       await writeAsOwner({ to, delete: id })
-      await talking.event('message.deleted', data => data['messageId'] === messageId)
+      const deleted = await talking.event('message.deleted', data => data['messageId'] === messageId)
+      expect(deleted.data).toEqual({ id, messageId, chat: to, direction: 'out', by, ...echo })
       expect((await read(messageId)).text || null).toBe(null)
     }
     const kinds = eventsAbout(own).map(({ event }) => event)
@@ -191,9 +195,30 @@ describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
     }
   })
 
+  test('an edit is posted after its message to each endpoint, also to one that refused the message', async () => {
+    const from = '5511987654009'
+    const { receiver } = talking.harness
+    const url = `${receiver.url}/slow`
+    expect((await talking.call('POST', `/webhooks/${talking.number.id}/endpoints`, { url })).status).toBe(201)
+    const posted = (path: string, id: string) =>
+      receiver.requests.filter(one => one.path.endsWith(path) && eventOf(one).data.id === id)
+    let refuses = true
+    receiver.answerWith(request => ({ kind: 'status', status: refuses && request.path.endsWith('/slow') ? 500 : 200 }))
+    const { id } = await writeAs({ from, text: 'errado' })
+    await until('the refused message', () => posted('/slow', id).length > 0)
+    await writeAs({ from, edit: { id, text: 'certo' } })
+    await until('the edit at the other endpoint', () => posted('/all', id).length === 2)
+    refuses = false
+    await until('the edit', () => posted('/slow', id).some(one => eventOf(one).event === 'message.edited'))
+    const kinds = posted('/slow', id).map(one => eventOf(one).event)
+    expect(kinds.indexOf('message.edited')).toBe(kinds.length - 1)
+    expect(kinds.filter(kind => kind === 'message.received').length).toBeGreaterThan(1)
+    receiver.answerWith({ kind: 'status', status: 200 })
+  })
+
   test('the default endpoint receives the kinds of the contract only', async () => {
     const kinds = talking.harness.receiver.requests
-      .filter(({ path }) => !path.endsWith('/all'))
+      .filter(({ path }) => path.endsWith('/hook'))
       .map(({ body }) => JSON.parse(body.toString()).event)
     expect(kinds.length).toBeGreaterThan(0)
     expect(kinds.filter(kind => /written|edited|deleted/.test(kind))).toEqual([])
