@@ -90,6 +90,17 @@ describe.each(STORES)('options of a text, on %s', store => {
     expect((await talking.call('GET', `/messages/${some}`)).body.data).toMatchObject({ mentions: [one], metadata })
   })
 
+  test('a person is mentioned by LID, and a text without a preview says so', async () => {
+    const to = '5511987651011'
+    const { lid } = await talking.receive(to, 'oi')
+    const text = `@${String(lid).split('@')[0]} https://example.com`
+    const id = await talking.send({ to, text, mentions: [lid], preview: false })
+    expect(await talking.becomes(id, 'read')).toMatchObject({ mentions: [lid] })
+    const shown = (await talking.inbox(to))[0]?.details.extendedTextMessage
+    expect(shown).toMatchObject({ text, contextInfo: { mentionedJid: [lid] } })
+    expect(shown).not.toHaveProperty('title')
+  })
+
   test.each([
     [{ mentions: 'all' }],
     [{ mentions: ['ana'] }],
@@ -113,6 +124,13 @@ describe.each(STORES)('options of a text, on %s', store => {
     const other = { ...body, metadata: { a: 2 } }
     const reused = await talking.call('POST', '/messages/text', other, { 'idempotency-key': 'k1' })
     expect(reused.body.error.code).toBe('idempotency_key_reused')
+    // Another call with the key, and another body, are not the same request.
+    const reaction = { emoji: '👍' }
+    const elsewhere = await talking.call('PUT', `/messages/${first.body.data.id}/reaction`, reaction, {
+      'idempotency-key': 'k1',
+    })
+    expect([elsewhere.status, elsewhere.body.error.code]).toEqual([422, 'idempotency_key_reused'])
+    expect(elsewhere.body.error.requestId).toBe(elsewhere.headers.get('x-request-id'))
   })
 
   test('a scheduled message takes its place at its moment and delays nothing before it', async () => {
@@ -162,5 +180,17 @@ describe.each(STORES)('options of a text, on %s', store => {
     await talking.becomes(await talking.send({ to, text: 'última' }), 'read')
     expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['primeira', 'escrita', 'última'])
     expect(talking.harness.endsOf(talking.number)).toBe(ends)
+  })
+
+  test('a call that is repeated gets its first answer, whatever happened to what it names', async () => {
+    const to = '5511987651012'
+    const quote = await talking.send({ to, text: 'pergunta' })
+    await talking.becomes(quote, 'read')
+    const body = { to, text: 'resposta', quote }
+    const first = await talking.call('POST', '/messages/text', body, { 'idempotency-key': 'k3' })
+    await talking.becomes(first.body.data.id, 'read')
+    await talking.harness.service.admin.logout(talking.number.id)
+    const again = await talking.call('POST', '/messages/text', body, { 'idempotency-key': 'k3' })
+    expect([again.status, again.body.data.id]).toEqual([202, first.body.data.id])
   })
 })

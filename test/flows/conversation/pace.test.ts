@@ -3,6 +3,10 @@ import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
+const HOUR_MS = 3_600_000
+/** Kathmandu is always 5:45 ahead of UTC. */
+const KATHMANDU_MS = 5.75 * HOUR_MS
+
 /** A time zone whose day does not end soon. */
 function atNoon(): string {
   const behind = new Date().getUTCHours() - 12
@@ -117,6 +121,47 @@ describe.each(STORES)('the pace of an instance, on %s', store => {
     for (const id of answers) expect(await sentAt(id)).toBeLessThan(await sentAt(first))
     expect((await one.inbox(other)).map(({ text }) => text)).toEqual(['terceira'])
     expect((await one.inbox(stranger)).map(({ text }) => text)).toEqual(['primeira', 'segunda'])
+  })
+
+  test('counts the messages of a minute once, also across a kill, and says when the next may go', async () => {
+    const one = await Talking.link(talking.harness)
+    const { harness } = talking
+    const people = ['5511987644001', '5511987644002', '5511987644003']
+    for (const from of people) await one.receive(from, 'oi')
+    await pace(one.number, 'PUT', { perMinute: 2 })
+    const startedAt = Date.now()
+    const ids: string[] = []
+    for (const to of people) ids.push(await one.send({ to, text: 'resposta' }))
+    const last = await until('two to be sent, and one to wait', async () => {
+      const all = await Promise.all(ids.map(id => read(one, id)))
+      const waiting = all.filter(({ waitingFor }) => waitingFor === 'pace')
+      return all.filter(({ status }) => status !== 'queued').length === 2 && waiting[0]
+    })
+    expect(Date.parse(last.notBefore)).toBeGreaterThanOrEqual(startedAt + 60_000)
+    await harness.kill()
+    await harness.service.admin.untilState(one.number.id, 'connected')
+    // A slow machine may have let the minute pass.
+    const later = await read(one, last.id)
+    if (later.status === 'queued') expect(later).toMatchObject({ waitingFor: 'pace', notBefore: last.notBefore })
+    await pace(one.number, 'PUT', { perMinute: null })
+    await one.becomes(last.id, 'read')
+    for (const [index, number] of people.entries()) expect(await one.inbox(number), `${index}`).toHaveLength(1)
+  })
+
+  test('holds messages back in quiet hours until their end, by the clock of the time zone', async () => {
+    const one = await Talking.link(talking.harness)
+    const to = '5511987645001'
+    await one.receive(to, 'oi')
+    const there = new Date(Date.now() + KATHMANDU_MS)
+    const from = `${there.getUTCHours().toString().padStart(2, '0')}:00`
+    const end = new Date(Math.floor(there.getTime() / HOUR_MS) * HOUR_MS + 2 * HOUR_MS)
+    const until = `${end.getUTCHours().toString().padStart(2, '0')}:00`
+    await pace(one.number, 'PUT', { quietHours: { from, until }, timeZone: 'Asia/Kathmandu' })
+    const id = await one.send({ to, text: 'de manhã' })
+    const { notBefore } = await waits(one, id, 'pace')
+    expect(Date.parse(notBefore)).toBe(end.getTime() - KATHMANDU_MS)
+    await pace(one.number, 'PUT', { quietHours: null, timeZone: 'Asia/Kathmandu' })
+    await one.becomes(id, 'read')
   })
 
   test('shows the recipient that the instance is typing, before the text', async () => {

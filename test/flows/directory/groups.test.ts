@@ -122,6 +122,57 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the groups of a number, on %s'
     expect(posted().every(({ path }) => path.endsWith('/groups'))).toBe(true)
   })
 
+  test('what people change in a group is in the directory and in events, up to its end for the number', async () => {
+    const endpoint = { url: `${harness.receiver.url}/life`, events: ['group.*'] }
+    const created = await fetch(`${harness.service.url}/v1/webhooks/${number.id}/endpoints`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${number.instance.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(endpoint),
+    })
+    expect(created.status).toBe(201)
+    const group = await harness.network.createGroup({ by: BIA, subject: 'Almoço', members: [ANA, number.phone] })
+    const events = () =>
+      harness.receiver.requests
+        .filter(({ path }) => path.endsWith('/life'))
+        .map(eventOf)
+        .filter(({ data }) => data['group'] === group)
+    const changed = (what: string) =>
+      until(`a change of ${what}`, () => events().find(({ data }) => (data['changed'] as string[])?.includes(what)))
+    const joined = await until('the event', () => events().find(({ event }) => event === 'group.joined'))
+    expect(joined.data).toEqual({ group, subject: 'Almoço', memberCount: 3, canSend: true, isAdmin: false })
+    await harness.network.changeGroup(group, { subject: 'Jantar' })
+    await changed('subject')
+    await harness.network.changeGroup(group, { description: 'Às oito' })
+    await changed('description')
+    await harness.network.changeGroup(group, { announcement: true })
+    expect((await changed('canSend')).data).toMatchObject({ canSend: false })
+    await harness.network.changeGroup(group, { promote: [number.phone] })
+    expect((await changed('roles')).data).toMatchObject({ promoted: [{ phone: number.phone }], isAdmin: true })
+    const { body } = await call(harness, number, `/groups/${group}`)
+    expect(body.data).toMatchObject({ subject: 'Jantar', description: 'Às oito', canSend: true, isAdmin: true })
+    expect(Date.parse(body.data.asOf)).toBeGreaterThan(0)
+    expect(body.data.members.map(({ phone, role }: { phone: string; role: string }) => [phone, role])).toEqual(
+      expect.arrayContaining([
+        [BIA, 'owner'],
+        [ANA, 'member'],
+        [number.phone, 'admin'],
+      ]),
+    )
+    expect((await groups('jantar')).map(({ id }) => id)).toEqual([group])
+    const pages: string[] = []
+    for (let cursor = ''; ; ) {
+      const page = (await call(harness, number, `/groups?limit=1${cursor && `&cursor=${cursor}`}`)).body
+      pages.push(...page.data.map(({ id }: { id: string }) => id))
+      if (page.nextCursor === null) break
+      cursor = page.nextCursor
+    }
+    expect(pages).toEqual((await groups()).map(({ id }) => id))
+    await harness.network.changeGroup(group, { remove: [number.phone] })
+    const left = await until('the end', () => events().find(({ event }) => event === 'group.left'))
+    expect(left.data).toEqual({ group, subject: 'Jantar' })
+    expect((await call(harness, number, `/groups/${group}`)).status).toBe(404)
+  })
+
   test('a group that WhatsApp did not describe is asked about again after a crash', async () => {
     const group = '120363000000000904@g.us'
     const when = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'w:g2', to: group } } as const
