@@ -15,7 +15,6 @@ interface CleaningOptions {
   keepGoneMs: number
   logger: Logger
   now: () => number
-  roundEveryMs?: number
 }
 
 /**
@@ -23,11 +22,10 @@ interface CleaningOptions {
  * is tried again a minute later. `wake`: there may be files to remove.
  */
 export function startCleaning(options: CleaningOptions): Repeated {
-  const { logger, roundEveryMs = ROUND_EVERY_MS } = options
   return repeat(stopping => clean(options, stopping), {
-    firstAfterMs: Math.min(FIRST_ROUND_AFTER_MS, roundEveryMs),
-    everyMs: roundEveryMs,
-    onFailed: error => logger.warn({ err: error }, 'media.cleaning_failed'),
+    firstAfterMs: FIRST_ROUND_AFTER_MS,
+    everyMs: ROUND_EVERY_MS,
+    onFailed: error => options.logger.warn({ err: error }, 'media.cleaning_failed'),
   })
 }
 
