@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { type Session, type StoredValue, tryToReadSession } from '../../whatsapp/baileys/transfer/session.ts'
 
@@ -74,9 +74,18 @@ function filesIn(folder: string) {
     .sort()
     .flatMap(name => {
       const path = join(folder, name)
-      const stats = statSync(path, { throwIfNoEntry: false })
+      const stats = statsOf(path)
       return stats?.isFile() ? [{ name, path, size: stats.size, mtimeMs: stats.mtimeMs }] : []
     })
+}
+
+/** Null for what cannot be reached, such as a link to itself. */
+function statsOf(path: string): Stats | null {
+  try {
+    return statSync(path)
+  } catch {
+    return null
+  }
 }
 
 function listNames(folder: string): string[] | null {

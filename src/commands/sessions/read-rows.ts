@@ -89,10 +89,17 @@ function parse(text: string): unknown {
   }
 }
 
-/** A text column has the JSON of the value, a JSON column the value itself, which may be a text such as a number's LID. */
-function jsonOf(value: unknown): string {
-  const isJson = typeof value === 'string' && /^\s*["{[]/.test(value)
-  return isJson ? value : JSON.stringify(value)
+/**
+ * A text column has the JSON of the value, a JSON column the value itself, which may be a text such as a number's LID.
+ * @returns null if it cannot be read: it is nested too deeply
+ */
+function jsonOf(value: unknown): string | null {
+  if (typeof value === 'string' && /^\s*["{[]/.test(value)) return value
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return null
+  }
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
