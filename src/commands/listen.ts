@@ -87,6 +87,8 @@ async function main(): Promise<void> {
   const version = readVersion()
   const stopped = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopped.abort())
+  // Nobody reads the output any more, for example after `| head`.
+  process.stdout.on('error', () => stopped.abort())
   const listener = new Listener({ ...given, token: await readToken(), version, say, signal: stopped.signal })
   await listener.run()
   if (/^\d+$/.test(listener.cursor)) say(`Stopped. Continue with --after ${listener.cursor}.`)

@@ -38,6 +38,11 @@ class Listening implements AsyncDisposable {
     return this
   }
 
+  /** As when the output goes to `head`, which has seen enough. */
+  closeOutput(): void {
+    this.#child.stdout!.destroy()
+  }
+
   async stop(): Promise<number | null> {
     this.#child.kill('SIGINT')
     return this.exited
@@ -83,6 +88,19 @@ test('events are posted in order, signed, from the moment of the start; the next
   await receiver.waitFor(count + 1)
   expect(textsOf(receiver).slice(count)).toEqual(['while it was off'])
   expect(again.output).not.toContain(instance.token)
+})
+
+test('it stops, without an error, when nobody reads its output any more', async () => {
+  await using api = await ApiHarness.start()
+  await using receiver = await createReceiver()
+  const instance = await api.createConnected()
+  await using listening = new Listening(['--forward', receiver.url, '--server', api.url], { token: instance.token })
+  await listening.says('Forwarding to')
+  listening.closeOutput()
+  await receive(api, instance, ['one'])
+  await receiver.waitFor(1)
+  expect(await listening.exited).toBe(0)
+  expect(listening.output).not.toContain('EPIPE')
 })
 
 test('events wait while the program is away, and follow in order', async () => {
