@@ -2,7 +2,7 @@ import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EndpointId, type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
-import { joinLatestDelivery, OWN } from '../deliveries/delivery-summary.ts'
+import { isLatest, joinLatestDelivery, OWN } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
 import { TOP } from '../engine/cursor.ts'
 import { endedAtOwn, IS_POSTED_BY_DEFAULT, isToOwn, type Readiness } from '../engine/schema/events.ts'
@@ -248,22 +248,33 @@ function outcomesStatement({ statements }: Core) {
   const latency = sql`(a.started_at + a.duration_ms - events.created_at)`
   const isDelivered = sql`done.state = 'delivered' and open.seq is null`
   const isTimely = sql`${isDelivered} and done.redelivery = 0`
+  // Another endpoint may still wait for the event, or have refused it.
+  const timed = sql<number>`(select f.seq from finished_deliveries as f
+    where f.instance_id = events.instance_id and f.event_id = events.id and ${isLatest('f.superseded')}
+      and f.state = 'delivered' and f.redelivery = 0 and ${isToOwn('f')} order by f.seq limit 1)`
   const latencies = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, (_, index) => index).flatMap(index => {
-    const above = index === 0 ? sql`1 = 1` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
+    const above =
+      index === 0 ? sql`a.attempt_number is not null` : sql`${latency} > ${sql.lit(LATENCY_BOUNDS_MS[index - 1])}`
     const bound = LATENCY_BOUNDS_MS[index]
     const within = bound === undefined ? sql`1 = 1` : sql`${latency} <= ${sql.lit(bound)}`
-    const isHere = sql`${isTimely} and ${above} and ${within}`
+    const isHere = sql`${above} and ${within}`
     const longest = sql<number | null>`max(case when ${isHere} then ${latency} end)`
     return [sum(isHere).as(`latency_${index}`), longest.as(`longest_${index}`)]
   })
   return statements.one((p: OutcomesInput) =>
     joinLatestDelivery(db.selectFrom('events'), undefined, OWN)
+      .leftJoin('finished_deliveries as timed', join =>
+        join
+          .onRef('timed.instance_id', '=', 'events.instance_id')
+          .onRef('timed.event_id', '=', 'events.id')
+          .on('timed.seq', '=', timed),
+      )
       .leftJoin('attempts as a', join =>
         join
-          .onRef('a.instance_id', '=', 'done.instance_id')
-          .onRef('a.event_id', '=', 'done.event_id')
-          .onRef('a.delivery_seq', '=', 'done.seq')
-          .onRef('a.attempt_number', '=', 'done.attempts'),
+          .onRef('a.instance_id', '=', 'timed.instance_id')
+          .onRef('a.event_id', '=', 'timed.event_id')
+          .onRef('a.delivery_seq', '=', 'timed.seq')
+          .onRef('a.attempt_number', '=', 'timed.attempts'),
       )
       .select([
         sum(sql`${isTimely} and done.attempts = 1`).as('first'),

@@ -30,7 +30,9 @@ export function FirstSteps({ instance }: { instance: Instance }) {
   const params = { id: instance.id }
   const { data: endpoints } = useQuery(endpointsQuery(instance.id))
   const sent = useFirst(instance.id, 'message', 'messages', {})
-  const endpoint = endpoints?.[0]?.id
+  // The endpoint that accepted an event, if any did.
+  const accepted = endpoints?.filter(({ deliveries }) => deliveries.lastDeliveredAt !== null) ?? []
+  const endpoint = (accepted[0] ?? endpoints?.[0])?.id
   const found = useFirst(instance.id, 'event', 'events', { state: 'delivered', endpoint }, endpoint !== undefined)
   const useReceiver = useTestReceiver(instance.id)
   // Without an endpoint of its own, the instance's events may still go to those for all instances.
@@ -59,7 +61,7 @@ export function FirstSteps({ instance }: { instance: Instance }) {
     {
       name: texts.program,
       text: hasProgram ? texts.programLater : texts.programText,
-      isDone: hasProgram && delivered !== null,
+      isDone: accepted.some(({ url }) => !isTestReceiver(url)),
       action: !hasProgram && (
         <Link to="/instances/$id/webhook" params={params}>
           {texts.programAction}

@@ -189,6 +189,25 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
     })
 
+    test('an event that one endpoint accepted is timed, also if another one refuses it or was not reached yet', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      const { webhookSecret: secret } = newInstance()
+      const other = { instanceId, id: 'endpoint_1', url: URL, secret, active: true, description: null }
+      await store.endpoints.create({ ...other, events: ['message.*'] }, made)
+      for (let count = 0; count < 2; count += 1) await store.events.storeIncoming(lease, incoming(), made)
+      const took = { startedAt: made, durationMs: 30 }
+      const [refused] = await store.deliveries.listFirst(instanceId, 0, 10)
+      await store.deliveries.recordAttempt(lease, refused!, attempt(refused!, took), { kind: 'exhausted' })
+      for (const delivery of await store.deliveries.listFirst(instanceId, 0, 10, other.id))
+        await store.deliveries.recordAttempt(lease, delivery, attempt(delivery, took), { kind: 'delivered' })
+      const outcomes = await store.statistics.outcomes(instanceId, made, made + 1)
+      expect(outcomes).toMatchObject({ first: 0, exhausted: 1, waiting: 1 })
+      expect(outcomes.latencies[LATENCY_BOUNDS_MS.indexOf(50)]).toEqual({ count: 2, longestMs: 30 })
+    })
+
     test('the events that a redelivery would select can be counted, and so can unfinished redeliveries', async () => {
       const { store } = context
       const lease = await createConnected(store)
