@@ -114,6 +114,51 @@ test.each([
   expect(harness.complaints).toEqual([])
 })
 
+test('a failed file is sent again, by hand and marked, with its caption, and a text with its quote', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Again')
+  const instance = harness.service.instance(id, token)
+  const file = await instance.sendFile('15005550001', picture(200), { caption: 'the invoice', as: 'document' })
+  const page = await harness.openSignedIn(`/instances/${id}/messages?open=${file.id}`)
+  await page.getByRole('button', { name: en.tools.again }).click()
+  const form = page.getByRole('dialog', { name: en.tools.againTitle })
+  await form.getByText(file.media).or(form.getByText(en.files.unnamed)).waitFor()
+  expect(await form.getByLabel(en.files.caption).inputValue()).toBe('the invoice')
+  await form.getByLabel(en.send.to).fill(ECHO)
+  await form.getByRole('button', { name: en.send.action, exact: true }).click()
+  await page.getByText(en.message.readText).waitFor()
+  const listed = await harness.service.admin.listMessages(id, '?state=read')
+  expect(listed).toMatchObject([{ to: ECHO, text: 'the invoice', media: { id: file.media, as: 'document' } }])
+
+  await page.goto(`${harness.url}/instances/${id}/messages?state=failed`)
+  await page.getByRole('checkbox', { name: `Mark ${file.id}` }).check()
+  await page.getByRole('button', { name: 'Send 1 again' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Send 1 again' }).click()
+  await until('the second failure', async () => {
+    const failed = await harness.service.admin.listMessages(id, '?state=failed')
+    return failed.length === 2 && failed.every(({ media }) => media?.id === file.media && media?.as === 'document')
+  })
+
+  // A contact that refuses what is sent to it.
+  const refusing = '15005550004'
+  const { id: asked } = await harness.service.admin.writeAsContact(id, { from: refusing, text: 'Shall I?' })
+  const sent = await until('the question is recorded', async () => {
+    const response = await fetch(`${harness.url}/v1/messages/text`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ to: refusing, text: 'Yes', quote: asked }),
+    })
+    return response.ok && ((await response.json()) as { data: { id: string } }).data
+  })
+  const quoting = async () =>
+    (await harness.service.admin.listMessages(id, '?state=failed')).filter(({ quote }) => quote?.whatsappId === asked)
+  await until('the answer to fail', async () => (await quoting()).length === 1)
+  await page.goto(`${harness.url}/instances/${id}/messages?open=${sent.id}`)
+  await page.getByRole('button', { name: en.tools.again }).click()
+  await form.getByRole('button', { name: en.send.action, exact: true }).click()
+  await until('the second answer to fail', async () => (await quoting()).length === 2)
+  expect(harness.complaints).toEqual([])
+})
+
 test('a file is sent from its URL', async () => {
   const { id } = await harness.service.admin.createConnected('From a URL')
   const page = await harness.openSignedIn(`/instances/${id}/messages`, { reducedMotion: 'reduce' })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
 const PASSWORD = 'correct horse battery'
@@ -68,13 +69,63 @@ test('an invited viewer sets a password, sees only their instance, and nothing t
   await again.waitForURL(/\/sign-in/)
 })
 
+test('a viewer sees failing deliveries and the phone of a sandbox, and no action that the service would refuse', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Watched')
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(harness.receiver.url)
+  harness.receiver.answerWith({ kind: 'status', status: 500 })
+  await instance.send('5511987654321', 'Hello')
+  const [retrying] = await until('an event that waits for a retry', async () => {
+    const events = await harness.service.admin.listEvents(id, '?state=retrying')
+    return events.length > 0 && events
+  })
+  const owner = await harness.openSignedIn('/people')
+  await owner.getByRole('button', { name: 'Invite a person' }).click()
+  await owner.getByLabel('Name to sign in with').fill('rui@example.com')
+  await owner.getByRole('radio', { name: 'Viewer' }).check()
+  await owner.getByRole('button', { name: 'Create the link' }).click()
+  const { pathname, hash } = new URL(await owner.getByRole('dialog').locator('code').innerText())
+  const viewer = await harness.open(pathname + hash)
+  await viewer.locator('input[type="password"]').fill(PASSWORD)
+  await viewer.getByRole('button', { name: 'Set the password and sign in' }).click()
+  await viewer.getByRole('link', { name: 'Watched' }).first().waitFor()
+
+  const actions = /^(Redeliver|Redeliver…|Retry .*|Try .*now|Write as .*|Write|Send|Send .*|Save|Pause|Edit|New .*)$/
+  const pages: [path: string, shown: string][] = [
+    ['', 'Webhook: Retrying'],
+    ['/events', 'message.'],
+    [`/events?open=${retrying!.id}`, 'Attempt 1'],
+    ['/webhook', harness.receiver.url],
+    ['/phone', 'Hello'],
+    ['/messages', 'Hello'],
+    ['/inbox', 'Hello'],
+  ]
+  for (const [path, shown] of pages) {
+    await viewer.goto(`${harness.url}/instances/${id}${path}`)
+    await viewer.getByText(shown).first().waitFor()
+    const offered = await viewer
+      .getByRole('button', { name: actions })
+      .or(viewer.getByRole('link', { name: 'Send a test event' }))
+      .allInnerTexts()
+    expect(offered, path).toEqual([])
+  }
+  await viewer.goto(`${harness.url}/instances/${id}/phone`)
+  expect(await viewer.getByRole('switch').isDisabled()).toBe(true)
+  await viewer.goto(harness.url)
+  await viewer.getByText('needs attention').waitFor()
+  expect(await viewer.getByRole('button', { name: actions }).count()).toBe(0)
+})
+
 test('the audit lists who did what, and is checked', async () => {
   const page = await harness.openSignedIn('/audit')
   await page
     .getByRole('cell', { name: /createInstance/ })
     .first()
     .waitFor()
-  await page.getByRole('cell', { name: /acceptInvitation/ }).waitFor()
+  await page
+    .getByRole('cell', { name: /acceptInvitation/ })
+    .first()
+    .waitFor()
   await page.getByRole('button', { name: 'Check the records' }).click()
   await page.getByText('are there and unchanged').waitFor()
   expect(harness.complaints).toEqual([])

@@ -89,6 +89,29 @@ test('a failed message says what to do, is sent again only after a look, and its
   expect(harness.complaints).toEqual([])
 })
 
+test('copying works where the browser has no clipboard API, as over http on another host, also in a dialog', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Plain http')
+  const { id: messageId } = await harness.service.instance(id, token).send('5511987654321', 'Hello')
+  const page = await harness.openSignedIn(`/instances/${id}/messages?open=${messageId}`, {
+    permissions: ['clipboard-read', 'clipboard-write'],
+  })
+  // The API is kept to read what was copied.
+  await page.addInitScript(() => {
+    Object.assign(window, { kept: navigator.clipboard })
+    Reflect.deleteProperty(Navigator.prototype, 'clipboard')
+  })
+  await page.reload()
+  const kept = () => page.evaluate(() => (window as unknown as { kept: Clipboard }).kept.readText())
+  const drawer = page.getByRole('dialog', { name: 'Message' })
+  await drawer.getByRole('button', { name: 'Copy Message ID' }).click()
+  await until('the ID', async () => (await kept()) === messageId)
+  await drawer.getByRole('button', { name: /^Copy as curl/ }).press('Enter')
+  await page.getByText('Copied. Set POMBAL_TOKEN').waitFor()
+  expect(await kept()).toContain(`/v1/messages/${messageId}`)
+  expect(await page.evaluate(() => document.activeElement?.textContent)).toContain('Copy as curl')
+  expect(harness.complaints).toEqual([])
+})
+
 test('the search finds messages, events and numbers in all instances by keyboard, and times follow the chosen zone', async () => {
   const { id, token } = await harness.service.admin.createConnected('Needle')
   const message = await harness.service.instance(id, token).send('5511912345678', 'Find me')

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { activityQuery } from '../api/queries.ts'
 import type { Activity } from '../api/types.ts'
+import { useMay } from '../api/use-role.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { Badge, type Tone } from './badges.tsx'
 import classes from './delivery-health.module.css'
@@ -104,6 +105,7 @@ export function DeliveryMark({ instanceId }: { instanceId: string }) {
 export function DeliveryWarning({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const found = useTrouble(instanceId)
+  const mayTest = useMay('operator')
   if (!found) return null
   const { trouble, activity } = found
   const { givenUp, retrying, lastDeliveredAt } = activity.deliveries
@@ -139,13 +141,15 @@ export function DeliveryWarning({ instanceId }: { instanceId: string }) {
         >
           {givenUp > 0 ? words.webhook.seeGivenUp : words.webhook.seeWaiting}
         </Button>
-        <Button
-          size="compact-sm"
-          variant="default"
-          renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
-        >
-          {words.webhook.test}
-        </Button>
+        {mayTest && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
+          >
+            {words.webhook.test}
+          </Button>
+        )}
       </Group>
     </Notice>
   )

@@ -2,6 +2,7 @@ import { Button } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { call } from '../api/client.ts'
 import { endpointsQuery } from '../api/queries.ts'
+import { useMay } from '../api/use-role.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { problemText } from './feedback/problem.tsx'
 import { useToast } from './feedback/toasts.tsx'
@@ -13,11 +14,12 @@ interface RetryAllProps {
   endpoint?: { id: string; url: string }
 }
 
-/** Retries every delivery that waits for its next attempt, for example once the receiver is fixed. */
+/** Retries every delivery that waits for its next attempt, for example once the receiver is fixed. Renders nothing for a viewer. */
 export function RetryAll({ instanceId, endpoint }: RetryAllProps) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
+  const mayRetry = useMay('operator')
   const retry = useMutation({
     mutationFn: async () => {
       const endpoints = endpoint ? [endpoint] : await client.fetchQuery({ ...endpointsQuery(instanceId), staleTime: 0 })
@@ -30,6 +32,7 @@ export function RetryAll({ instanceId, endpoint }: RetryAllProps) {
     onSuccess: count => toast(words.deliveryHealth.retriedAll(count)),
     onError: error => toast(problemText(error, words), 'bad'),
   })
+  if (!mayRetry) return null
   return (
     <Button
       size="compact-sm"

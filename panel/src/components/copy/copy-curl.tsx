@@ -1,8 +1,8 @@
 import { Button } from '@mantine/core'
 import { useWords } from '../../i18n/i18n.tsx'
 import { type ApiCall, curlOfCall } from '../../text/curl.ts'
-import { useToast } from '../feedback/toasts.tsx'
 import { CopyIcon } from '../icons.tsx'
+import { useCopyAndSay } from './copy.tsx'
 
 interface CopyCurlProps {
   /** A call of the API, or the text of another command. */
@@ -14,11 +14,11 @@ interface CopyCurlProps {
 /** Copies a command for a terminal. It contains no secret. */
 export function CopyCurl({ of, what }: CopyCurlProps) {
   const words = useWords()
-  const toast = useToast()
+  const copyAndSay = useCopyAndSay()
   const isCall = typeof of !== 'string'
-  async function copy(): Promise<void> {
-    await navigator.clipboard.writeText(isCall ? curlOfCall(of, window.location.origin) : of)
-    toast(isCall ? words.tools.curlCopied : words.common.copied)
+  function copy(): void {
+    if (isCall) copyAndSay(curlOfCall(of, window.location.origin), words.tools.curlCopied)
+    else copyAndSay(of, words.common.copied)
   }
   return (
     <Button
@@ -26,7 +26,7 @@ export function CopyCurl({ of, what }: CopyCurlProps) {
       variant="subtle"
       color="gray"
       leftSection={<CopyIcon size={15} />}
-      onClick={() => void copy()}
+      onClick={copy}
       aria-label={words.tools.curlOf(what)}
     >
       {words.tools.curl}

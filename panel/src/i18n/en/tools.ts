@@ -10,7 +10,8 @@ export const tools = {
   next: 'Next',
   again: 'Send again…',
   againTitle: 'Send again',
-  againText: 'This is a new message with its own ID. Check the recipient and the text before you send it.',
+  againText:
+    'This is a new message with its own ID, without mentions, preview and metadata. Check it before you send it.',
   againUnconfirmed: 'The first message may have arrived. Ask the recipient, or they may read it twice.',
   code: 'Code',
   failureSteps: {
@@ -53,8 +54,9 @@ export const tools = {
       'Events that wait for a retry are tried now. The others are posted again, outside the order, with the same webhook-id.',
     onTheWay: (events: number) => `${events} marked are being posted already. Nothing is done with them.`,
     sendAgain: (messages: number) => `Send ${messages} again`,
-    sendAgainNone: 'Only failed texts can be sent again.',
-    sendAgainText: 'Each is a new message with its own ID. Only failed texts can be sent again here.',
+    sendAgainNone: 'Only failed messages can be sent again.',
+    sendAgainText:
+      'Each is a new message with its own ID, without mentions, preview and metadata. Only failed messages can be sent again here.',
     unconfirmed: (messages: number) =>
       `${messages} of them may have arrived already. Their recipients may read them twice.`,
   },

@@ -38,7 +38,7 @@ export const files: Words['files'] = {
   attachHint: 'ou solte ou cole um aqui',
   drop: 'Solte o arquivo para anexar',
   uploading: (name, percent) => `Enviando ${name}: ${percent} %`,
-  attached: (name, size) => `${name} (${size})`,
+  attached: (name, size) => (size === null ? name : `${name} (${size})`),
   detach: name => `Tirar ${name} da mensagem`,
   caption: 'Legenda',
 }

@@ -8,6 +8,7 @@ export const common: Words['common'] = {
   save: 'Salvar',
   copyWord: 'Copiar',
   copied: 'Copiado',
+  notCopied: 'O navegador não copiou. Selecione o texto e copie à mão.',
   copy: what => `Copiar ${what}`,
   typeToConfirm: text => `Digite “${text}” para confirmar`,
   all: 'Todos',

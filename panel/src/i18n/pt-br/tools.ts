@@ -11,7 +11,7 @@ export const tools: Words['tools'] = {
   next: 'Próximo',
   again: 'Enviar de novo…',
   againTitle: 'Enviar de novo',
-  againText: 'Esta é uma mensagem nova, com seu próprio ID. Confira o destinatário e o texto antes de enviar.',
+  againText: 'Esta é uma mensagem nova, com seu próprio ID, sem menções, prévia e metadados. Confira antes de enviar.',
   againUnconfirmed: 'A primeira mensagem pode ter chegado. Pergunte ao destinatário, ou ele pode lê-la duas vezes.',
   code: 'Código',
   failureSteps: {
@@ -57,9 +57,9 @@ export const tools: Words['tools'] = {
       'Os eventos que esperam uma nova tentativa são tentados agora. Os outros são enviados de novo, fora da ordem, com o mesmo webhook-id.',
     onTheWay: events => `Já a caminho: ${events}. Nada é feito com eles.`,
     sendAgain: messages => `Enviar de novo: ${messages}`,
-    sendAgainNone: 'Só é possível enviar de novo textos que falharam.',
+    sendAgainNone: 'Só é possível enviar de novo mensagens que falharam.',
     sendAgainText:
-      'Cada uma é uma mensagem nova, com ID próprio. Aqui só é possível enviar de novo textos que falharam.',
+      'Cada uma é uma mensagem nova, com ID próprio, sem menções, prévia e metadados. Aqui só é possível enviar de novo mensagens que falharam.',
     unconfirmed: messages => `Talvez já tenham chegado: ${messages}. Os destinatários podem ler duas vezes.`,
   },
   export: 'Exportar CSV',

@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { ApiError, call } from '../../api/client.ts'
 import { eventQuery } from '../../api/queries.ts'
 import type { Attempt, EventDetail } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge } from '../../components/badges.tsx'
 import { CodeBlock, CopyIconButton } from '../../components/copy/copy.tsx'
 import { CopyCurl } from '../../components/copy/copy-curl.tsx'
@@ -119,6 +120,7 @@ function Redeliver({ instanceId, event }: { instanceId: string; event: EventDeta
       toast(words.event.redelivered)
     },
   })
+  const mayRedeliver = useMay('operator')
   const state = event.delivery?.state ?? null
   const isOver = state === 'delivered' || state === 'exhausted' || state === null
   if (!isOver) return null
@@ -129,17 +131,19 @@ function Redeliver({ instanceId, event }: { instanceId: string; event: EventDeta
           {words.event.givenUp}
         </Alert>
       )}
-      <div className={classes.redeliverRow}>
-        <Button
-          variant={state === 'exhausted' ? 'filled' : 'default'}
-          leftSection={<RepeatIcon />}
-          onClick={() => redeliver.mutate()}
-          loading={redeliver.isPending}
-        >
-          {words.event.redeliver}
-        </Button>
-        <span className={classes.hint}>{words.event.redeliverHint}</span>
-      </div>
+      {mayRedeliver && (
+        <div className={classes.redeliverRow}>
+          <Button
+            variant={state === 'exhausted' ? 'filled' : 'default'}
+            leftSection={<RepeatIcon />}
+            onClick={() => redeliver.mutate()}
+            loading={redeliver.isPending}
+          >
+            {words.event.redeliver}
+          </Button>
+          <span className={classes.hint}>{words.event.redeliverHint}</span>
+        </div>
+      )}
       <Problem error={redeliver.error} />
     </div>
   )
@@ -192,10 +196,12 @@ function DeliveryLog({ instanceId, delivery, body }: DeliveryLogProps) {
 function TryNow({ instanceId, deliveryId }: { instanceId: string; deliveryId: string }) {
   const words = useWords()
   const toast = useToast()
+  const mayRetry = useMay('operator')
   const retry = useMutation({
     mutationFn: () => call(`/instances/${instanceId}/deliveries/${deliveryId}/retry`, { method: 'POST' }),
     onSuccess: () => toast(words.event.retryRequested),
   })
+  if (!mayRetry) return null
   return (
     <div className={classes.tryNow}>
       <Button

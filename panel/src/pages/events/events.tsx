@@ -89,9 +89,11 @@ export function Events() {
                   cellsOf={cellsOf}
                 />
               )}
-              <Button variant="default" leftSection={<RepeatIcon />} onClick={() => setRedelivering(true)}>
-                {words.events.redeliverMany}
-              </Button>
+              {mayRedeliver && (
+                <Button variant="default" leftSection={<RepeatIcon />} onClick={() => setRedelivering(true)}>
+                  {words.events.redeliverMany}
+                </Button>
+              )}
             </>
           }
         >

@@ -1,9 +1,10 @@
-import { CopyButton, Menu } from '@mantine/core'
+import { Menu } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { EDIT_WINDOW_MS } from '../../../../src/domain/conversation.ts'
 import { call } from '../../api/client.ts'
 import type { ChatLine, Instance } from '../../api/types.ts'
+import { useCopyAndSay } from '../../components/copy/copy.tsx'
 import { problemText } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { DownIcon } from '../../components/icons.tsx'
@@ -27,6 +28,7 @@ export interface BubbleMenuProps {
 export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onWriting, onRemove }: BubbleMenuProps) {
   const words = useWords()
   const toast = useToast()
+  const copyAndSay = useCopyAndSay()
   const react = useMutation({
     mutationFn: (emoji: string | null) =>
       call(`/instances/${instance.id}/messages/${line.id}/reaction`, {
@@ -70,18 +72,7 @@ export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onW
             )}
           </>
         )}
-        <CopyButton value={line.id}>
-          {({ copy }) => (
-            <Menu.Item
-              onClick={() => {
-                copy()
-                toast(words.inbox.copied)
-              }}
-            >
-              {words.inbox.copyId}
-            </Menu.Item>
-          )}
-        </CopyButton>
+        <Menu.Item onClick={() => copyAndSay(line.id, words.inbox.copied)}>{words.inbox.copyId}</Menu.Item>
         {isSent(line) && (
           <Menu.Item
             renderRoot={props => (

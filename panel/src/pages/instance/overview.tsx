@@ -55,6 +55,7 @@ export function Overview() {
 function WebhookCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data: endpoints } = useQuery(endpointsQuery(instanceId))
+  const isOperator = useMay('operator')
   if (!endpoints) return null
   const isSet = endpoints.length > 0
   return (
@@ -64,14 +65,16 @@ function WebhookCard({ instanceId }: { instanceId: string }) {
           {url}
         </p>
       ))}
-      <Group>
-        <Button
-          variant={isSet ? 'default' : 'light'}
-          renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
-        >
-          {isSet ? words.webhook.test : words.events.setUrl}
-        </Button>
-      </Group>
+      {isOperator && (
+        <Group>
+          <Button
+            variant={isSet ? 'default' : 'light'}
+            renderRoot={props => <Link to="/instances/$id/webhook" params={{ id: instanceId }} {...props} />}
+          >
+            {isSet ? words.webhook.test : words.events.setUrl}
+          </Button>
+        </Group>
+      )}
     </Card>
   )
 }

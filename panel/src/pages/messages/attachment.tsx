@@ -1,6 +1,7 @@
 import { ActionIcon, Button, Progress, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { type Uploaded, uploadFile } from '../../api/upload.ts'
+import type { Message } from '../../api/types.ts'
+import { uploadFile } from '../../api/upload.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
@@ -10,15 +11,23 @@ import classes from './send-form.module.css'
 export type Attachment =
   | { state: 'none'; error: unknown }
   | { state: 'uploading'; name: string; percent: number }
-  | { state: 'stored'; name: string; file: Uploaded }
+  | { state: 'stored'; name: string; file: { id: string /** Undefined if it is not known. */; size?: number } }
 
 const NONE: Attachment = { state: 'none', error: null }
 
-/** Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`. */
-export function useAttachment(instanceId: string) {
+/**
+ * Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`.
+ * @param first the file of a message that is sent again
+ */
+export function useAttachment(instanceId: string, first?: Message['media']) {
   const words = useWords()
-  const [attachment, setAttachment] = useState<Attachment>(NONE)
-  const [url, setUrl] = useState<string | null>(null)
+  const [attachment, setAttachment] = useState<Attachment>(
+    first === undefined || first.status !== undefined
+      ? NONE
+      : { state: 'stored', name: first.filename ?? words.files.unnamed, file: { id: first.id } },
+  )
+  // A file that could not be fetched needs another address.
+  const [url, setUrl] = useState<string | null>(first?.status === undefined ? null : '')
   const upload = useRef<AbortController | null>(null)
   useEffect(() => () => upload.current?.abort(), [])
 
@@ -137,7 +146,7 @@ function Attached({ attachment, onDetach }: AttachedProps) {
   const isUploading = attachment.state === 'uploading'
   const text = isUploading
     ? words.files.uploading(name, attachment.percent)
-    : words.files.attached(name, sizeText(attachment.file.size))
+    : words.files.attached(name, attachment.file.size === undefined ? null : sizeText(attachment.file.size))
   return (
     <>
       <span className={classes.attachedName} role="status">

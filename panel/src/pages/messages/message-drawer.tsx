@@ -71,7 +71,7 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
         </Fact>
       </Facts>
       <Group gap="xs">
-        {message.error && !message.media && onSendAgain && (
+        {message.error && onSendAgain && (
           <Button size="compact-sm" leftSection={<RepeatIcon size={15} />} onClick={() => onSendAgain(message)}>
             {words.tools.again}
           </Button>

@@ -81,7 +81,7 @@ export function Messages() {
   const steps = useMemo(() => stepsOf(log.rows, open, showNeighbour), [log.rows, open, showNeighbour])
   const sendAgain = (message: MessageLife) => {
     change({ open: undefined })
-    setDraft({ to: message.to, text: message.text, after: message })
+    setDraft({ after: message })
   }
   return (
     <>

@@ -2,7 +2,7 @@ import { Button, Group, Stack, Textarea } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
 import { useRef, useState } from 'react'
 import { ApiError, callData } from '../../api/client.ts'
-import type { Instance, MessageLife } from '../../api/types.ts'
+import type { Instance, Message, MessageLife } from '../../api/types.ts'
 import { CopyCurl } from '../../components/copy/copy-curl.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -19,10 +19,11 @@ const LID = /^[1-9][0-9]{4,19}@lid$/
 const FIRST_RECIPIENT = '5511987654321'
 const MAX_TEXT = 65_536
 
+/** An uploaded file by its ID, or the address of a file. */
+type Media = string | { url: string }
+
 /** The initial values of the form. */
 export interface Draft {
-  to?: string
-  text?: string
   /** The failed message that is sent again. */
   after?: MessageLife
 }
@@ -37,16 +38,18 @@ interface SendFormProps {
 export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const words = useWords()
   const isSandbox = instance.kind === 'sandbox'
-  const [to, setTo] = useState(draft.to ?? (isSandbox ? FIRST_RECIPIENT : ''))
-  const [text, setText] = useState(draft.text ?? words.send.defaultText)
+  const { after } = draft
+  const [to, setTo] = useState(after?.to ?? (isSandbox ? FIRST_RECIPIENT : ''))
+  const [text, setText] = useState(after?.text ?? words.send.defaultText)
   const [isTried, setTried] = useState(false)
-  const attaching = useAttachment(instance.id)
+  const attaching = useAttachment(instance.id, after?.media)
   const { attachment } = attaching
   const url = attaching.url?.trim() ?? ''
   const named = url === '' ? undefined : { url }
   const media = attachment.state === 'stored' ? attachment.file.id : named
   /** The suggested text does not become a caption. */
   const shownText = media !== undefined && text === words.send.defaultText ? '' : text
+  const extras = after === undefined ? {} : extrasOf(after, media)
   const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
   const isValid = NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient)
@@ -59,7 +62,13 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
       if (key.current.for !== message) key.current = { for: message, value: randomId() }
       return callData<{ id: string }>(`/instances/${instance.id}/messages`, {
         method: 'POST',
-        body: { to: recipient, ...(shownText && { text: shownText }), media, idempotencyKey: key.current.value },
+        body: {
+          to: recipient,
+          ...(shownText && { text: shownText }),
+          media,
+          ...extras,
+          idempotencyKey: key.current.value,
+        },
       })
     },
     onSuccess: ({ id }) => {
@@ -80,8 +89,8 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
       }}
     >
       <Stack gap="md">
-        {draft.after && <p className={classes.again}>{words.tools.againText}</p>}
-        {draft.after?.error?.code === 'unconfirmed' && <Notice tone="wait">{words.tools.againUnconfirmed}</Notice>}
+        {after && <p className={classes.again}>{words.tools.againText}</p>}
+        {after?.error?.code === 'unconfirmed' && <Notice tone="wait">{words.tools.againUnconfirmed}</Notice>}
         <RecipientField
           instanceId={instance.id}
           value={to}
@@ -108,11 +117,11 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
           <CopyCurl
             of={
               media === undefined
-                ? { method: 'POST', path: '/v1/messages/text', body: { to: recipient, text } }
+                ? { method: 'POST', path: '/v1/messages/text', body: { to: recipient, text, ...extras } }
                 : {
                     method: 'POST',
                     path: '/v1/messages/media',
-                    body: { to: recipient, media, ...(shownText && { caption: shownText }) },
+                    body: { to: recipient, media, ...(shownText && { caption: shownText }), ...extras },
                   }
             }
             what="POST /v1/messages"
@@ -121,6 +130,12 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
       </Stack>
     </form>
   )
+}
+
+/** What a message that is sent again keeps of the failed one. @param media the file that is sent */
+export function extrasOf({ media: before, quote }: Message, media: Media | undefined) {
+  if (media === undefined) return quote === undefined ? {} : { quote: quote.messageId }
+  return before?.as && before.id === media ? { as: before.as } : {}
 }
 
 /** The numbers with a special behaviour (contract §7). */

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { conversationsQuery, phoneQuery } from '../../api/queries.ts'
 import type { Conversation, SandboxPhone } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { PlusIcon } from '../../components/icons.tsx'
@@ -24,6 +25,7 @@ export function Phone() {
   const navigate = useNavigate({ from: '/instances/$id/phone' })
   const { with: chosen } = useSearch({ from: '/inside/instances/$id/phone' })
   const [isWriting, setWriting] = useState(false)
+  const mayWrite = useMay('operator')
   const {
     data: conversations,
     error,
@@ -45,9 +47,11 @@ export function Phone() {
           level={2}
           title={words.phone.title}
           action={
-            <Button variant="light" leftSection={<PlusIcon />} onClick={() => setWriting(true)}>
-              {words.phone.writeAs}
-            </Button>
+            mayWrite && (
+              <Button variant="light" leftSection={<PlusIcon />} onClick={() => setWriting(true)}>
+                {words.phone.writeAs}
+              </Button>
+            )
           }
         >
           {words.phone.lead}
@@ -124,6 +128,7 @@ function Power({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const client = useQueryClient()
   const { data: phone } = useQuery(phoneQuery(instanceId))
+  const maySwitch = useMay('operator')
   const change = useMutation({
     mutationFn: (on: boolean) =>
       callData<SandboxPhone>(`/instances/${instanceId}/sandbox/phone`, { method: 'PUT', body: { on } }),
@@ -135,7 +140,7 @@ function Power({ instanceId }: { instanceId: string }) {
       <Switch
         checked={phone.on}
         onChange={event => change.mutate(event.currentTarget.checked)}
-        disabled={change.isPending}
+        disabled={change.isPending || !maySwitch}
         label={phone.on ? words.phone.on : words.phone.off}
       />
       {!phone.on && <span>{words.phone.offText}</span>}

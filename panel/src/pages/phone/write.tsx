@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call } from '../../api/client.ts'
 import { conversationsQuery } from '../../api/queries.ts'
 import type { Conversation } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { SendIcon } from '../../components/icons.tsx'
@@ -29,7 +30,7 @@ function useWrite(instanceId: string, onWritten: () => void) {
   })
 }
 
-/** Writes to the instance in an existing conversation. */
+/** Writes to the instance in an existing conversation. Renders nothing for a viewer. */
 export function Reply({ instanceId, conversation }: { instanceId: string; conversation: Conversation }) {
   const words = useWords()
   const toast = useToast()
@@ -38,6 +39,8 @@ export function Reply({ instanceId, conversation }: { instanceId: string; conver
     setText('')
     toast(words.phone.written)
   })
+  const mayWrite = useMay('operator')
+  if (!mayWrite) return null
   const isGroup = conversation.with.endsWith('@g.us')
   const from = isGroup ? (conversation.lines.findLast(line => line.from)?.from ?? '5511987654321') : conversation.with
   return (
