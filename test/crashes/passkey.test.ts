@@ -3,15 +3,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
 import { expect, onTestFinished, test } from 'vitest'
-import type { PasskeyRequest } from '../../src/domain/connection/passkey.ts'
 import { STORES, type TestDatabase } from '../databases/database.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { LinkedHarness } from '../linked-harness.ts'
-import { noteBody } from '../logs/log-capture.ts'
-import { TestPasskey } from '../passkey.ts'
 import { until } from '../until.ts'
-
-type Reached = 'asked' | 'answered' | 'held' | 'code' | 'confirmed'
+import { Ceremony, hold, REFUSED, type Reached } from './passkey-ceremony.ts'
 
 interface Moment {
   /** The kill comes once this is reached: `answered` and `confirmed` right after the 202. */
@@ -19,16 +15,6 @@ interface Moment {
   /** What the network does differently. */
   orders?: Order[]
 }
-
-/** Our queries to WhatsApp during a ceremony, and its query that the phone has confirmed. */
-const hold = (direction: 'in' | 'out', nth: number): Order => ({
-  kind: 'rule',
-  rule: {
-    when: { stanza: 'iq', direction, attrs: { type: 'set', ...(direction === 'in' && { xmlns: 'md' }) }, nth },
-    do: 'hold',
-  },
-})
-const REFUSED: Order = { kind: 'play_passkey', how: 'refused', count: 1 }
 
 const MOMENTS: [when: string, moment: Moment][] = [
   ['WhatsApp has asked', { at: 'asked' }],
@@ -40,93 +26,6 @@ const MOMENTS: [when: string, moment: Moment][] = [
   ['a code is to be compared', { at: 'code', orders: [REFUSED] }],
   ['the confirmation of the code is stored', { at: 'confirmed', orders: [REFUSED] }],
 ]
-
-let numbers = 5511912350100
-
-/** An instance, and the phone that links it with its passkey. */
-class Ceremony {
-  readonly passkey = new TestPasskey()
-  /** What no log, file or row may contain: everything that the passkey answered, and the codes that were compared. */
-  readonly secrets: string[] = []
-  readonly #harness: LinkedHarness
-  readonly #phone = String(numbers++)
-  readonly id: string
-  /** WhatsApp's latest request. Right after a kill it is still on show. */
-  #request: PasskeyRequest | null = null
-
-  constructor(harness: LinkedHarness, id: string) {
-    this.#harness = harness
-    this.id = id
-  }
-
-  get #admin() {
-    return this.#harness.service.admin
-  }
-
-  /** Links the number as far as this. @param orders take effect when WhatsApp has asked */
-  async run(until_: Reached | 'linked', orders: Order[] = []): Promise<void> {
-    const first = await this.#scan()
-    for (const order of orders) await this.#harness.network.misbehave(order)
-    if (until_ === 'asked') return
-    await this.#answer(first)
-    if (until_ === 'answered') return
-    if (until_ === 'held') return this.#untilHeld()
-    let code: string | null = null
-    if (orders.includes(REFUSED)) {
-      await this.#answer(await this.#asked())
-      code = await until('a code', async () => (await this.#admin.connection(this.id)).passkey?.code)
-      this.secrets.push(code)
-    }
-    if (until_ === 'code') return
-    if (code !== null) await this.#post('/confirm')
-    if (until_ === 'linked') await this.#admin.untilState(this.id, 'connected')
-  }
-
-  /** The phone scans the code. Right after a kill that may be the code of a socket that is gone. */
-  async #scan(): Promise<PasskeyRequest> {
-    const { network } = this.#harness
-    await network.openAccount(this.#phone)
-    await network.misbehave({ kind: 'require_passkey', account: this.#phone, credential: this.passkey.credential })
-    return this.#asked(qr => {
-      // Answered when the number is linked.
-      if (qr !== null) network.scanQr(qr, this.#phone).catch(() => undefined)
-    })
-  }
-
-  async #asked(look: (qr: string | null) => void = () => undefined): Promise<PasskeyRequest> {
-    const before = this.#request?.challenge
-    this.#request = await until('WhatsApp to ask for the passkey', async () => {
-      const { qr, passkey } = await this.#admin.connection(this.id)
-      look(qr)
-      return passkey?.request && passkey.request.challenge !== before && passkey.request
-    })
-    return this.#request
-  }
-
-  #untilHeld() {
-    return until('the stanza', async () => (await this.#harness.network.scenario()).held.length > 0).then(
-      () => undefined,
-    )
-  }
-
-  async #answer(request: PasskeyRequest): Promise<void> {
-    const assertion = this.passkey.answer(request)
-    const { clientDataJSON, authenticatorData, signature } = assertion.response
-    this.secrets.push(clientDataJSON, authenticatorData, signature)
-    await this.#post('', { assertion })
-  }
-
-  async #post(path: string, body: object = {}): Promise<void> {
-    noteBody(body)
-    const { service } = this.#harness
-    const answer = await fetch(`${service.url}/admin/v1/instances/${this.id}/connection/passkey${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${service.adminKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    expect(answer.status).toBe(202)
-  }
-}
 
 /** Everything that the store has kept, in every encoding that a value may have there. */
 async function everythingStored(store: string, database: TestDatabase, dataDir: string): Promise<Buffer[]> {
