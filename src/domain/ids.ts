@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 
 export type InstanceId = string
 export type MessageId = string
@@ -142,9 +142,11 @@ export function firstEventId(at: number): EventId {
   return `evt_${timeCharacters(at)}`
 }
 
-const WHATSAPP_ID_BYTES = 9
-
-/** An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. */
+/**
+ * An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. They are random digits of a UUID, because Node draws
+ * UUIDs from a supply, and `randomBytes` took a seventh of the time that accepting a text took.
+ */
 export function newWhatsappId(): string {
-  return `3EB0${randomBytes(WHATSAPP_ID_BYTES).toString('hex').toUpperCase()}`
+  const uuid = randomUUID()
+  return `3EB0${(uuid.slice(0, 8) + uuid.slice(24, 34)).toUpperCase()}`
 }
