@@ -236,7 +236,7 @@ class Checks {
     const seen = this.#stanzas.length
     const acks = this.#acks.length
     const startedAt = performance.now()
-    await link.write(address, content, whatsappId, Promise.resolve())
+    await link.write(address, content, whatsappId, async () => undefined)
     const own = () => this.#acks.slice(acks).find(ack => ack.whatsappId === whatsappId)
     await this.#until(ANSWERED_WITHIN_MS, () => own() !== undefined)
     const ack = own()

@@ -79,8 +79,8 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     isOpen: true,
     closed: closing.signal,
     self: {},
-    write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>) => {
-      await recorded
+    write: vi.fn(async (address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>) => {
+      await record()
       written.push({ address, content: Buffer.from(content).toString('hex'), whatsappId })
     }),
     uploadFile: vi.fn(async () => new Uint8Array()),

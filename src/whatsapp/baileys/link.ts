@@ -99,14 +99,14 @@ export class Link {
       }),
     )
     storePreKeysFirst(socket.authState.keys)
-    waitUntilRecorded(socket.authState.keys, this, () => credentials.settled())
+    waitUntilRecorded(socket.authState.keys, this, credentials)
     requestCopiesFirst(socket, caches.placeholderResendCache, this.#calls, () => this.self)
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
     sendDurably(
       socket,
-      () => untilDurable(this, () => credentials.settled()),
+      () => untilDurable(this, credentials),
       options.mayAct ?? (() => true),
       () => this.#endAs(NOT_RECORDED),
     )
@@ -132,14 +132,14 @@ export class Link {
   /**
    * Resolves once the message is written to the socket, before WhatsApp has answered. Runs in its own transaction:
    * in Baileys' transaction for the whole account, an unanswered query for one recipient would block all others.
-   * @param recorded the message is encrypted at once, but written only when this resolves, and never if it rejects
+   * @param record called at least once, when the message is encrypted. It is written only when this resolves, and never if it rejects.
    */
-  async write(address: string, content: Uint8Array, whatsappId: string, recorded: Promise<void>): Promise<void> {
+  async write(address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>): Promise<void> {
     this.#acknowledgements.expect(whatsappId)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     await this.#calls.orClosed(() =>
       sending.run(
-        { link: this, recorded },
+        { link: this, record },
         this.#socket.authState.keys.transaction<void>,
         () => relayToDevices(relay, address, decodeContent(content), whatsappId),
         `send ${address}`,

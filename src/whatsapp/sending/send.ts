@@ -122,23 +122,27 @@ export class Transmitter {
     const late = message.file && (await this.#expiryFailure(message))
     if (late) return { kind: 'refused', failure: late }
     const prepared = message.prepared ?? { address, content }
-    const recorded = message.prepared ? Promise.resolve() : this.#recordPrepared(message, prepared)
+    let recorded = message.prepared ? Promise.resolve() : null
     let obstacle: unknown = null
-    recorded.catch(error => {
-      obstacle = error
-      if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
-    })
+    const record = (): Promise<void> => {
+      recorded ??= this.#recordPrepared(message, prepared).catch(error => {
+        obstacle = error
+        if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
+        throw error
+      })
+      return recorded
+    }
     const typingMs = message.prepared ? 0 : pacing.typingMs(message)
     if (typingMs > 0) {
-      await recorded.catch(() => undefined)
+      await record().catch(() => undefined)
       if (obstacle !== null) return unwritten(obstacle)
       await showTyping(address, typingMs, link)
     }
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
-    // The message is encrypted while it is being recorded as prepared. If that fails, for example after its deletion, it is not written.
-    const written = link.write(address, content, message.whatsappId, recorded)
+    // Recorded as prepared once it is encrypted. If that fails, for example after its deletion, it is not written.
+    const written = link.write(address, content, message.whatsappId, record)
     try {
       // After a kill here the row is queued, and prepared if anything was written. The same content is sent again.
       await Promise.race([written, answer])

@@ -165,6 +165,11 @@ export class CredentialStore {
     return promise
   }
 
+  /** Resolves when the running commit has ended. Another may then begin in the same turn of the event loop. */
+  idle(): Promise<void> {
+    return this.#current.catch(() => undefined)
+  }
+
   /** Stops retrying: calls that wait for the store fail. */
   close(): void {
     this.#closed.abort()
