@@ -99,12 +99,13 @@ export class Outbox<T> {
   }
 
   post(message: T): void {
-    if (this.#messages.length === 0) setImmediate(() => this.#flush())
+    if (this.#messages.length === 0) setImmediate(() => this.flush())
     this.#messages.push(message)
   }
 
-  #flush(): void {
+  flush(): void {
     const messages = this.#messages
+    if (messages.length === 0) return
     this.#messages = []
     try {
       this.#port.postMessage(messages)

@@ -68,8 +68,12 @@ class Calls {
     const methods: ProxyHandler<object> = {
       get:
         (_, method) =>
-        (...args: unknown[]) =>
-          this.make({ kind: 'call', subject, method: String(method), args }),
+        (...args: unknown[]) => {
+          const result = this.make({ kind: 'call', subject, method: String(method), args })
+          // Texts wait for their keys: a long turn of this thread must not delay the commit.
+          if (subject === 'credentials') this.#outbox.flush()
+          return result
+        },
     }
     // The main thread answers each method as its interface states.
     return new Proxy({}, methods) as ThreadStore[S]
