@@ -184,7 +184,11 @@ test.each(STORES)(
       console.log(`beside undecryptable messages: ${meanwhile} of ${total}`)
       expect(meanwhile).toBeLessThan(total * SHARE)
     }
-    await until('all requests', async () => (await requested()) >= total, LONG_TEST_WITHIN_MS)
+    // On a slow machine the phone sends copies of some messages first. No more is requested for those.
+    const copied = () =>
+      fairness.events(busy, 'message.received').filter(({ data }) => String(data.text).startsWith('x')).length
+    const enough = async () => (await requested()) >= total - REQUESTS_EACH * copied()
+    await until('all requests', enough, LONG_TEST_WITHIN_MS)
   },
   LONG_TEST_WITHIN_MS,
 )
