@@ -143,8 +143,8 @@ export function firstEventId(at: number): EventId {
 }
 
 /**
- * An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. They are random digits of a UUID, because Node draws
- * UUIDs from a supply, and `randomBytes` took a seventh of the time that accepting a text took.
+ * An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. They are random digits of a UUID, for which Node
+ * keeps random bytes in stock. A call of `randomBytes` for each message would cost much more.
  */
 export function newWhatsappId(): string {
   const uuid = randomUUID()

@@ -194,7 +194,7 @@ export function parseMimetype(text: string): string | null {
 /** Containers of many document formats. */
 const CONTAINERS: ReadonlySet<string> = new Set(['application/zip', 'application/x-cfb', 'application/xml'])
 
-/** What some clients, such as curl, declare unless they are told otherwise. It says nothing about the file. */
+/** The default of some clients, such as curl. It says nothing about the file. */
 const FORM = 'application/x-www-form-urlencoded'
 
 /**

@@ -19,8 +19,8 @@ import type { MediaStorage } from './storage.ts'
 /** The smallest part that S3 allows. One part is all that an upload holds in memory. */
 const PART_BYTES = 5 * 1_048_576
 const NOT_IMPLEMENTED = 501
-/** No file of an instance has this name. */
-const CHECKED_NAME = 'check'
+/** A name that no object has, also among other programs' objects in the same bucket. */
+const CHECKED_NAME = '.pombal-check'
 const CONNECT_TIMEOUT_MS = 5_000
 /** Without a byte. */
 const SILENCE_TIMEOUT_MS = 30_000
