@@ -7,8 +7,8 @@ import { retryOn503 } from './retry-on-503.ts'
 
 /** A fault that has not occurred after this time is removed. */
 const WAITS_MS = 10_000
-/** A replaced instance is connected again after this time, as a person would do. */
-const NOTICED_AFTER_MS = [500, 3_000] as const
+/** How often a person looks whether a replaced instance has stopped, and connects it again. */
+const PERSON_LOOKS_EVERY_MS = [500, 3_000] as const
 /** The share of receipts that are late, and their delay. */
 const LATE_SHARE = 0.1
 const LATE_BY_MS = { delayMs: 300, jitterMs: 4_000 }
@@ -33,11 +33,16 @@ export interface FaultInjectorOptions {
   everyMs: readonly [number, number]
 }
 
-/** Causes random faults between the service and WhatsApp, for one instance at a time, until it is stopped. */
+/**
+ * Causes random faults between the service and WhatsApp, for one instance at a time, until it is stopped. Connects replaced
+ * instances again until it is disposed of.
+ */
 export class FaultInjector {
   readonly counts = new Map<FaultKind, number>(KINDS.map(kind => [kind, 0]))
   readonly #options: FaultInjectorOptions
-  readonly #reconnections = new Set<Promise<void>>()
+  /** A slow machine may report the replacement seconds after it happened, or never if the instance was not connected. */
+  readonly #replaced = new Set<LinkedInstance>()
+  readonly #disposed = new AbortController()
   #work: Promise<void> = Promise.resolve()
   #stopped = false
 
@@ -55,18 +60,23 @@ export class FaultInjector {
     this.#work = this.#run()
     // `stop` rejects with the error.
     this.#work.catch(() => undefined)
+    // A run in which the person fails ends without a connection.
+    this.#reconnectReplaced().catch(() => undefined)
   }
 
   get total(): number {
     return [...this.counts.values()].reduce((sum, count) => sum + count, 0)
   }
 
-  /** Ends all faults. Resolves once every replaced instance was connected again. */
+  /** Ends all faults. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#work
     await this.#options.network.misbehave({ kind: 'clear' })
-    await Promise.all(this.#reconnections)
+  }
+
+  [Symbol.dispose](): void {
+    this.#disposed.abort()
   }
 
   async #run(): Promise<void> {
@@ -108,18 +118,22 @@ export class FaultInjector {
         return void (await network.misbehave({ kind: 'stream_error', account, code: '503' }))
       case 'replaced':
         await network.misbehave({ kind: 'stream_error', account, conflict: 'replaced' })
-        return this.#reconnectLater(linkedInstance)
+        return void this.#replaced.add(linkedInstance)
     }
   }
 
   /** A replaced instance stays stopped until somebody connects it again. */
-  #reconnectLater({ client }: LinkedInstance): void {
+  async #reconnectReplaced(): Promise<void> {
     const { admin, random } = this.#options
-    const noticedAfterMs = random.between(...NOTICED_AFTER_MS)
-    const person = sleep(noticedAfterMs)
-      .then(() => retryOn503(() => admin.connect(client.id)))
-      .then(() => undefined)
-    person.finally(() => this.#reconnections.delete(person)).catch(() => undefined)
-    this.#reconnections.add(person)
+    const person = random.fork()
+    for (;;) {
+      await sleep(person.between(...PERSON_LOOKS_EVERY_MS), undefined, { signal: this.#disposed.signal })
+      for (const linkedInstance of this.#replaced) {
+        const { id } = linkedInstance.client
+        if ((await retryOn503(() => admin.connection(id))).state !== 'stopped') continue
+        await retryOn503(() => admin.connect(id))
+        this.#replaced.delete(linkedInstance)
+      }
+    }
   }
 }

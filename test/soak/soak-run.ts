@@ -80,6 +80,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakReport> {
       random: harness.random,
       everyMs: FAULT_EVERY_MS,
     })
+    cleanUp.use(faultInjector)
     const memorySampler = new MemorySampler(service.pid, SAMPLE_EVERY_MS)
     cleanUp.defer(() => memorySampler.stop())
     harness.startLoad()
