@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../domain/refusal.ts'
+import { parseTraceparent } from '../domain/trace-context.ts'
 import type { NewMessage } from '../store/messages/messages.ts'
-import type { Store } from '../store/store.ts'
+import type { ApiContext } from './context.ts'
 import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
 
@@ -42,13 +44,18 @@ export function composeMessage(
   return { ...content, instanceId, id: newMessageId(now), whatsappId: newWhatsappId(), idempotency }
 }
 
-/** @throws Refusal; `invalid_token` if the instance was deleted meanwhile */
+/**
+ * Stores the message with the trace context of the call.
+ * @throws Refusal; `invalid_token` if the instance was deleted meanwhile
+ */
 export async function acceptMessage(
-  { messages }: Store,
+  { store }: Pick<ApiContext, 'store'>,
   message: NewMessage,
+  headers: IncomingHttpHeaders,
   now: number,
 ): Promise<{ id: MessageId; replayed: boolean }> {
-  const outcome = await messages.accept(message, now)
+  const traceparent = parseTraceparent(headers['traceparent'])
+  const outcome = await store.messages.accept(traceparent === undefined ? message : { ...message, traceparent }, now)
   switch (outcome.kind) {
     case 'accepted':
     case 'replayed':

@@ -99,7 +99,7 @@ export async function makeAttempt(
   options: AttemptOptions,
 ): Promise<EndedAttempt> {
   const { clock, settings } = options
-  const { body, eventId, kind, attemptNumber, url, dueAt } = delivery
+  const { body, eventId, kind, attemptNumber, url, dueAt, traceparent } = delivery
   const startedAt = clock.now()
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
@@ -107,7 +107,7 @@ export async function makeAttempt(
   if (options.mayAct?.() === false)
     throw new LeaseNotRenewed('Nothing was posted, because the lease was not renewed in time.')
   const outcome = await options.post
-    .send({ url, headers, body, signal })
+    .send({ url, headers: traceparent === null ? headers : { ...headers, traceparent }, body, signal })
     .catch(error => onBug(error, delivery, options))
   const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {

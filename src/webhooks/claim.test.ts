@@ -16,6 +16,7 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
     eventId: `evt_${seq}`,
     endpointId: DEFAULT_ENDPOINT,
     messageId: null,
+    traceparent: null,
     requested: null,
     kind: 'message.sent',
     url: 'https://consumer.test/',

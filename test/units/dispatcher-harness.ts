@@ -51,6 +51,7 @@ class Rows {
       eventId: `evt_${seq}`,
       endpointId: options.endpoint ?? DEFAULT_ENDPOINT,
       messageId: null,
+      traceparent: null,
       requested: null,
       kind: 'message.received',
       url: `https://consumer.test/${options.endpoint ?? instanceId}`,

@@ -96,14 +96,14 @@ function react(api: Api, context: ApiContext, scope: CommandScope): void {
 }
 
 async function accept(
-  { store, now }: ApiContext,
+  context: ApiContext,
   scope: CommandScope,
   request: unknown,
   reply: Pick<FastifyReply, 'code' | 'header'>,
   content: CommandContent,
 ): Promise<{ data: { id: string; status: 'queued' } }> {
   const call = request as FastifyRequest
-  const acceptedAt = now()
+  const acceptedAt = context.now()
   const key = findIdempotencyKey(call.headers)
   const { instanceId, messageId: targetId } = await scope.targetOf(call)
   const command = { ...content, targetId } as NonNullable<RequestedExtras['command']>
@@ -118,7 +118,7 @@ async function accept(
     // A digest of an object never equals that of a text, which is a list.
     idempotency: key === undefined ? undefined : { key, digest: hash('sha256', JSON.stringify({ command }), 'buffer') },
   }
-  const { id, replayed } = await acceptMessage(store, message, acceptedAt)
+  const { id, replayed } = await acceptMessage(context, message, call.headers, acceptedAt)
   call.messageId = id
   if (replayed) reply.header('idempotent-replayed', 'true')
   reply.code(202)

@@ -2,6 +2,7 @@ import type { AfterAttempt, DeliveryState, Redeliverable } from '../../domain/ev
 import type { Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { Traceparent } from '../../domain/trace-context.ts'
 import type { Lease } from '../leases/leases.ts'
 
 export interface DeliverySummary {
@@ -44,6 +45,8 @@ export interface DueDelivery {
   kind: EventKind
   url: string
   body: Uint8Array
+  /** The trace context of the call that created the message; null if there is none. */
+  traceparent: Traceparent | null
   /** The attempt to make, from 1. */
   attemptNumber: number
   dueAt: number

@@ -22,6 +22,7 @@ interface DueRow {
   kind: EventKind
   url: string
   body: string
+  traceparent: string | null
   attempts: number
   due_at: number
   failed_at: number | null
@@ -171,6 +172,7 @@ function prepare(statements: Statements) {
     ])
     .select(['deliveries.attempts', 'deliveries.due_at', 'deliveries.failed_at'])
     .select(['deliveries.requested_at', 'deliveries.scheduled_at', 'events.kind', 'events.message_id', 'events.body'])
+    .select('events.traceparent')
 
   return {
     listFirst: statements.one(
@@ -220,6 +222,7 @@ function toDue(row: DueRow): DueDelivery {
     kind: row.kind,
     url: row.url,
     body: Buffer.from(row.body),
+    traceparent: row.traceparent,
     attemptNumber: row.attempts + 1,
     dueAt: row.due_at,
     failedAt: row.failed_at,

@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type InsertQueryBuilder, type InsertResult, sql } from 'kysely'
 import {
   DEFAULT_ENDPOINT,
   DEFAULT_EVENTS,
@@ -8,7 +8,9 @@ import {
 } from '../../domain/events/endpoint.ts'
 import { CHANGE_EVENT_KINDS, type EventKind, MEDIA_EVENT_KINDS } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
+import type { Traceparent } from '../../domain/trace-context.ts'
 import type { Transaction } from '../engine/backend.ts'
+import type { Database } from '../engine/schema/database.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 
 const EVENT = {
@@ -22,11 +24,16 @@ const EVENT = {
   body: 'text',
 } as const
 
+/** A separate statement, so that events without a trace context cost nothing more. */
+const TRACED = { ...EVENT, traceparent: 'text?' } as const
+
 /** A row of `events`, without its number. */
 export type NewEvent = RowOf<typeof EVENT> & {
   kind: EventKind
   /** Another event of its message will follow and wait for this one. Status events need not set it. */
   hasSuccessor?: boolean
+  /** That of its message. */
+  traceparent?: Traceparent | null
 }
 
 /** The number of an event: one more than that of the instance's last event, whether that one was erased or not. */
@@ -76,7 +83,7 @@ export class EventRecorder {
     // The lock first: the second statement then sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
       this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id)), reach),
-      tx.each(this.#statements.insertEvent, inOrder),
+      this.#insert(tx, inOrder),
     ])
     const recorded = new Set<EventId>()
     for (const { id } of inserted) recorded.add(id)
@@ -102,6 +109,15 @@ export class EventRecorder {
     }
     if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
     return { events: recorded, deliverable }
+  }
+
+  #insert(tx: Transaction, events: readonly (NewEvent & { seq: number })[]): Promise<{ id: EventId }[]> {
+    const { insertEvent, insertTraced } = this.#statements
+    if (events.every(({ traceparent = null }) => traceparent === null)) return tx.each(insertEvent, events)
+    return tx.each(
+      insertTraced,
+      events.map(event => ({ ...event, traceparent: event.traceparent ?? null })),
+    )
   }
 
   /** The events whose deliveries block the next ones, by message and endpoint. Each delivery is locked until the commit. */
@@ -200,17 +216,22 @@ function chainOf({ kind, message_id }: NewEvent): MessageId | null {
   return WAITS.has(kind) ? message_id : null
 }
 
+/** Inserts only events that are not recorded yet. */
+const ONCE = {
+  fixed: { seq: NEXT_SEQ },
+  finish: (query: InsertQueryBuilder<Database, 'events', InsertResult>) =>
+    query
+      .onConflict(oc =>
+        oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
+      )
+      .returning('id'),
+}
+
 function prepare(statements: Statements) {
   return {
-    insertEvent: statements.insert('events', { ...EVENT, seq: 'integer' } as const, {
-      fixed: { seq: NEXT_SEQ },
-      finish: query =>
-        query
-          .onConflict(oc =>
-            oc.columns(['instance_id', 'incoming_digest']).where('incoming_digest', 'is not', null).doNothing(),
-          )
-          .returning('id'),
-    }),
+    insertEvent: statements.insert('events', { ...EVENT, seq: 'integer' } as const, ONCE),
+
+    insertTraced: statements.insert('events', { ...TRACED, seq: 'integer' } as const, ONCE),
 
     findUnfinished: statements.find(
       'deliveries',

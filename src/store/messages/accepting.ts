@@ -24,7 +24,9 @@ const MESSAGE = {
   extras: 'text?',
 } as const
 
-const SCHEDULED = { ...MESSAGE, seq: 'integer', not_before: 'integer' } as const
+/** A separate statement, so that messages without a trace context cost nothing more. */
+const TRACED = { ...MESSAGE, traceparent: 'text?' } as const
+const SCHEDULED = { ...TRACED, seq: 'integer', not_before: 'integer' } as const
 
 const NO_FILE = { media_id: null, file: null }
 const EVERYTHING = { now: true, scheduled: true }
@@ -116,7 +118,7 @@ export function acceptOperation(
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const newKeys = keysOf(sendable, resolved)
       const taken = newKeys.length === 0 ? NO_KEYS : await takeKeys(tx, queries, newKeys)
-      const rows: RowOf<typeof MESSAGE>[] = []
+      const rows: RowOf<typeof TRACED>[] = []
       const scheduled: RowOf<typeof SCHEDULED>[] = []
       const cancellations: Cancellation[] = []
       const fetches: Parameters<typeof insertFetches>[1][number][] = []
@@ -139,6 +141,7 @@ export function acceptOperation(
           created_at: now,
           ...(file === undefined ? NO_FILE : fileColumns(file)),
           extras: found?.extras ? JSON.stringify(found.extras) : null,
+          traceparent: message.traceparent ?? null,
         }
         const not_before = found?.notBefore ?? (notBefore > now ? notBefore : null)
         if (message.file?.url !== undefined) fetches.push({ instanceId: instance_id, file: message.file, now })
@@ -147,7 +150,8 @@ export function acceptOperation(
         if (cancelled !== null) cancellations.push({ instanceId: instance_id, command: id, message: cancelled, now })
       }
       if (fetches.length > 0) insertFetches(tx, fetches)
-      if (rows.length > 0) tx.post(queries.insertMessage, rows)
+      if (rows.some(row => row.traceparent !== null)) tx.post(queries.insertTraced, rows)
+      else if (rows.length > 0) tx.post(queries.insertMessage, rows)
       if (scheduled.length > 0) tx.post(queries.insertScheduled, scheduled)
       if (cancellations.length > 0) await cancel(tx, cancellations)
       return [...outcomes.values()]
@@ -281,6 +285,8 @@ function prepare(statements: Statements) {
     ),
 
     insertMessage: statements.insert('messages', MESSAGE, { fixed: { state: sql.lit<MessageState>('queued') } }),
+
+    insertTraced: statements.insert('messages', TRACED, { fixed: { state: sql.lit<MessageState>('queued') } }),
 
     insertScheduled: statements.insert('messages', SCHEDULED, { fixed: { state: sql.lit<MessageState>('queued') } }),
   }

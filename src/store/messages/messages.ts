@@ -4,6 +4,7 @@ import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingMessage, IncomingType } from '../../domain/incoming-message.ts'
 import type { FileFacts, GoneReason, MediaForm } from '../../domain/media.ts'
 import type { Message, MessageContent, MessageFailure, MessageProgress, MessageState } from '../../domain/message.ts'
+import type { Traceparent } from '../../domain/trace-context.ts'
 import type { DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -32,6 +33,8 @@ export type NewMessage = Omit<MessageContent, 'file' | 'extras'> & {
   whatsappId: string
   /** The digest covers `to` and the content. The same key with a different digest is refused. */
   idempotency?: { key: string; digest: Uint8Array } | undefined
+  /** The trace context of the call. */
+  traceparent?: Traceparent | undefined
 }
 
 export type AcceptOutcome =

@@ -46,6 +46,7 @@ const MOVING = [
   'failure_message',
   'last_event_at',
   'extras',
+  'traceparent',
 ] as const
 type MovingMessage = Pick<Selectable<MessagesTable>, (typeof MOVING)[number]>
 
@@ -246,10 +247,18 @@ function after(message: MovingMessage, move: Move, now: number): MovingMessage {
 }
 
 function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
-  const { instance_id, id: message_id } = message
+  const { instance_id, id: message_id, traceparent } = message
   const timestamp = message.last_event_at!
   const { metadata, quote, command }: MessageExtras = message.extras === null ? {} : JSON.parse(message.extras)
-  const row = { instance_id, id: newEventId(now), timestamp, created_at: now, message_id, incoming_digest: null }
+  const row = {
+    instance_id,
+    id: newEventId(now),
+    timestamp,
+    created_at: now,
+    message_id,
+    incoming_digest: null,
+    traceparent,
+  }
   const subject = { instanceId: instance_id, messageId: message_id, to: message.recipient, metadata }
   if (command !== undefined) {
     const about = { kind: command.kind, messageId: command.target.messageId }

@@ -46,6 +46,7 @@ const MOVED = {
   file: 'text?',
   extras: 'text?',
   not_before: 'integer?',
+  traceparent: 'text?',
 } as const
 
 /** Gives scheduled messages whose moment has come their place in the order: the next numbers. */

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -5,9 +6,10 @@ import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
 
-const NEWEST_STEP = '0144-same-number'
-/** The newest migration has not been applied: its index and its name are missing. */
-const DOWNGRADE = `drop index connections_phone; delete from kysely_migration where name >= '${NEWEST_STEP}'`
+const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
+const NEWEST_STEP = '0150-trace-contexts'
+/** The newest migration has not been applied: its columns and its name are missing. */
+const DOWNGRADE = `alter table messages drop column traceparent; alter table events drop column traceparent; delete from kysely_migration where name >= '${NEWEST_STEP}'`
 
 let dataDir: string
 let service: Service
@@ -68,6 +70,11 @@ test('before an upgrade the SQLite database is copied, and only the newest copie
     steps: [NEWEST_STEP],
     backup: newest,
   })
+  await service.kill('SIGTERM')
+  execFileSync(process.execPath, [PROGRAM, 'restore', newest], {
+    env: { PATH: process.env['PATH'], DATA_DIR: dataDir },
+  })
+  expect(stepsIn(join(dataDir, 'pombal.db'))).not.toContain(NEWEST_STEP)
 })
 
 test('without room for the copy nothing is upgraded, and UPGRADE_BACKUPS=0 makes none', async () => {

@@ -23,7 +23,8 @@ const bodySchema = Type.Object(
   { title: 'MessageToSendByHand', description: 'A text, or a file whose caption is `text`.' },
 )
 
-export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
+export function sendMessage(api: Api, context: ApiContext): void {
+  const { store, media, now } = context
   api.post(
     '/instances/:id/messages',
     {
@@ -51,7 +52,8 @@ export function sendMessage(api: Api, { store, media, now }: ApiContext): void {
       if (named !== undefined && media === null) throw new Refusal('media_not_configured')
       const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, null), form }
       const content = { to, text, ...(file && { file }), ...(quote !== undefined && { extras: { quote } }) }
-      const { id } = await acceptMessage(store, composeMessage(instance.id, content, key, acceptedAt), acceptedAt)
+      const message = composeMessage(instance.id, content, key, acceptedAt)
+      const { id } = await acceptMessage(context, message, request.headers, acceptedAt)
       request.messageId = id
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },

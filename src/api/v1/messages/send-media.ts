@@ -48,7 +48,8 @@ const bodySchema = Type.Object(
   { title: 'FileToSend' },
 )
 
-export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
+export function sendMedia(api: Api, context: ApiContext): void {
+  const { store, media, now } = context
   api.post(
     '/messages/media',
     {
@@ -79,7 +80,7 @@ export function sendMedia(api: Api, { store, media, now }: ApiContext): void {
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
       const message = composeMessage(instanceId, { to, text, file, ...options }, key, acceptedAt)
-      const { id, replayed } = await acceptMessage(store, message, acceptedAt)
+      const { id, replayed } = await acceptMessage(context, message, request.headers, acceptedAt)
       request.messageId = id
       const sent = form === 'voice' ? await store.messages.find(instanceId, id) : null
       const note = sent?.file?.notVoice && { note: NOT_VOICE }

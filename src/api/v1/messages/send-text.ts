@@ -9,7 +9,8 @@ import { parseTextOptions, textOptions } from '../conversation/text-options.ts'
 
 const bodySchema = Type.Object({ to: recipientSchema, text: textSchema, ...textOptions }, { title: 'TextToSend' })
 
-export function sendText(api: Api, { store, media, now }: ApiContext): void {
+export function sendText(api: Api, context: ApiContext): void {
+  const { media, now } = context
   api.post(
     '/messages/text',
     {
@@ -36,7 +37,7 @@ export function sendText(api: Api, { store, media, now }: ApiContext): void {
       if (options.extras?.preview?.image !== undefined && media === null) throw new Refusal('media_not_configured')
       const key = findIdempotencyKey(request.headers)
       const message = composeMessage(request.instanceId, { to, text, ...options }, key, acceptedAt)
-      const { id, replayed } = await acceptMessage(store, message, acceptedAt)
+      const { id, replayed } = await acceptMessage(context, message, request.headers, acceptedAt)
       request.messageId = id
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })

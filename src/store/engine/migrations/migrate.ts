@@ -46,6 +46,7 @@ import { receivedFiles } from './steps/media/0072-received-files.ts'
 import { filesFromUrls } from './steps/media/0092-files-from-urls.ts'
 import { settingsOfNodes } from './steps/nodes/0130-settings-of-nodes.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
+import { traceContexts } from './steps/traces/0150-trace-contexts.ts'
 import { operatorEndpoints } from './steps/webhooks/0094-operator-endpoints.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
@@ -92,6 +93,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0142-passkeys': passkeys,
   '0143-calls': calls,
   '0144-same-number': sameNumber,
+  '0150-trace-contexts': traceContexts,
 }
 
 /**

@@ -21,6 +21,8 @@ export interface EventsTable {
   seq: number | null
   /** The text whose UTF-8 bytes are posted. */
   body: string
+  /** That of its message. */
+  traceparent: Generated<string | null>
 }
 
 /** A kind that the default endpoint receives until its filter is changed. Other kinds are posted only to subscribers, so a missing delivery is not a failure. */

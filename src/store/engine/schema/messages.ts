@@ -34,6 +34,8 @@ export interface MessagesTable {
   /** When its text was last changed on WhatsApp, and when it was deleted there for everyone. Then the text is erased. */
   edited_at: Generated<number | null>
   deleted_at: Generated<number | null>
+  /** The trace context of the call that created it; null if it had none. */
+  traceparent: Generated<string | null>
 }
 
 export interface IncomingMessagesTable {
