@@ -20,9 +20,9 @@ export interface Quote extends MessageReferenced {
 export interface LinkPreview {
   url: string
   title: string
-  description?: string | undefined
+  description?: string
   /** A picture that was uploaded. */
-  image?: string | undefined
+  image?: string
 }
 
 /** Numbers and LID addresses, or everybody in a group. */

@@ -114,20 +114,21 @@ test.each([
   expect(harness.complaints).toEqual([])
 })
 
-test('a failed file is sent again, by hand and marked, with its caption, and a text with its quote', async () => {
+test('a failed file is sent again, by hand and marked, with its caption and name, and a text with all its options', async () => {
   const { id, token } = await harness.service.admin.createConnected('Again')
   const instance = harness.service.instance(id, token)
-  const file = await instance.sendFile('15005550001', picture(200), { caption: 'the invoice', as: 'document' })
+  const named = { as: 'document', filename: 'Invoice 17.png' }
+  const file = await instance.sendFile('15005550001', picture(200), { caption: 'the invoice', ...named })
   const page = await harness.openSignedIn(`/instances/${id}/messages?open=${file.id}`)
   await page.getByRole('button', { name: en.tools.again }).click()
   const form = page.getByRole('dialog', { name: en.tools.againTitle })
-  await form.getByText(file.media).or(form.getByText(en.files.unnamed)).waitFor()
+  await form.getByText(named.filename).waitFor()
   expect(await form.getByLabel(en.files.caption).inputValue()).toBe('the invoice')
   await form.getByLabel(en.send.to).fill(ECHO)
   await form.getByRole('button', { name: en.send.action, exact: true }).click()
   await page.getByText(en.message.readText).waitFor()
   const listed = await harness.service.admin.listMessages(id, '?state=read')
-  expect(listed).toMatchObject([{ to: ECHO, text: 'the invoice', media: { id: file.media, as: 'document' } }])
+  expect(listed).toMatchObject([{ to: ECHO, text: 'the invoice', media: { id: file.media, ...named } }])
 
   await page.goto(`${harness.url}/instances/${id}/messages?state=failed`)
   await page.getByRole('checkbox', { name: `Mark ${file.id}` }).check()
@@ -135,17 +136,25 @@ test('a failed file is sent again, by hand and marked, with its caption, and a t
   await page.getByRole('dialog').getByRole('button', { name: 'Send 1 again' }).click()
   await until('the second failure', async () => {
     const failed = await harness.service.admin.listMessages(id, '?state=failed')
-    return failed.length === 2 && failed.every(({ media }) => media?.id === file.media && media?.as === 'document')
+    return (
+      failed.length === 2 && failed.every(({ media }) => media?.id === file.media && media?.filename === named.filename)
+    )
   })
 
   // A contact that refuses what is sent to it.
   const refusing = '15005550004'
   const { id: asked } = await harness.service.admin.writeAsContact(id, { from: refusing, text: 'Shall I?' })
+  const options = {
+    mentions: ['5511987654321'],
+    preview: { url: 'https://shop.example/cart', title: 'Your cart' },
+    metadata: { order: 17 },
+  }
+  const answer = { to: refusing, text: 'Yes @5511987654321: https://shop.example/cart', ...options }
   const sent = await until('the question is recorded', async () => {
     const response = await fetch(`${harness.url}/v1/messages/text`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ to: refusing, text: 'Yes', quote: asked }),
+      body: JSON.stringify({ ...answer, quote: asked }),
     })
     return response.ok && ((await response.json()) as { data: { id: string } }).data
   })
@@ -156,6 +165,7 @@ test('a failed file is sent again, by hand and marked, with its caption, and a t
   await page.getByRole('button', { name: en.tools.again }).click()
   await form.getByRole('button', { name: en.send.action, exact: true }).click()
   await until('the second answer to fail', async () => (await quoting()).length === 2)
+  expect(await quoting()).toEqual([expect.objectContaining(answer), expect.objectContaining(answer)])
   expect(harness.complaints).toEqual([])
 })
 

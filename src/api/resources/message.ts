@@ -93,6 +93,22 @@ const quoteSchema = Type.Object(
   { title: 'SentQuote', description: 'The message that the text answers. Absent without one, or if it failed.' },
 )
 
+export const linkPreviewSchema = Type.Object(
+  {
+    url: Type.String({ minLength: 1, maxLength: 2_048, description: 'A link that the text contains.' }),
+    title: Type.String({ minLength: 1, maxLength: 300 }),
+    description: Type.Optional(Type.String({ maxLength: 1_000 })),
+    image: Type.Optional(
+      Type.String({
+        maxLength: 100,
+        description: 'The ID of a JPEG, PNG, WebP or GIF that `uploadMedia` stored, or of a received one. Shown small.',
+        examples: ['med_01kb3zq4m8a7c9x2e5g6h8j0k1'],
+      }),
+    ),
+  },
+  { title: 'LinkPreview', description: 'Shown with the text. Nothing is fetched.' },
+)
+
 /** Fields of messages in both directions. */
 export const changeProperties = {
   editedAt: nullable(moment('When its text was last edited on WhatsApp. `text` is the new text.')),
@@ -115,6 +131,7 @@ export const messageProperties = {
       description: 'Who is mentioned. Absent if nobody is.',
     }),
   ),
+  preview: Type.Optional(linkPreviewSchema),
   metadata: Type.Optional(Type.Object({}, { additionalProperties: true, description: 'As the caller sent it.' })),
   waitingFor: Type.Optional(
     oneOf(WAIT_REASONS, {
@@ -184,10 +201,11 @@ export function messageView(message: Message, waits?: Waits): MessageView {
   }
 }
 
-function extrasView({ quote, mentions, metadata }: MessageExtras) {
+function extrasView({ quote, mentions, preview, metadata }: MessageExtras) {
   return {
     ...(quote && !quote.dropped && { quote: { messageId: quote.messageId, whatsappId: quote.whatsappId } }),
     ...(mentions && { mentions }),
+    ...(preview && { preview }),
     ...(metadata && { metadata }),
   }
 }

@@ -49,9 +49,9 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   const media = attachment.state === 'stored' ? attachment.file.id : named
   /** The suggested text does not become a caption. */
   const shownText = media !== undefined && text === words.send.defaultText ? '' : text
-  const extras = after === undefined ? {} : extrasOf(after, media)
   const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')
   const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
+  const extras = after === undefined ? {} : extrasOf(after, { to: recipient, text: shownText, media })
   const isValid = NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient)
   /** One key per message: a repeated click or a lost answer sends nothing twice. */
   const key = useRef({ for: '', value: '' })
@@ -132,10 +132,26 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
   )
 }
 
-/** What a message that is sent again keeps of the failed one. @param media the file that is sent */
-export function extrasOf({ media: before, quote }: Message, media: Media | undefined) {
-  if (media === undefined) return quote === undefined ? {} : { quote: quote.messageId }
-  return before?.as && before.id === media ? { as: before.as } : {}
+interface Again {
+  to: string
+  text: string
+  /** The file that is sent. */
+  media: Media | undefined
+}
+
+/** What a message that is sent again keeps of the failed one. */
+export function extrasOf(failed: Message, { to, text, media }: Again) {
+  const { media: before, quote, mentions, preview, metadata } = failed
+  const isSameFile = before !== undefined && before.id === media
+  const isSameChat = to === failed.to
+  return {
+    ...(isSameFile && before.as && { as: before.as }),
+    ...(isSameFile && before.filename !== null && { filename: before.filename }),
+    ...(isSameChat && quote && { quote: quote.messageId }),
+    ...(isSameChat && mentions && { mentions }),
+    ...(media === undefined && preview && text.includes(preview.url) && { preview }),
+    ...(metadata && { metadata }),
+  }
 }
 
 /** The numbers with a special behaviour (contract §7). */

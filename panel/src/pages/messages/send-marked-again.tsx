@@ -32,7 +32,7 @@ export function SendMarkedAgain({ instanceId, selection, rows }: SendMarkedAgain
     const idempotencyKey = keys.current.get(id) ?? randomId()
     keys.current.set(id, idempotencyKey)
     const content = { to, ...(text && { text }), ...(media && { media: media.id }) }
-    const body = { ...content, ...extrasOf(message, media?.id), idempotencyKey }
+    const body = { ...content, ...extrasOf(message, { to, text, media: media?.id }), idempotencyKey }
     await callData(`/instances/${instanceId}/messages`, { method: 'POST', body })
     keys.current.delete(id)
   }

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { MEDIA_FORMS } from '../../../domain/media.ts'
+import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
@@ -8,7 +8,7 @@ import { parseIdempotencyKey } from '../../input.ts'
 import { fileOf, namedFileSchema } from '../../media/named-file.ts'
 import { acceptedSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
-import { textOptions } from '../../v1/conversation/text-options.ts'
+import { parseTextOptions, textOptions } from '../../v1/conversation/text-options.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const bodySchema = Type.Object(
@@ -17,7 +17,10 @@ const bodySchema = Type.Object(
     text: Type.Optional(textSchema),
     media: Type.Optional(namedFileSchema),
     as: Type.Optional(oneOf(MEDIA_FORMS, { description: 'Like `as` of `sendMedia`.' })),
-    quote: textOptions.quote,
+    filename: Type.Optional(
+      Type.String({ maxLength: MAX_FILENAME_LENGTH, description: 'Like `filename` of `sendMedia`.' }),
+    ),
+    ...textOptions,
     idempotencyKey: Type.Optional(Type.String({ description: 'Like `X-Idempotency-Key` of `sendText`.' })),
   },
   { title: 'MessageToSendByHand', description: 'A text, or a file whose caption is `text`.' },
@@ -44,14 +47,17 @@ export function sendMessage(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const instance = await getInstanceOrRefuse(store, request.params.id)
-      const { to, text = '', media: named, as: form = null, quote } = request.body
+      const { to, text = '', media: named, as: form = null, filename, preview } = request.body
       if (named === undefined && text === '') throw invalid('text', 'is required without media')
-      if (named !== undefined && quote !== undefined) throw invalid('quote', 'must not be sent with media')
+      if (named !== undefined && preview) throw invalid('preview', 'must not be sent with media')
       const key = parseIdempotencyKey(request.body.idempotencyKey)
       const acceptedAt = now()
-      if (named !== undefined && media === null) throw new Refusal('media_not_configured')
-      const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, null), form }
-      const content = { to, text, ...(file && { file }), ...(quote !== undefined && { extras: { quote } }) }
+      const options = parseTextOptions(request.body, to, acceptedAt)
+      const needsFiles = named !== undefined || options.extras?.preview?.image !== undefined
+      if (needsFiles && media === null) throw new Refusal('media_not_configured')
+      const name = filename === undefined ? null : cleanFilename(filename)
+      const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, name), form }
+      const content = { to, text, ...(file && { file }), ...options }
       const message = composeMessage(instance.id, content, key, acceptedAt)
       const { id } = await acceptMessage(context, message, request.headers, acceptedAt)
       request.messageId = id

@@ -4,26 +4,11 @@ import { parseRecipient } from '../../../domain/recipients/recipient.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { checkText, isId, parseMoment } from '../../input.ts'
+import { linkPreviewSchema } from '../../resources/message.ts'
 
 const MAX_METADATA_BYTES = 1_024
 const MAX_MENTIONS = 1_024
 const MAX_SCHEDULED_MS = 30 * 24 * 60 * 60_000
-
-const previewSchema = Type.Object(
-  {
-    url: Type.String({ minLength: 1, maxLength: 2_048, description: 'A link that the text contains.' }),
-    title: Type.String({ minLength: 1, maxLength: 300 }),
-    description: Type.Optional(Type.String({ maxLength: 1_000 })),
-    image: Type.Optional(
-      Type.String({
-        maxLength: 100,
-        description: 'The ID of a JPEG, PNG, WebP or GIF that `uploadMedia` stored, or of a received one. Shown small.',
-        examples: ['med_01kb3zq4m8a7c9x2e5g6h8j0k1'],
-      }),
-    ),
-  },
-  { title: 'LinkPreview', description: 'Shown with the text. Nothing is fetched.' },
-)
 
 /** The options of a text message. */
 export const textOptions = {
@@ -47,7 +32,7 @@ export const textOptions = {
     ),
   ),
   preview: Type.Optional(
-    Type.Union([previewSchema, Type.Unsafe<false>({ type: 'boolean', const: false })], {
+    Type.Union([linkPreviewSchema, Type.Unsafe<false>({ type: 'boolean', const: false })], {
       description: 'A link preview. With false, or without this field, none is sent.',
     }),
   ),
@@ -90,7 +75,7 @@ export function parseTextOptions(
 }
 
 /** Only the documented fields are stored. */
-function previewOf(preview: Static<typeof previewSchema>): NonNullable<RequestedExtras['preview']> {
+function previewOf(preview: Static<typeof linkPreviewSchema>): NonNullable<RequestedExtras['preview']> {
   const { url, title, description, image } = preview
   for (const text of [url, title, description ?? '']) checkText(text, 'preview')
   if (image !== undefined && !isId(image)) throw new Refusal('media_not_found')
