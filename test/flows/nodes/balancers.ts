@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -73,7 +73,7 @@ export const BALANCERS: Record<'Caddy' | 'HAProxy' | 'nginx', Example> = {
         const child = start(BALANCERS.nginx.program, ['-e', 'stderr', '-c', main], folder)
         const reload = async (text: string) => {
           write(folder, 'site.conf', text)
-          child.kill('SIGHUP')
+          execFileSync(BALANCERS.nginx.program, ['-e', 'stderr', '-c', main, '-s', 'reload'])
         }
         return {
           child,

@@ -29,7 +29,7 @@ test('npm run cluster runs nodes behind one address and survives the kill of one
     expect(new Set(nodes.map(([, port]) => port)).size).toBe(2)
     const admin = adminClient(() => url, adminKey)
     const { id, token } = await admin.createConnected()
-    process.kill(Number(nodes[0]?.[2]), 'SIGTERM')
+    process.kill(Number(nodes[0]?.[2]), 'SIGKILL')
     await until('the node to be gone', () => output.includes('node 1 ended'))
     // Connections to the removed node are closed, and their callers retry.
     const instance = instanceClient(() => url, id, token)

@@ -1,15 +1,18 @@
-import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { execFile, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
+import { killOnExit } from '../../kill-on-exit.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 
 const FOLDER = join(import.meta.dirname, '../../../docs/observability')
 const RULES = join(FOLDER, 'prometheus-rules.yml')
 const METRICS_DOCUMENT = join(import.meta.dirname, '../../../docs/metrics.md')
-const HAS_PROMTOOL = (process.env['PATH'] ?? '').split(delimiter).some(folder => existsSync(join(folder, 'promtool')))
+const isInstalled = (program: string) =>
+  (process.env['PATH'] ?? '').split(delimiter).some(folder => existsSync(join(folder, program)))
 /** The metrics that a query names: those of the service, of the process and of Node. */
 const METRIC = /\b(?:pombal|process|nodejs)_\w+/g
 
@@ -78,7 +81,7 @@ test('docs/metrics.md has a row for each metric of Pombal', () => {
   expect(names.filter(name => !document.includes(`\`${name}`))).toEqual([])
 })
 
-test.skipIf(!HAS_PROMTOOL)('Prometheus loads the rules', async () => {
+test.skipIf(!isInstalled('promtool'))('Prometheus loads the rules', async () => {
   const { code, output } = await new Promise<{ code: unknown; output: string }>(resolve => {
     execFile('promtool', ['check', 'rules', RULES], (error, stdout, stderr) =>
       resolve({ code: error?.code ?? 0, output: stdout + stderr }),
@@ -87,3 +90,55 @@ test.skipIf(!HAS_PROMTOOL)('Prometheus loads the rules', async () => {
   expect(code, output).toBe(0)
   expect(output).toContain(`${rules.length} rules found`)
 })
+
+/** A Prometheus that scrapes the service each second and has the rules. @returns its API, without the address */
+async function startPrometheus(): Promise<<T>(path: string) => Promise<T>> {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-prometheus-'))
+  const config = join(folder, 'prometheus.yml')
+  const job = {
+    job_name: 'pombal',
+    authorization: { credentials: service.adminKey },
+    static_configs: [{ targets: [new URL(service.url ?? '').host] }],
+  }
+  const every = { scrape_interval: '1s', evaluation_interval: '1s' }
+  // JSON is YAML.
+  writeFileSync(config, JSON.stringify({ global: every, rule_files: [RULES], scrape_configs: [job] }), { mode: 0o600 })
+  const options = [`--config.file=${config}`, `--storage.tsdb.path=${folder}`, '--web.listen-address=127.0.0.1:0']
+  const prometheus = spawn('prometheus', options, { stdio: ['ignore', 'ignore', 'pipe'] })
+  killOnExit(prometheus)
+  onTestFinished(() => {
+    prometheus.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  let log = ''
+  prometheus.stderr.setEncoding('utf8').on('data', text => {
+    log += text
+  })
+  const address = await until('Prometheus to listen', () => /msg="Listening on" address=(\S+)/.exec(log)?.[1] ?? false)
+  return async path => ((await (await fetch(`http://${address}/api/v1/${path}`)).json()) as { data: never }).data
+}
+
+test.skipIf(!isInstalled('prometheus'))(
+  'Prometheus scrapes the service and evaluates each rule and query',
+  async () => {
+    const ask = await startPrometheus()
+    await until('a scrape', async () => {
+      const { activeTargets } = await ask<{ activeTargets: { health: string }[] }>('targets')
+      return activeTargets.some(({ health }) => health === 'up')
+    })
+    type Rule = { name: string; health: string; lastError?: string }
+    const evaluated = await until('each rule to be evaluated', async () => {
+      const { groups } = await ask<{ groups: { rules: Rule[] }[] }>('rules')
+      const all = groups.flatMap(group => group.rules)
+      return all.length > 0 && all.every(({ health }) => health !== 'unknown') && all
+    })
+    expect(evaluated.map(({ name, health, lastError = '' }) => [name, health, lastError])).toEqual(
+      rules.map(({ alert }) => [alert, 'ok', '']),
+    )
+    for (const [title, query] of queries) {
+      const asked = query.replaceAll(/\$__(rate_interval|range)/g, '1m')
+      const answer = await ask<{ resultType: string } | undefined>(`query?query=${encodeURIComponent(asked)}`)
+      expect(answer?.resultType, `${title}: ${query}`).toBe('vector')
+    }
+  },
+)

@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process'
-import { statSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { createWriteStream, mkdtempSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, expect, inject, test } from 'vitest'
+import { afterEach, expect, inject, onTestFinished, test } from 'vitest'
 import { createDatabase, type TestDatabase } from '../../databases/database.ts'
 import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
@@ -25,11 +26,16 @@ async function readyStatus(): Promise<number> {
   return answer.status
 }
 
-async function storeUp(): Promise<string | undefined> {
+async function metric(name: string): Promise<string | undefined> {
   const authorization = `Bearer ${service.adminKey}`
   const text = await (await fetch(`${service.url}/metrics`, { headers: { authorization } })).text()
-  return /^pombal_store_up (\d)$/m.exec(text)?.[1]
+  return text
+    .split('\n')
+    .find(line => line.startsWith(`${name} `))
+    ?.slice(name.length + 1)
 }
+
+const storeUp = () => metric('pombal_store_up')
 
 /** After a refusal it stays refused, because a probe frees no memory. */
 async function expectNotReadyThroughout(): Promise<void> {
@@ -60,6 +66,40 @@ test.skipIf(process.platform !== 'linux').each([
   limitFiles(bytes(statSync(join(service.dataDir, 'pombal.db-wal')).size))
   await expectNotReadyThroughout()
   limitFiles('unlimited')
+  await expectReadyAgain()
+})
+
+/** A small disk of its own; null if this process may not mount one. */
+function mountDisk(): string | null {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return null
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-disk-'))
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=16m', 'pombal-test', folder])
+  onTestFinished(() => {
+    if (status === 0) spawnSync('umount', ['--lazy', folder])
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return status === 0 ? folder : null
+}
+
+/** Writes to a file until the disk has no room. */
+async function fill(path: string): Promise<void> {
+  const file = createWriteStream(path)
+  const error = new Promise<NodeJS.ErrnoException>(resolve => file.once('error', resolve))
+  file.write(Buffer.alloc(32 * 1024 * 1024))
+  expect((await error).code).toBe('ENOSPC')
+}
+
+test('a service on a disk of its own says that it is full, for as long as it is', async context => {
+  const dataDir = mountDisk()
+  if (dataDir === null) return context.skip('Only root may mount a disk, on Linux.')
+  service = await new Service({ dataDir }).start()
+  await expectReadyAgain()
+  const filling = join(dataDir, 'filling')
+  await fill(filling)
+  expect(statfsSync(dataDir).bavail).toBe(0)
+  await expectNotReadyThroughout()
+  await until('the metrics to show no free space', async () => (await metric('pombal_disk_bytes{kind="free"}')) === '0')
+  rmSync(filling)
   await expectReadyAgain()
 })
 

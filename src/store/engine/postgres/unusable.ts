@@ -4,7 +4,7 @@ import { StoreUnavailable, StoreUnusable } from '../../errors.ts'
 /** Connections of one node, including the one for hints (`postgres-backend.ts`, `shared-hints.ts`). */
 const CONNECTIONS_OF_A_NODE = 11
 /** The oldest version that was tested. */
-const OLDEST_VERSION = 15
+export const OLDEST_VERSION = 15
 /** Node's error codes for untrusted certificates (Node manual, "TLS", "X509 certificate error codes"). */
 const CERTIFICATE_CODES = /CERT|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|HOSTNAME_MISMATCH/
 

@@ -1,0 +1,166 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { readSettings } from '../src/config.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+
+/** Inline code that begins so is a command. */
+const COMMAND =
+  /^(?:cat|cp|createdb|docker|export|helm|kill|kubectl|nginx|node|npm|npx|openssl|pg_\w+|pombal|printf|systemctl|systemd-analyze) \S/
+
+/** How a command is executed. */
+type Execution =
+  /** This test or script executes it: it, or the file `in` that it uses, contains `text`. The section of the document names it. */
+  | { by: string; text: string; in?: string }
+  /** The command is a script whose result the document states. */
+  | 'is a script'
+  /** Nothing here executes it, for this reason. The document says so. */
+  | { not: string }
+
+const PACKAGE = 'test/flows/operation/package.test.ts'
+const DOCTOR = 'test/flows/operation/doctor.test.ts'
+const BACKUP = 'test/flows/operation/backup.test.ts'
+const DUMP = 'test/flows/operation/backup-postgres.test.ts'
+const UPGRADE = 'test/flows/operation/upgrade-backup.test.ts'
+const MOVE = 'test/flows/operation/move/move-to-postgres.test.ts'
+const HERE = 'test/document-commands.test.ts'
+const NO_DOCKER = { not: 'The tests do not need Docker' }
+const NO_SYSTEMD = { not: 'has not been run under systemd' }
+const NO_CLUSTER = {
+  not: 'It has not been installed in a cluster by a test, and the commands above have not been run.',
+}
+
+const OPERATIONS: Readonly<Record<string, Execution>> = {
+  'npm run cluster': { by: 'test/flows/nodes/cluster.test.ts', text: 'scripts/cluster.ts' },
+  'npm run cluster -- --nodes 5 --port 9000': {
+    by: 'test/flows/nodes/cluster.test.ts',
+    text: "'--nodes', '2', '--port'",
+  },
+  'kill -9': { by: 'test/flows/nodes/cluster.test.ts', text: "'SIGKILL'" },
+  [`printf 'ADMIN_KEY=%s\\nMASTER_KEY=%s\\nPOSTGRES_PASSWORD=%s\\n' "$(openssl rand -hex 32)" "$(openssl rand -base64 32)" "$(openssl rand -hex 16)" > .env`]:
+    { by: HERE, text: "commandsOf('docs/operations.md')" },
+  'docker compose up --build': NO_DOCKER,
+  'docker build -t pombal .': NO_DOCKER,
+  'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal': NO_DOCKER,
+  'docker exec pombal cat /data/admin.key': NO_DOCKER,
+  'docker exec pombal pombal doctor': NO_DOCKER,
+  'docker compose -f compose.one-node.yaml up --build -d': NO_DOCKER,
+  'npm run test:image': 'is a script',
+  'npm pack': { by: PACKAGE, text: "'pack'" },
+  'npm install --prefix /opt/pombal ./pombal-0.1.0.tgz': { by: PACKAGE, text: "'install'" },
+  'cp docs/deploy/pombal.service /etc/systemd/system/': NO_SYSTEMD,
+  'systemctl daemon-reload && systemctl enable --now pombal': NO_SYSTEMD,
+  'cat /var/lib/pombal/admin.key': NO_SYSTEMD,
+  'systemd-analyze verify': { by: 'test/flows/operation/image.test.ts', text: "'systemd-analyze', ['verify'" },
+  'pombal move-to-postgres': { by: MOVE, text: 'runMove(' },
+  'createdb --encoding=UTF8 --template=template0 pombal': { by: DUMP, text: 'createdb --encoding=UTF8' },
+  'export DATABASE_URL=postgres://pombal:PASSWORD@db.example/pombal': { by: MOVE, text: 'DATABASE_URL' },
+  'export DATA_DIR=./data': { by: MOVE, text: 'DATA_DIR' },
+  'export MASTER_KEY="$(cat data/master.key)" ADMIN_KEY="$(cat data/admin.key)"': { by: MOVE, text: 'MASTER_KEY' },
+  'npm run move-to-postgres': { by: MOVE, text: 'runMove(' },
+  'npm run test:move': 'is a script',
+  'nginx -s reload': {
+    by: 'test/flows/nodes/balancers.test.ts',
+    text: "'-s', 'reload'",
+    in: 'test/flows/nodes/balancers.ts',
+  },
+  [`kubectl create secret generic pombal --from-literal=DATABASE_URL=postgres://… --from-literal=ADMIN_KEY="$(openssl rand -hex 32)" --from-literal=MASTER_KEY="$(openssl rand -base64 32)"`]:
+    NO_CLUSTER,
+  "helm install pombal docs/deploy/helm/pombal --set existingSecret=pombal --set image.repository=registry.example/pombal --set 'mediaUrl=s3://pombal?endpoint=https://s3.example.com'":
+    NO_CLUSTER,
+  'npm run doctor': { by: DOCTOR, text: "run('doctor'" },
+  'node bin/pombal.js healthcheck': { by: DOCTOR, text: "run('healthcheck'" },
+  'npm run vacuum': { by: DOCTOR, text: "run('vacuum'" },
+  'npm run bench -- --only idle': 'is a script',
+  'npm run measure:disk': 'is a script',
+  'npm run measure:disk -- --messages 1000': 'is a script',
+  'npm run test:oldest-postgres': 'is a script',
+}
+
+const BACKUPS: Readonly<Record<string, Execution>> = {
+  'npm run backup -- /backups': { by: BACKUP, text: "run('backup', folder" },
+  'npm run backup': { by: BACKUP, text: "run('backup', folder" },
+  'npm run restore -- /backups/pombal-<moment>.db': { by: BACKUP, text: "run('restore', file" },
+  'npm run keys:rotate': { by: 'test/flows/operation/keys-rotate.test.ts', text: 'rotate-keys' },
+  'npm run restore -- DATA_DIR/backups/before-upgrade-<moment>.db': { by: UPGRADE, text: "'restore'" },
+  'pg_dump --format=custom --file=pombal.dump "$DATABASE_URL"': { by: DUMP, text: "commandsFrom('pg_dump')" },
+  'createdb pombal_restored': { by: DUMP, text: "commandsFrom('createdb')" },
+  'pg_restore --no-owner --dbname=pombal_restored pombal.dump': { by: DUMP, text: "commandsFrom('createdb')" },
+}
+
+const DOCUMENTS: [string, Readonly<Record<string, Execution>>][] = [
+  ['docs/operations.md', OPERATIONS],
+  ['docs/backup.md', BACKUPS],
+]
+
+interface Command {
+  text: string
+  /** The text between its heading and the next one. */
+  section: string
+}
+
+/** The commands in blocks, without comments, and those in inline code. */
+function commandsOf(document: string): Command[] {
+  return read(document)
+    .split(/^(?=#+ )/m)
+    .flatMap(section => {
+      const blocks = Array.from(section.matchAll(/^ *```(?:sh)?\n([\s\S]*?)^ *```$/gm), ([, block = '']) => block)
+      const lines = blocks.flatMap(block => block.replaceAll(/\\\n\s*/g, '').split('\n'))
+      const prose = section.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
+      const inline = Array.from(prose.matchAll(/`([^`]+)`/g), ([, code = '']) => code.replaceAll(/\s+/g, ' '))
+      const texts = [
+        ...lines.map(line => line.replace(/\s+#.*$/, '').trim()),
+        ...inline.filter(code => COMMAND.test(code)),
+      ]
+      return [...new Set(texts)].filter(text => text !== '').map(text => ({ text, section }))
+    })
+}
+
+/** @returns what is wrong, or null */
+function problemOf({ text, section }: Command, execution: Execution | undefined): string | null {
+  const script = /^npm run (\S+)/.exec(text)?.[1]
+  if (script !== undefined && !(script in scripts)) return `package.json has no script ${script}`
+  if (execution === undefined) return 'no test or script is known to execute it'
+  if (execution === 'is a script') return script === undefined ? 'it is no script' : null
+  const prose = section.replaceAll(/\s+/g, ' ')
+  if ('not' in execution) return prose.includes(execution.not) ? null : `its section does not say: ${execution.not}`
+  if (!existsSync(join(ROOT, execution.by))) return `${execution.by} does not exist`
+  const file = execution.in ?? execution.by
+  if (!read(file).includes(execution.text)) return `${file} does not contain ${execution.text}`
+  return prose.includes(`\`${execution.by}\``) ? null : `its section does not name ${execution.by}`
+}
+
+describe.each(DOCUMENTS)('%s', (document, executions) => {
+  const commands = commandsOf(document)
+
+  test('a test or script executes each command, and is named in its section', () => {
+    const problems = commands.flatMap(command => {
+      const problem = problemOf(command, executions[command.text])
+      return problem === null ? [] : [`${command.text}: ${problem}`]
+    })
+    expect(problems).toEqual([])
+  })
+
+  test('the table has no command that the document does not have', () => {
+    const found = new Set(commands.map(({ text }) => text))
+    expect(Object.keys(executions).filter(text => !found.has(text))).toEqual([])
+  })
+})
+
+test('the command that writes .env writes keys that the service takes', () => {
+  const command = commandsOf('docs/operations.md').find(({ text }) => text.startsWith('printf '))?.text ?? ''
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-env-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  execFileSync('sh', ['-e', '-c', command], { cwd: folder })
+  const lines = readFileSync(join(folder, '.env'), 'utf8').trim().split('\n')
+  const env = Object.fromEntries(lines.map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)]))
+  expect(Object.keys(env)).toEqual(['ADMIN_KEY', 'MASTER_KEY', 'POSTGRES_PASSWORD'])
+  const settings = readSettings({ ...env, DATABASE_URL: `postgres://pombal:${env['POSTGRES_PASSWORD']}@db/pombal` })
+  expect(settings.adminKey).toBe(env['ADMIN_KEY'])
+  expect(settings.masterKey).toHaveLength(32)
+})
