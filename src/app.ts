@@ -332,7 +332,7 @@ function createApi(
     panelDir: join(import.meta.dirname, '../panel/dist'),
     version: settings.version,
     metrics: renderMetrics,
-    onAnswered: request => metrics.onRequest(request),
+    observer: metrics,
     isReady: () => readiness.check(),
     node: readiness,
   })

@@ -177,8 +177,10 @@ export interface ApiOptions {
   version: string
   /** The metrics in Prometheus' text format. */
   metrics(): Promise<{ contentType: string; text: string }>
-  /** Called for every answered request. `route` is a pattern, `durationMs` is null for a stream. Default: not counted. */
-  onAnswered?: (request: { method: string; route: string; status: number; durationMs: number | null }) => void
+  /** Receives every answered request. `route` is a pattern, `durationMs` is null for a stream. Default: not counted. */
+  observer?: {
+    onRequest(request: { method: string; route: string; status: number; durationMs: number | null }): void
+  } | null
   /** Whether the service can accept and deliver. */
   isReady(): boolean | Promise<boolean>
   /** `isDraining`: the node is about to stop, and callers should not reuse their connections. Default: never. */

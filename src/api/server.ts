@@ -18,10 +18,9 @@ import {
   readableTarget,
   recordAnswers,
 } from './http/requests.ts'
+import { compileSerializer, compileValidator } from './http/schemas.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
-import { compileSerializer } from './http/serialization.ts'
 import { refuseUnknownPaths } from './http/unknown-paths.ts'
-import { compileValidator } from './http/validation.ts'
 import { openApiOptions } from './openapi/document.ts'
 import { registerDocs } from './pages/docs.ts'
 import { registerPanel } from './pages/panel.ts'
@@ -80,7 +79,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     now: Date.now,
     diskSpace: async () => null,
     oidc: null,
-    onAnswered: () => undefined,
+    observer: null,
     ...options,
     node,
     closing: drainOnClose(api, node),

@@ -97,7 +97,7 @@ const UNKNOWN = { method: 'unknown', route: 'unknown' }
  * holds no secrets. Paths without a route, and methods that no route has, count together: a caller could make up any number of
  * them.
  */
-export function recordAnswers({ logger, onAnswered }: Pick<ApiContext, 'logger' | 'onAnswered'>) {
+export function recordAnswers({ logger, observer }: Pick<ApiContext, 'logger' | 'observer'>) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { method, routeOptions } = request
     const { config, url } = routeOptions
@@ -119,7 +119,7 @@ export function recordAnswers({ logger, onAnswered }: Pick<ApiContext, 'logger' 
       )
     }
     const isStream = String(reply.raw.getHeader('content-type')).startsWith('text/event-stream')
-    onAnswered({
+    observer?.onRequest({
       ...(url === undefined ? UNKNOWN : { method, route: url }),
       status: reply.statusCode,
       durationMs: isStream ? null : reply.elapsedTime,

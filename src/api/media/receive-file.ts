@@ -6,7 +6,7 @@ import { cleanFilename, MAX_FILENAME_LENGTH, type Media, parseMimetype } from '.
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { Api, MediaApi } from '../context.ts'
 import { mayTakeLong } from '../http/limits/slow-bodies.ts'
-import { compileValidator } from '../http/validation.ts'
+import { compileValidator } from '../http/schemas.ts'
 
 const FORM_OF_FILES = 'multipart/form-data'
 

@@ -1,4 +1,5 @@
-import type { FastifySchemaCompiler } from 'fastify'
+import fastJsonStringify from 'fast-json-stringify'
+import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
@@ -23,6 +24,15 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     if (validator.Check(value)) return value === input ? true : { value }
     const [, problems] = validator.Errors(value)
     return { error: createRefusal(httpPart ?? 'request', problems) }
+  }
+}
+
+/** Compiles the schema of a response when the first one is sent, because most are never sent and all together delay a start. */
+export const compileSerializer: FastifySerializerCompiler<TSchema> = ({ schema }) => {
+  let serialize: ((body: unknown) => string) | undefined
+  return body => {
+    serialize ??= fastJsonStringify(schema)
+    return serialize(body)
   }
 }
 

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { describe, expect, test } from 'vitest'
-import { compileValidator } from './validation.ts'
+import { compileValidator } from './schemas.ts'
 
 function check(httpPart: string, schema: object, value: unknown) {
   const validate = compileValidator({ schema: schema as never, httpPart, method: 'GET', url: '/' }) as (
