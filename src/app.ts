@@ -32,6 +32,7 @@ import { createAddressGuard } from './outbound/address-guard.ts'
 import { identifyProgram } from './program-files.ts'
 import { Sandbox } from './sandbox/sandbox.ts'
 import { sharedSettings } from './shared-settings.ts'
+import { Renewal } from './store/leases/renewal.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
@@ -70,6 +71,7 @@ interface NodeContext {
   logTo: DestinationStream
   store: Store
   metrics: Metrics
+  renewal: Renewal
   /** Called one after the other, in reverse order, when the node stops. */
   closers: (() => Promise<unknown>)[]
 }
@@ -87,7 +89,8 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
     logger,
     observer: metrics,
   })
-  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, closers: [() => store.close()] }
+  const closers = [() => store.close()]
+  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, renewal: new Renewal(), closers }
   try {
     return await startModules(context)
   } catch (error) {
@@ -106,7 +109,6 @@ async function closeAll({ closers, logger }: NodeContext): Promise<void> {
 async function startModules(context: NodeContext): Promise<App> {
   const { settings, keys, logger, store, metrics, closers } = context
   const ownPorts: number[] = []
-  const mayAct = () => supervisor.mayAct()
 
   const { retentionMs } = settings
   const retention = startRetention({ retention: store.retention, retentionMs, logger, now: store.clock.now })
@@ -117,11 +119,10 @@ async function startModules(context: NodeContext): Promise<App> {
   if (sandbox) closers.push(() => sandbox.close())
   const webhooks = startWebhooks(context, {
     ownPorts,
-    mayAct,
     onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
   })
   const alerts = openAlerts(context, webhooks)
-  const threads = openThreads(context, mayAct)
+  const threads = openThreads(context)
   const supervisor = startSupervisor(context, { sandbox, lanes: webhooks.dispatcher, threads })
   const media = await openMediaLibrary(context, ownPorts)
   const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
@@ -161,8 +162,8 @@ async function startModules(context: NodeContext): Promise<App> {
 type Webhooks = ReturnType<typeof startWebhooks>
 
 function startWebhooks(
-  { settings, logger, store, metrics, closers }: NodeContext,
-  { ownPorts, ...leases }: Pick<DispatcherOptions, 'mayAct' | 'onLeaseLost'> & { ownPorts: readonly number[] },
+  { settings, logger, store, metrics, renewal, closers }: NodeContext,
+  { ownPorts, onLeaseLost }: Pick<DispatcherOptions, 'onLeaseLost'> & { ownPorts: readonly number[] },
 ) {
   const guard = createAddressGuard({
     loopbackAndPrivateAllowed: settings.webhook.privateAllowed,
@@ -173,7 +174,8 @@ function startWebhooks(
   const poster = createPoster({ guard, timeoutMs, testReceiver: createTestReceiver(store.endpoints) })
   closers.push(() => poster.close())
   const dispatcher = new Dispatcher({
-    ...leases,
+    mayAct: renewal.mayAct,
+    onLeaseLost,
     store,
     post: poster,
     settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
@@ -205,7 +207,7 @@ function startSupervisor(
   context: NodeContext,
   { sandbox, lanes, threads }: Pick<RunnerOptions, 'lanes'> & { sandbox: Sandbox | null; threads: WhatsappThreads },
 ): Supervisor {
-  const { settings, keys, logger, store, metrics } = context
+  const { settings, keys, logger, store, metrics, renewal } = context
   const connect = createConnector(settings, sandbox, threads)
   return new Supervisor({
     leases: store.leases,
@@ -213,6 +215,7 @@ function startSupervisor(
     owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
     runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
     settings: sharedSettings(settings, keys.adminKey),
+    renewal,
     onRenewed: startedAt => threads.renewed(startedAt),
     run: (lease, ends) =>
       new InstanceRunner({
@@ -229,10 +232,8 @@ function startSupervisor(
   })
 }
 
-function openThreads(
-  { settings, logger, logTo, store, metrics, closers }: NodeContext,
-  mayAct: () => boolean,
-): WhatsappThreads {
+function openThreads(context: NodeContext): WhatsappThreads {
+  const { settings, logger, logTo, store, metrics, renewal, closers } = context
   const { threads: count } = settings.whatsapp
   // One core stays for the API and the webhooks.
   const oneFewerThanCores = Math.max(1, availableParallelism() - 1)
@@ -246,7 +247,7 @@ function openThreads(
     logger,
     writeLog: line => logTo.write(line),
     // The question itself causes the renewal.
-    onRenewalNeeded: mayAct,
+    onRenewalNeeded: renewal.mayAct,
     onThreadDied: () => metrics.onThreadDied(),
   })
   closers.push(() => threads.close())

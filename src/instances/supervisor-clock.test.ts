@@ -5,27 +5,27 @@ afterEach(() => vi.useRealTimers())
 
 describe('when a node may act', () => {
   test('a node may act only while no other node can have taken over since its last renewal', async () => {
-    const { leases, supervisor } = setUp(['a'])
-    expect(supervisor.mayAct()).toBe(false)
+    const { leases, renewal } = setUp(['a'])
+    expect(renewal.mayAct()).toBe(false)
     await pass(1)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
     leases.failing = true
     await pass(9_000)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
     await pass(1_500)
-    expect(supervisor.mayAct()).toBe(false)
+    expect(renewal.mayAct()).toBe(false)
   })
 
   test('on a machine that was paused with its monotonic clock it may not act until it knows that its leases are valid', async () => {
-    const { leases, wall, supervisor, log, loggedBeforeRenewal } = setUp(['a', 'b'])
+    const { leases, wall, supervisor, renewal, log, loggedBeforeRenewal } = setUp(['a', 'b'])
     await pass(1)
     leases.rows.set('a', { owner: 'another', epoch: 2 })
     wall.aheadMs = 20_000
-    expect(supervisor.mayAct()).toBe(false)
+    expect(renewal.mayAct()).toBe(false)
     expect(supervisor.isRenewed).toBe(false)
     // At once, and not at the next regular renewal.
     await pass(0)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
     expect(supervisor.size).toBe(1)
     expect(loggedBeforeRenewal.at(-1)).toBe('revoke a')
     await pass(200)
@@ -33,21 +33,21 @@ describe('when a node may act', () => {
   })
 
   test('after a pause an instance that was already stopping does not act either if its lease is lost', async () => {
-    const { leases, wall, lost, supervisor, log, loggedBeforeRenewal } = setUp(['a'])
+    const { leases, wall, lost, renewal, log, loggedBeforeRenewal } = setUp(['a'])
     await pass(1)
     leases.rows.set('a', { owner: 'another', epoch: 2 })
     lost.get('a')?.()
     wall.aheadMs = 20_000
-    expect(supervisor.mayAct()).toBe(false)
+    expect(renewal.mayAct()).toBe(false)
     await pass(0)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
     expect(loggedBeforeRenewal.at(-1)).toBe('revoke a')
     await pass(200)
     expect(log).toEqual(['run a 1', 'revoke a', 'stop a lost'])
   })
 
   test('a renewal that was under way when the machine was paused does not count', async () => {
-    const { leases, wall, supervisor } = setUp(['a'])
+    const { leases, wall, renewal } = setUp(['a'])
     await pass(1)
     const renew = leases.renew.bind(leases)
     leases.renew = async owner => {
@@ -58,52 +58,52 @@ describe('when a node may act', () => {
     await pass(5_050)
     wall.aheadMs = 20_000
     await pass(60)
-    expect(supervisor.mayAct()).toBe(false)
+    expect(renewal.mayAct()).toBe(false)
     await pass(110)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
   })
 
   test('a wall clock that is set forward stops it from acting until the renewal that follows, and stops no instance', async () => {
-    const { wall, supervisor, log } = setUp(['a'])
+    const { wall, renewal, log } = setUp(['a'])
     await pass(1)
     for (let jump = 1; jump <= 3; jump++) {
       wall.aheadMs += 3_600_000
-      expect(supervisor.mayAct()).toBe(false)
+      expect(renewal.mayAct()).toBe(false)
       await pass(0)
-      expect(supervisor.mayAct()).toBe(true)
+      expect(renewal.mayAct()).toBe(true)
     }
     await pass(60_000)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
     expect(log).toEqual(['run a 1'])
   })
 
   test('a wall clock that is set forward while the store is away causes no more renewals than the usual ones', async () => {
-    const { leases, wall, supervisor } = setUp(['a'])
+    const { leases, wall, renewal } = setUp(['a'])
     await pass(1)
     leases.failing = true
     const renew = vi.spyOn(leases, 'renew')
     wall.aheadMs = 3_600_000
     for (let asked = 0; asked < 400; asked++) {
-      expect(supervisor.mayAct()).toBe(false)
+      expect(renewal.mayAct()).toBe(false)
       await pass(10)
     }
     expect(renew.mock.calls.length).toBeLessThanOrEqual(5)
     leases.failing = false
     await pass(1_000)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
   })
 
   test('a wall clock that is set back neither stops it from acting nor lets it act for longer', async () => {
-    const { leases, wall, supervisor } = setUp(['a'])
+    const { leases, wall, renewal } = setUp(['a'])
     await pass(1)
     leases.failing = true
     wall.aheadMs = -3_600_000
     await pass(9_000)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
     await pass(1_500)
-    expect(supervisor.mayAct()).toBe(false)
+    expect(renewal.mayAct()).toBe(false)
     leases.failing = false
     await pass(1_000)
-    expect(supervisor.mayAct()).toBe(true)
+    expect(renewal.mayAct()).toBe(true)
   })
 })

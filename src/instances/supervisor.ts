@@ -1,10 +1,9 @@
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
 import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
-import type { StoreClock } from '../store/clock.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
-import { type Moment, Renewal } from '../store/leases/renewal.ts'
+import type { Moment, Renewal } from '../store/leases/renewal.ts'
 import { findDifferences, type SharedSettings } from './settings-differences.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
@@ -54,9 +53,9 @@ interface SupervisorOptions {
   run(lease: Lease, ends: RunEnds): Running
   /** Called after each renewal, with the moment at which it began. */
   onRenewed?(startedAt: Moment): void
+  /** Which the supervisor keeps up to date. */
+  renewal: Renewal
   logger: Logger
-  /** This machine's clocks. `now` can be set, and `steady` can stand still while the machine is paused. */
-  clock?: StoreClock
 }
 
 interface Entry {
@@ -100,7 +99,8 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options
-    this.#renewal = new Renewal(options.clock)
+    this.#renewal = options.renewal
+    this.#renewal.onExpired = () => this.#renewEarly()
     this.#runs = options.runs ?? INSTANCE_KINDS
     this.#unsubscribe = [
       options.hints.on('goal', instanceId => this.#running.get(instanceId)?.running.onGoalChanged()),
@@ -115,20 +115,7 @@ export class Supervisor {
 
   /** Whether this node's leases are valid. Otherwise it runs no instance or is about to stop them. */
   get isRenewed(): boolean {
-    return !this.#closed && this.mayAct()
-  }
-
-  /**
-   * False if another node may have taken over. The leases are then renewed at once. Must be called before each send and each
-   * POST: in a process that was suspended, timers and sockets fire before the lost leases are noticed.
-   */
-  mayAct(): boolean {
-    if (this.#renewal.startedAt === null) return false
-    if (this.#renewal.isValid) return true
-    // Only once: if that renewal fails, the timer causes the next one.
-    if (!this.#renewsEarly) this.#requestStep()
-    this.#renewsEarly = true
-    return false
+    return !this.#closed && this.#renewal.mayAct()
   }
 
   /** The fence rejected a write. Stops the instance; it is started again if its lease is free. */
@@ -147,6 +134,13 @@ export class Supervisor {
     for (const instanceId of this.#running.keys()) this.#stop(instanceId, true)
     await Promise.all([...this.#stopping.values()].map(({ done }) => done))
     clearTimeout(this.#unrenewedTimer)
+  }
+
+  /** Only once: if that renewal fails, the timer causes the next one. */
+  #renewEarly(): void {
+    if (this.#renewal.startedAt === null || this.#renewsEarly) return
+    this.#renewsEarly = true
+    this.#requestStep()
   }
 
   #requestStep(): void {

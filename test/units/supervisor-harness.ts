@@ -3,6 +3,7 @@ import { vi } from 'vitest'
 import { Supervisor } from '../../src/instances/supervisor.ts'
 import { LocalHints } from '../../src/store/hints.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../../src/store/leases/leases.ts'
+import { Renewal } from '../../src/store/leases/renewal.ts'
 
 /** The lease table, as seen by one of several nodes. */
 class LeaseTable implements Leases {
@@ -77,12 +78,13 @@ export function setUp(ids: string[]) {
   const linking = new Set<string>()
   /** The wall clock against the monotonic one, which timers go by. */
   const wall = { aheadMs: 0 }
+  const renewal = new Renewal({ steady: () => Date.now(), now: () => Date.now() + wall.aheadMs })
   const supervisor = new Supervisor({
     leases,
     hints,
     owner: 'me',
     logger: pino({ level: 'silent' }),
-    clock: { steady: () => Date.now(), now: () => Date.now() + wall.aheadMs },
+    renewal,
     onRenewed: () => loggedBeforeRenewal.push(log.at(-1)),
     run: (lease, { onLeaseLost, onCrashed }) => {
       log.push(`run ${lease.instanceId} ${lease.epoch}`)
@@ -119,6 +121,7 @@ export function setUp(ids: string[]) {
     linking,
     wall,
     supervisor,
+    renewal,
     mostSockets: () => mostSockets,
   }
 }

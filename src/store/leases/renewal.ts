@@ -15,6 +15,8 @@ export class Renewal {
   readonly #clock: StoreClock
   /** When the last renewal began; null before the first. */
   startedAt: Moment | null
+  /** Renews the leases at once. Called by `mayAct` each time that it returns false. */
+  onExpired: () => void = () => undefined
 
   constructor(clock: StoreClock = systemClock, startedAt: Moment | null = null) {
     this.#clock = clock
@@ -31,7 +33,17 @@ export class Renewal {
     return Math.max(this.#clock.steady() - steady, this.#clock.now() - now)
   }
 
-  /** False if another node may have taken over. */
+  /**
+   * False if another node may have taken over. The leases are then renewed at once. Must be called before each send and each
+   * POST: in a process that was suspended, timers and sockets fire before the lost leases are noticed.
+   */
+  readonly mayAct = (): boolean => {
+    if (this.isValid) return true
+    this.onExpired()
+    return false
+  }
+
+  /** The same, without a renewal. */
   get isValid(): boolean {
     return this.ageMs < VALID_FOR_MS
   }

@@ -118,6 +118,8 @@ class Thread {
     }
     this.#files = media && this.#openFiles(media)
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
+    // The last renewal that this thread knows of is too old.
+    this.#renewal.onExpired = () => this.#outbox.post({ kind: 'renew' })
     this.#setValidity(validity)
   }
 
@@ -156,7 +158,7 @@ class Thread {
       network: this.#networkOf(number, network),
       settings: this.#settings,
       files: this.#files,
-      mayAct: () => !this.#revoked.has(number) && this.#mayAct(),
+      mayAct: () => !this.#revoked.has(number) && this.#renewal.mayAct(),
       logger: this.logger,
       now: () => Math.round(systemClock.steady() + this.#clockOffsetMs),
       onLinking: isLinking => this.#outbox.post({ kind: 'linking', connection: number, isLinking }),
@@ -188,13 +190,6 @@ class Thread {
   #setValidity({ renewedAt, clockOffsetMs }: Validity): void {
     if (renewedAt !== null) this.#renewal.startedAt = renewedAt
     this.#clockOffsetMs = clockOffsetMs
-  }
-
-  /** Asks for a renewal of the leases if the last one that this thread knows of is too old. */
-  #mayAct(): boolean {
-    if (this.#renewal.isValid) return true
-    this.#outbox.post({ kind: 'renew' })
-    return false
   }
 }
 
