@@ -22,8 +22,8 @@ import type { Attachment } from './media/attach.ts'
 import { toGroupDetails } from './parsing/group.ts'
 import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
 import { Journal } from './signal/journal.ts'
-import { boundRetryRequests, storePreKeysFirst } from './signal/retry-requests.ts'
-import { sending, untilDurable, waitUntilRecorded } from './signal/sending.ts'
+import { boundRetryRequests } from './signal/retry-requests.ts'
+import { adaptKeys, sending, untilDurable } from './signal/sending.ts'
 import { createSignalRepository } from './signal/signal-repository.ts'
 import { QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 
@@ -98,8 +98,7 @@ export class Link {
         ...caches,
       }),
     )
-    storePreKeysFirst(socket.authState.keys)
-    waitUntilRecorded(socket.authState.keys, this, credentials)
+    adaptKeys(socket.authState.keys, this, credentials)
     requestCopiesFirst(socket, caches.placeholderResendCache, this.#calls, () => this.self)
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
@@ -230,9 +229,7 @@ export class Link {
     const { events, onStanza } = this.#options
     this.#listenToConnection(socket)
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
-    ws.prependListener('frame', frame => {
-      if (!(frame instanceof Uint8Array)) dropKeyErrors(frame)
-    })
+    ws.prependListener('frame', dropKeyErrors)
     ws.prependListener('CB:message', (node: BinaryNode) => {
       this.#incoming.note(node)
       // Marks every message as pending. Baileys handles pending messages one by one, but live ones concurrently, so they would

@@ -174,7 +174,9 @@ function isNotEncrypted(error: unknown): boolean {
 }
 
 /** Removes devices without keys from an answer. Baileys would treat them as a refusal of all requested keys. */
-export function dropKeyErrors({ tag, attrs, content }: BinaryNode): void {
+export function dropKeyErrors(frame: BinaryNode | Uint8Array): void {
+  if (frame instanceof Uint8Array) return
+  const { tag, attrs, content } = frame
   const [list] = tag === 'iq' && attrs['type'] === 'result' && Array.isArray(content) ? content : []
   if (list?.tag !== 'list' || !Array.isArray(list.content)) return
   list.content = list.content.filter(user => user.tag !== 'user' || !getBinaryNodeChild(user, 'error'))

@@ -119,7 +119,7 @@ export function sendDurably(
 }
 
 export function watchVitalSigns({ ev, ws }: WASocket, signs: VitalSigns): void {
-  ws.on('frame', () => signs.frame())
+  ws.on('frame', signs.frame)
   ev.on('connection.update', ({ reachoutTimeLock }) => {
     if (!reachoutTimeLock) return
     const { isActive, timeEnforcementEnds } = reachoutTimeLock

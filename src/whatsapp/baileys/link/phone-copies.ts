@@ -10,7 +10,7 @@ import {
 } from 'baileys'
 import type { Self } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
-import { asResend } from '../signal/retry-requests.ts'
+import { asResend } from '../signal/sending.ts'
 
 /** WhatsApp withholds the content of these from linked devices. */
 const WITHHELD: ReadonlySet<string | undefined> = new Set([

@@ -8,7 +8,7 @@ import { Correspondents } from '../correspondents.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { parseReceipt, type Receipt, type SentReceipt } from '../parsing/receipt.ts'
 import type { CredentialStore } from '../signal/credential-store.ts'
-import { asResend } from '../signal/retry-requests.ts'
+import { asResend } from '../signal/sending.ts'
 import { findMetadata } from './link-options.ts'
 import { ReceiptGuard } from './receipt-guard.ts'
 

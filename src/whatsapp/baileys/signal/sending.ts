@@ -18,25 +18,46 @@ export const sending = new AsyncLocalStorage<Send>()
 
 type Changes = Pick<CredentialStore, 'settled' | 'idle'>
 
+const resending = new AsyncLocalStorage<true>()
+
+/** Marks sends that Baileys starts by itself: a message sent again, or a request to our own phone. */
+export function asResend<T>(work: () => T): T {
+  return resending.run(true, work)
+}
+
 /**
- * Makes Baileys record the message as prepared, and wait for that: after it has encrypted the message for each device, and
- * before it encrypts the frame. If recording fails, the send fails here. Later the link would have to end: frames are
- * numbered, so none that is encrypted may be left out. Baileys has no hook at that point, but uses one of two keys there: for a group
- * it writes the list of devices that have the sender key, for a contact it reads the privacy token.
+ * Changes how Baileys' sends use the keys:
  *
- * The record begins together with the commit of the keys that the encryption has changed, so that one commit takes both.
+ * - Baileys records the message as prepared, and waits for that, after it has encrypted the message for each device, and
+ *   before it encrypts the frame. If recording fails, the send fails here. Later the link would have to end: frames are
+ *   numbered, so none that is encrypted may be left out. Baileys has no hook at that point, but uses one of two keys there: for
+ *   a group it writes the list of devices that have the sender key, for a contact it reads the privacy token. The record begins
+ *   together with the commit of the keys that the encryption has changed, so that one commit takes both.
+ * - New pre-keys are stored at once, outside of any transaction. When Baileys requests a message again, it sends a new pre-key
+ *   inside the transaction that stores the key. After a kill before the commit, a message encrypted with this pre-key could
+ *   not be decrypted. A stored pre-key that was not sent is harmless.
+ * - What Baileys sends by itself has a transaction of its own, so that an undecryptable message does not delay others. Baileys
+ *   uses the account's transaction, for which all messages wait, and keeps it open during queries to WhatsApp.
  */
-export function waitUntilRecorded(keys: SignalKeyStoreWithTransaction, link: object, changes: Changes): void {
+export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, changes: Changes): void {
   const get = keys.get.bind(keys)
   const set = keys.set.bind(keys)
-  const wait = async () => {
+  const transaction = keys.transaction.bind(keys)
+  const outside = AsyncLocalStorage.snapshot()
+  const untilRecorded = async () => {
     const send = sending.getStore()
     if (send?.link !== link || send.ready !== undefined) return
     send.ready = Promise.all([changes.settled(), changes.idle().then(send.record)])
     await send.ready
   }
-  keys.get = (type, ids) => (type === 'tctoken' ? wait().then(() => get(type, ids)) : get(type, ids))
-  keys.set = data => ('sender-key-memory' in data ? wait().then(() => set(data)) : set(data))
+  keys.get = (type, ids) => (type === 'tctoken' ? untilRecorded().then(() => get(type, ids)) : get(type, ids))
+  keys.set = data => {
+    if ('sender-key-memory' in data) return untilRecorded().then(() => set(data))
+    const { 'pre-key': preKeys, ...others } = data
+    const areNew = preKeys !== undefined && Object.values(preKeys).every(key => key !== null)
+    return areNew && Object.keys(others).length === 0 ? outside(() => set(data)) : set(data)
+  }
+  keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
 }
 
 /** What the next frame must wait for. */

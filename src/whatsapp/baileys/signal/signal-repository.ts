@@ -162,8 +162,10 @@ function withNumbersForMissingLids(base: LIDMappingStore): LIDMappingStore {
     const rest = pns.filter(pn => !users.has(userOf(pn)))
     return [...found, ...rest.map(pn => ({ pn, lid: pn }))]
   }
-  const getLIDForPN: LIDMappingStore['getLIDForPN'] = pn => base.getLIDForPN(pn)
-  return Object.assign(Object.create(base) as LIDMappingStore, { getLIDsForPNs, getLIDForPN })
+  return Object.assign(Object.create(base) as LIDMappingStore, {
+    getLIDsForPNs,
+    getLIDForPN: base.getLIDForPN.bind(base),
+  })
 }
 
 /** Caches negative answers: Baileys queries a missing LID at every use of a session. */
