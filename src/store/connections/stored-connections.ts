@@ -5,7 +5,7 @@ import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 import { proxyPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
-import type { Statements } from '../engine/statement.ts'
+import type { RowOf, Statements } from '../engine/statement.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { type ConnectionChange, toRestriction } from './connection-columns.ts'
@@ -203,25 +203,22 @@ function byCode(closes: readonly { code: number; at: number }[]): ConnectionHeal
   return [...counted.values()]
 }
 
+const HEALTH = {
+  instance_id: 'text',
+  last_frame_at: 'integer?',
+  ack_at: 'integer?',
+  ack_latency_ms: 'integer?',
+  undecryptable: 'integer',
+  undecryptable_at: 'integer?',
+} as const
+const CLOSE = { instance_id: 'text', at: 'integer', code: 'integer' } as const
+
 /** A node reports on all its connections at the same time; these reports share one commit. */
 function healthOperation(statements: Statements): Operation<HealthInput, void> {
-  const put = statements.insert(
-    'connection_health',
-    {
-      instance_id: 'text',
-      last_frame_at: 'integer?',
-      ack_at: 'integer?',
-      ack_latency_ms: 'integer?',
-      undecryptable: 'integer',
-      undecryptable_at: 'integer?',
-    },
-    { replace: ['instance_id'] },
-  )
-  const addClose = statements.insert(
-    'connection_closes',
-    { instance_id: 'text', at: 'integer', code: 'integer' },
-    { finish: query => query.onConflict(oc => oc.doNothing()) },
-  )
+  const put = statements.insert('connection_health', HEALTH, { replace: ['instance_id'] })
+  const addClose = statements.insert('connection_closes', CLOSE, {
+    finish: query => query.onConflict(oc => oc.doNothing()),
+  })
   const forget = statements.one((p: { instanceId: InstanceId; before: number }) =>
     statements.db.deleteFrom('connection_closes').where('instance_id', '=', p.instanceId).where('at', '<', p.before),
   )
@@ -230,27 +227,26 @@ function healthOperation(statements: Statements): Operation<HealthInput, void> {
     ...fenced,
     keys: () => ['health'],
     async run(tx, inputs) {
-      await tx.each(put, inputs.map(toHealthRow))
-      const closing = inputs.filter(({ report }) => report.closes.length > 0)
-      const closes = closing.flatMap(({ lease, report }) =>
-        report.closes.map(({ at, code }) => ({ instance_id: lease.instanceId, at, code })),
-      )
+      const rows: RowOf<typeof HEALTH>[] = []
+      const closes: RowOf<typeof CLOSE>[] = []
+      for (const { lease, report } of inputs) {
+        const { instanceId: instance_id } = lease
+        rows.push({
+          instance_id,
+          last_frame_at: report.lastFrameAt,
+          ack_at: report.acknowledgement?.at ?? null,
+          ack_latency_ms: report.acknowledgement?.latencyMs ?? null,
+          undecryptable: report.undecryptable,
+          undecryptable_at: report.lastUndecryptableAt,
+        })
+        for (const { at, code } of report.closes) closes.push({ instance_id, at, code })
+      }
+      await tx.each(put, rows)
       if (closes.length > 0) await tx.each(addClose, closes)
-      for (const { lease, now } of closing) {
-        await tx.run(forget, { instanceId: lease.instanceId, before: now - CLOSES_MS })
+      for (const { lease, report, now } of inputs) {
+        if (report.closes.length > 0) await tx.run(forget, { instanceId: lease.instanceId, before: now - CLOSES_MS })
       }
       return []
     },
-  }
-}
-
-function toHealthRow({ lease, report }: HealthInput) {
-  return {
-    instance_id: lease.instanceId,
-    last_frame_at: report.lastFrameAt,
-    ack_at: report.acknowledgement?.at ?? null,
-    ack_latency_ms: report.acknowledgement?.latencyMs ?? null,
-    undecryptable: report.undecryptable,
-    undecryptable_at: report.lastUndecryptableAt,
   }
 }

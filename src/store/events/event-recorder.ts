@@ -77,12 +77,18 @@ export class EventRecorder {
 
   /** @param events the events of each instance in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
-    const inOrder = events.map((event, index) => ({ ...event, seq: index }))
-    // Operator endpoints are read, and locked, only for the few events that they may receive.
-    const reach = events.some(({ kind }) => isOperatorPattern(kind)) ? 'all' : 'own'
+    const inOrder: (NewEvent & { seq: number })[] = []
+    const instances = new Set<InstanceId>()
+    let reach: Reach = 'own'
+    for (const [seq, event] of events.entries()) {
+      inOrder.push({ ...event, seq })
+      instances.add(event.instance_id)
+      // Operator endpoints are read, and locked, only for the few events that they may receive.
+      if (isOperatorPattern(event.kind)) reach = 'all'
+    }
     // The lock first: the second statement then sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
-      this.#subscriptions.find(tx, new Set(events.map(event => event.instance_id)), reach),
+      this.#subscriptions.find(tx, instances, reach),
       this.#insert(tx, inOrder),
     ])
     const recorded = new Set<EventId>()
@@ -171,19 +177,14 @@ export class Subscriptions {
     instances: Iterable<InstanceId>,
     reach: Reach = 'own',
   ): Promise<Map<InstanceId, Subscription[]>> {
-    const ids = [...instances]
+    const rows: { id: InstanceId; instance_id: InstanceId }[] = []
+    for (const id of instances) rows.push({ id, instance_id: id })
     const found = new Map<InstanceId, Subscription[]>()
-    if (ids.length === 0) return found
+    if (rows.length === 0) return found
     // One round trip for all. The second statement sees what was committed while the first one waited.
     const [defaults, others, operators] = await Promise.all([
-      tx.each(
-        this.#findDefault,
-        ids.map(id => ({ id })),
-      ),
-      tx.each(
-        this.#findOthers,
-        ids.map(instance_id => ({ instance_id })),
-      ),
+      tx.each(this.#findDefault, rows),
+      tx.each(this.#findOthers, rows),
       reach === 'all' ? tx.query(this.#findOperators) : [],
     ])
     for (const { id, webhook_url: url, webhook_events } of defaults)

@@ -40,12 +40,19 @@ export class OutcomeRecorder {
   }
 
   record(message: QueuedMessage, outcome: FinalOutcome): void {
+    this.#inFlight.set(message.whatsappId, this.#recordQueued(message, outcome))
+  }
+
+  async #recordQueued(message: QueuedMessage, outcome: FinalOutcome): Promise<void> {
     const { onRecorded, onFailed } = this.#options
-    const recording = this.#record(message, outcome)
-      .finally(() => this.#inFlight.delete(message.whatsappId))
-      .then(() => onRecorded(message))
-      .catch(onFailed)
-    this.#inFlight.set(message.whatsappId, recording)
+    try {
+      await this.#record(message, outcome)
+      this.#inFlight.delete(message.whatsappId)
+      onRecorded(message)
+    } catch (error) {
+      this.#inFlight.delete(message.whatsappId)
+      onFailed(error)
+    }
   }
 
   /** Resolves when no outcome of this message is being recorded. */

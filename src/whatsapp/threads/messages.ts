@@ -99,11 +99,12 @@ export class Outbox<T> {
   }
 
   post(message: T): void {
-    if (this.#messages.length === 0) setImmediate(() => this.flush())
+    if (this.#messages.length === 0) setImmediate(this.flush)
     this.#messages.push(message)
   }
 
-  flush(): void {
+  /** Sends the waiting messages now, for one that must not wait for the end of the turn. */
+  readonly flush = (): void => {
     const messages = this.#messages
     if (messages.length === 0) return
     this.#messages = []

@@ -86,7 +86,9 @@ export class SqliteBackend implements Backend {
     const pageBytes = Number(this.#writing.pragma('page_size', { simple: true }))
     this.#writing.pragma(`wal_autocheckpoint = ${AUTOMATIC_AT * Math.floor(logBytes / pageBytes)}`)
     this.#checkpoints = new LogCheckpoints({ path, log: this.#log, pageBytes, logBytes })
+    const commit = this.#writing.prepare('commit')
     this.#transaction = new SqliteTransaction(this.#writing, async () => {
+      commit.run()
       this.#checkpoints.committed()
       this.#sync = syncFile(this.#log)
       await this.#sync
@@ -186,23 +188,17 @@ class SqliteSession implements Session {
 }
 
 class SqliteTransaction extends SqliteSession implements Transaction {
-  readonly #commit: Sqlite.Statement
-  readonly #sync: () => Promise<void>
+  /** Resolves when the commit is synced. */
+  readonly commit: () => Promise<void>
 
-  constructor(db: Sqlite.Database, sync: () => Promise<void>) {
+  constructor(db: Sqlite.Database, commit: () => Promise<void>) {
     super(db)
-    this.#sync = sync
-    this.#commit = db.prepare('commit')
+    this.commit = commit
   }
 
   /** Runs the statement synchronously, so an error is thrown here. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
     this.executeAll(statement, rows)
-  }
-
-  async commit(): Promise<void> {
-    this.#commit.run()
-    await this.#sync()
   }
 
   async rollback(): Promise<void> {
