@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Problem } from '../../domain/alert.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import { endedAtOwn, isToOperator, isToOwn } from '../engine/schema/events.ts'
@@ -9,6 +10,8 @@ const RETRIED_FOR_MS = 60_000
 /** Events given up earlier are no longer a problem. The panel counts the same period. */
 const GIVEN_UP_FOR_MS = 7 * 24 * 3_600_000
 const MAX_COUNTED = 1_000
+/** Named in an alert. */
+const MAX_HOSTS = 3
 
 /** Finds the instances whose number or webhook does not work, and the operator endpoints that do not. */
 export async function findProblems({ statements, reader }: Core, now: number): Promise<Problem[]> {
@@ -18,7 +21,19 @@ export async function findProblems({ statements, reader }: Core, now: number): P
     read(deliveriesQuery(now)),
     read(operatorsQuery(now)),
   ])
-  return [...connections.map(connectionProblem), ...[...deliveries, ...operators].flatMap(deliveryProblems)]
+  const retrying = deliveries.filter(row => row.retried_since !== null).map(({ subject }) => subject)
+  const urls = retrying.length === 0 ? [] : await read(retriedUrlsQuery(retrying))
+  const urlsOf = Map.groupBy(
+    [...urls, ...operators.map(({ subject, url }) => ({ subject, url }))],
+    ({ subject }) => subject,
+  )
+  const failing = [...deliveries, ...operators].flatMap(row =>
+    deliveryProblems(
+      row,
+      (urlsOf.get(row.subject) ?? []).map(({ url }) => url),
+    ),
+  )
+  return [...connections.map(connectionProblem), ...failing]
 }
 
 interface ConnectionRow {
@@ -84,13 +99,24 @@ function deliveriesQuery(now: number): RawBuilder<DeliveriesRow> {
     where retried_since is not null or given_up > 0`
 }
 
+/** The endpoints of these instances whose events are retried. */
+function retriedUrlsQuery(instances: readonly string[]): RawBuilder<{ subject: string; url: string }> {
+  const of = sql`in (${sql.join(instances)})`
+  return sql`select subject, url from (
+      select id as subject, ${sql.lit(DEFAULT_ENDPOINT)} as id, webhook_url as url from instances where id ${of} and webhook_url is not null
+      union all select instance_id, id, url from endpoints where instance_id ${of} and deleted_at is null) as e
+    where exists (select 1 from deliveries as d
+      where d.instance_id = e.subject and d.endpoint_id = e.id and d.readiness = 'retry')
+    order by subject, id`
+}
+
 /** A dead operator endpoint is one problem, however many instances have events for it. */
-function operatorsQuery(now: number): RawBuilder<DeliveriesRow> {
+function operatorsQuery(now: number): RawBuilder<DeliveriesRow & { url: string }> {
   const ended = (state: 'delivered' | 'exhausted') => sql`finished_deliveries f
     where f.endpoint_id = o.id and ${isToOperator('f')} and f.superseded = 0 and f.state = ${sql.lit(state)}
       and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)}`
   const last = (state: 'delivered' | 'exhausted') => sql`coalesce((select max(f.event_id) from ${ended(state)}), '')`
-  return sql<DeliveriesRow>`select * from (select o.id as subject,
+  return sql`select * from (select o.id as subject, o.url,
       (select min(e.created_at) from deliveries d
         join events e on e.instance_id = d.instance_id and e.id = d.event_id
         where d.endpoint_id = o.id and ${isToOperator('d')} and d.readiness || '' = 'retry'
@@ -101,7 +127,8 @@ function operatorsQuery(now: number): RawBuilder<DeliveriesRow> {
     where retried_since is not null or given_up > 0`
 }
 
-function deliveryProblems(row: DeliveriesRow): Problem[] {
+/** @param urls of the endpoints that fail, if they are known */
+function deliveryProblems(row: DeliveriesRow, urls: readonly string[]): Problem[] {
   const { subject } = row
   const problems: Problem[] = []
   if (row.retried_since !== null || Number(row.ends_in_failure) === 1)
@@ -109,7 +136,7 @@ function deliveryProblems(row: DeliveriesRow): Problem[] {
       rule: 'webhook_failing',
       subject,
       since: row.retried_since,
-      detail: 'The webhook does not accept events.',
+      detail: failureDetail(urls),
     })
   const givenUp = Number(row.given_up)
   if (givenUp > 0)
@@ -120,4 +147,15 @@ function deliveryProblems(row: DeliveriesRow): Problem[] {
       detail: `${givenUp === MAX_COUNTED ? 'At least ' : ''}${givenUp.toLocaleString('en')} events were given up after the last attempt.`,
     })
   return problems
+}
+
+/** A path or a query may hold a secret, so only the hosts are named. */
+function failureDetail(urls: readonly string[]): string {
+  const hosts = [...new Set(urls.map(url => new URL(url).host))]
+  const [first] = hosts
+  if (first === undefined) return 'The webhook does not accept events.'
+  if (hosts.length === 1) return `The webhook at ${first} does not accept events.`
+  const others = hosts.length - MAX_HOSTS
+  const named = [...hosts.slice(0, MAX_HOSTS), ...(others > 0 ? [`${others} more`] : [])]
+  return `The webhooks at ${named.slice(0, -1).join(', ')} and ${named.at(-1)} do not accept events.`
 }

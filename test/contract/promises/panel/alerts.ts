@@ -252,6 +252,8 @@ export function alertsContract(createHarness: CreateHarness): void {
         const now = Date.now()
         await fail(now - 2 * MINUTE_MS, false)
         expect(await find(now)).toEqual(['webhook_failing'])
+        const [{ detail } = { detail: '' }] = await store.alerts.findProblems(now)
+        expect(detail).toBe('The webhook at receiver.example does not accept events.')
         expect(await find(now - 90_000)).toEqual([])
         await fail(now, true)
         expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
