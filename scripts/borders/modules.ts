@@ -1,43 +1,6 @@
 import type { Module } from './find-violations.ts'
-
-/** The files of the store that other modules may import: its interfaces, not its implementation. */
-const STORE = [
-  'src/store/alerts/alerts.ts',
-  'src/store/clock.ts',
-  'src/store/endpoints/endpoints.ts',
-  'src/store/endpoints/operator-endpoints.ts',
-  'src/store/errors.ts',
-  'src/store/hints.ts',
-  'src/store/store.ts',
-  'src/store/until-stored.ts',
-  'src/store/accounts/accounts.ts',
-  'src/store/admission/admission.ts',
-  'src/store/api-keys/api-keys.ts',
-  'src/store/audit/audit.ts',
-  'src/store/connections/connections.ts',
-  'src/store/pace/paces.ts',
-  'src/store/conversations/conversations.ts',
-  'src/store/credentials/credentials.ts',
-  'src/store/deliveries/deliveries.ts',
-  'src/store/directory/directory.ts',
-  'src/store/engine/page.ts',
-  'src/store/events/events.ts',
-  'src/store/handouts/handouts.ts',
-  'src/store/instances/instances.ts',
-  'src/store/leases/leases.ts',
-  'src/store/leases/renewal.ts',
-  'src/store/media/downloads.ts',
-  'src/store/media/fetches.ts',
-  'src/store/media/media.ts',
-  'src/store/messages/messages.ts',
-  'src/store/numbers/numbers.ts',
-  'src/store/retention/retention.ts',
-  'src/store/sandbox/phone-orders.ts',
-  'src/store/sandbox/sandbox-storage.ts',
-  'src/store/sessions/sessions.ts',
-  'src/store/statistics/statistics.ts',
-  'src/store/transfers/transfers.ts',
-]
+import { STARTUP } from './startup-modules.ts'
+import { STORE } from './store-interfaces.ts'
 
 /** Every module of the shipped code, and everything that it may import. `npm run check` fails on any other import. */
 export const MODULES: readonly Module[] = [
@@ -88,81 +51,7 @@ export const MODULES: readonly Module[] = [
     ],
   },
 
-  // Startup: reads the settings once, creates the modules, and closes them in reverse order.
-  {
-    path: 'src/main.ts',
-    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/log-for-people.ts', 'src/store/errors.ts'],
-    packages: ['node:module', 'pino'],
-  },
-  {
-    path: 'src/app.ts',
-    modules: [
-      'src/alerts',
-      'src/api',
-      'src/config.ts',
-      'src/connector.ts',
-      'src/domain',
-      'src/instances',
-      'src/keys.ts',
-      'src/kit',
-      'src/media',
-      'src/media-settings.ts',
-      'src/oidc',
-      'src/ops',
-      'src/outbound',
-      'src/program-files.ts',
-      'src/sandbox',
-      'src/shared-settings.ts',
-      'src/store',
-      'src/webhooks',
-      'src/whatsapp',
-    ],
-    packages: ['node:crypto', 'node:net', 'node:os', 'node:path', 'node:timers/promises', 'pino'],
-  },
-  {
-    path: 'src/connector.ts',
-    modules: [
-      'src/config.ts',
-      'src/domain',
-      'src/instances',
-      'src/outbound',
-      'src/sandbox',
-      'src/store',
-      'src/whatsapp',
-    ],
-    packages: [],
-  },
-  {
-    path: 'src/config.ts',
-    modules: [
-      'src/domain',
-      'src/environment.ts',
-      'src/media-settings.ts',
-      'src/program-files.ts',
-      'src/setting-values.ts',
-    ],
-    packages: ['ipaddr.js', 'node:net'],
-  },
-  {
-    path: 'src/media-settings.ts',
-    modules: ['src/domain', 'src/setting-values.ts'],
-    packages: ['ipaddr.js', 'node:net', 'node:path'],
-  },
-  { path: 'src/setting-values.ts', modules: [], packages: [] },
-  { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },
-  {
-    path: 'src/keys.ts',
-    modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
-    packages: ['node:crypto', 'node:fs', 'node:path'],
-  },
-  {
-    path: 'src/shared-settings.ts',
-    modules: ['src/config.ts', 'src/media/storage/folder-id.ts'],
-    packages: ['node:crypto'],
-  },
-  { path: 'src/program-files.ts', modules: [], packages: ['node:fs', 'node:path'] },
-  { path: 'src/log-for-people.ts', modules: [], packages: ['pino-pretty'] },
-  { path: 'src/log-destination.ts', modules: [], packages: ['node:fs', 'pino'] },
+  ...STARTUP,
 
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
   { path: 'src/kit', modules: [], packages: ['node:os', 'node:timers/promises'] },
