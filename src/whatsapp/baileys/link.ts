@@ -46,7 +46,8 @@ export class Link {
   #contactsReported: () => Promise<unknown> = async () => undefined
   /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
   readonly linking: LinkingWatch | null
-  #isOpen = false
+  /** It is logged in, and has not begun to end. */
+  isOpen = false
   /** WhatsApp has delivered everything that it held for us. */
   #caughtUp = false
 
@@ -118,10 +119,6 @@ export class Link {
     this.#listen(socket)
     watchVitalSigns(socket, options.events)
     return socket
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen
   }
 
   get self(): Self {
@@ -212,7 +209,7 @@ export class Link {
 
   /** Unlinks the account from the phone. Resolves once the request is written, or at once if the link is not open. */
   async logOut(): Promise<void> {
-    if (!this.#isOpen) return
+    if (!this.isOpen) return
     await this.#calls.run(() => this.#socket.logout()).catch(error => this.#calls.logFailure('logout', error))
   }
 
@@ -264,7 +261,7 @@ export class Link {
       }
       if (update.receivedPendingNotifications) this.#caughtUp = true
       if (update.connection === 'open' && !this.linking) {
-        this.#isOpen = true
+        this.isOpen = true
         events.opened()
         this.#calls.inBackground('activate', () =>
           requestPendingMessages(this.#socket, queryTimeoutMs, () => this.#caughtUp, this.closed),
@@ -322,7 +319,7 @@ export class Link {
   /** Called when the socket starts to end, while its events still have listeners. */
   #ending(): void {
     if (this.closed.aborted) return
-    this.#isOpen = false
+    this.isOpen = false
     // Baileys would discard its buffered events.
     this.#socket?.ev.flush()
     setTimeout(() => this.#tearDown(), CLOSE_GRACE_MS).unref()
@@ -341,7 +338,7 @@ export class Link {
   }
 
   #markEnded(): void {
-    this.#isOpen = false
+    this.isOpen = false
     this.#calls.end()
   }
 }
