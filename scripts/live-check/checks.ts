@@ -115,6 +115,8 @@ class Checks {
         groupsListed: () => undefined,
         contacts: () => undefined,
         addressBookReadable: () => undefined,
+        addressBookChanging: async () => undefined,
+        addressBookReported: () => undefined,
         frame: () => undefined,
         undecryptable: () => undefined,
         restriction: () => undefined,

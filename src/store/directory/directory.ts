@@ -89,7 +89,8 @@ export interface Directory {
 
   /** Which parts were recorded completely since the account was linked. */
   findFilled(instanceId: InstanceId): Promise<{ groups: boolean; contacts: boolean }>
-  recordContactsFilled(lease: Lease, now: number): Promise<void>
+  /** @param at null: some are missing */
+  recordContactsFilled(lease: Lease, at: number | null): Promise<void>
   /** @param ids all groups of the account. Others are left, unless they were recorded since `askedAt` */
   recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void>
 }

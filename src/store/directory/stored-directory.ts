@@ -70,8 +70,8 @@ export class StoredDirectory implements Directory {
     return this.#groups.findFilled(instanceId)
   }
 
-  recordContactsFilled(lease: Lease, now: number): Promise<void> {
-    return this.#groups.recordContactsFilled(lease, now)
+  recordContactsFilled(lease: Lease, at: number | null): Promise<void> {
+    return this.#groups.recordContactsFilled(lease, at)
   }
 
   recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void> {

@@ -70,8 +70,10 @@ export class StoredGroups {
       (tx, input: OneGroup & { change: GroupChange; self: OwnAddresses }) => this.#changeOne(tx, input),
     )
     this.#deny = fencedOneByOne('directory.deny', (tx, input: OneGroup) => this.#denyOne(tx, input))
-    this.#fillContacts = fencedOneByOne('directory.fillContacts', (tx, { lease, now }: { lease: Lease; now: number }) =>
-      this.#noteFill(tx, lease.instanceId, { contacts_at: now }),
+    this.#fillContacts = fencedOneByOne(
+      'directory.fillContacts',
+      (tx, { lease, at }: { lease: Lease; at: number | null }) =>
+        this.#noteFill(tx, lease.instanceId, { contacts_at: at }),
     )
     this.#fill = fencedOneByOne(
       'directory.fill',
@@ -159,8 +161,8 @@ export class StoredGroups {
     return { groups: row?.groups_at != null, contacts: row?.contacts_at != null }
   }
 
-  recordContactsFilled(lease: Lease, now: number): Promise<void> {
-    return this.#core.write(this.#fillContacts, { lease, now })
+  recordContactsFilled(lease: Lease, at: number | null): Promise<void> {
+    return this.#core.write(this.#fillContacts, { lease, at })
   }
 
   async recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void> {
@@ -294,7 +296,11 @@ export class StoredGroups {
     return { recorded: true, deliverable: deliverable.has(instanceId) }
   }
 
-  async #noteFill(tx: Transaction, instance_id: InstanceId, at: { groups_at: number } | { contacts_at: number }) {
+  async #noteFill(
+    tx: Transaction,
+    instance_id: InstanceId,
+    at: { groups_at: number } | { contacts_at: number | null },
+  ) {
     await tx.query(
       this.#core.statements.db
         .insertInto('directory_fills')

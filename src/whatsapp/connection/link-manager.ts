@@ -225,6 +225,8 @@ export class LinkManager {
         groupsListed: groups => directory.recordListed(groups, link),
         contacts: contacts => directory.recordContacts(contacts, link),
         addressBookReadable: () => directory.readAddressBook(link),
+        addressBookChanging: () => directory.beginAddressBookChange(link),
+        addressBookReported: () => directory.endAddressBookChange(link),
       },
     })
     return link

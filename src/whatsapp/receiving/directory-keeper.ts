@@ -18,6 +18,14 @@ const MAX_SILENT = 500
 
 type DirectoryLink = Pick<Link, 'self' | 'closed' | 'queryGroup' | 'queryGroups' | 'readAddressBook'>
 
+/** The address book of the phone, as far as it was read over one link. */
+interface AddressBook {
+  /** Changes whose names are not recorded yet. */
+  changes: number
+  /** All names are recorded, except for those of the changes. */
+  isRecorded: boolean
+}
+
 interface DirectoryKeeperOptions {
   lease: Lease
   store: { directory: Directory }
@@ -36,6 +44,7 @@ export class DirectoryKeeper {
   /** Changes are recorded in the order of WhatsApp's reports. */
   #changes: Promise<unknown> = Promise.resolve()
   #isFilled = false
+  #book: AddressBook = { changes: 0, isRecorded: false }
   /** When WhatsApp last left a query about a group unanswered. */
   readonly #silentAt = new BoundedMap<string, number>(MAX_SILENT)
   /** Ends the pause before due groups are queried again. */
@@ -48,6 +57,7 @@ export class DirectoryKeeper {
 
   /** The account is logged in. */
   attach(link: DirectoryLink): void {
+    this.#book = { changes: 0, isRecorded: false }
     this.#inBackground(link, () => this.#fill(link))
     this.#inBackground(link, () => this.#queryDue(link))
     this.readAddressBook(link)
@@ -55,20 +65,54 @@ export class DirectoryKeeper {
 
   /** Reads the phone's address book once, as soon as the phone has sent the key. */
   readAddressBook(link: DirectoryLink): void {
+    const book = this.#book
     this.#inBackground(link, async () => {
-      const { lease, store, now } = this.#options
-      const filled = await untilStored(() => store.directory.findFilled(lease.instanceId), link.closed)
-      if (filled.contacts || !(await link.readAddressBook())) return
-      await this.#inOrder(link, () =>
-        untilStored(() => store.directory.recordContactsFilled(lease, now()), link.closed),
-      )
+      const { contacts } = await this.#findFilled(link)
+      if (contacts || !(await link.readAddressBook())) return
+      await this.#inOrder(link, () => {
+        book.isRecorded = true
+        return this.#noteAddressBook(book, link)
+      })
     })
+  }
+
+  /**
+   * Resolves when it is recorded that names of the address book are missing. If the service is killed before they are
+   * recorded, the whole address book is read again.
+   */
+  beginAddressBookChange(link: DirectoryLink): Promise<void> {
+    const book = this.#book
+    return this.#inOrder(link, async () => {
+      book.changes += 1
+      const { contacts } = await this.#findFilled(link)
+      if (!contacts) return
+      const { lease, store } = this.#options
+      await untilStored(() => store.directory.recordContactsFilled(lease, null), link.closed)
+      book.isRecorded = true
+    })
+  }
+
+  /** The names of a change were passed to `recordContacts`. */
+  endAddressBookChange(link: DirectoryLink): void {
+    const book = this.#book
+    this.#inBackground(link, () =>
+      this.#inOrder(link, () => {
+        book.changes -= 1
+        return this.#noteAddressBook(book, link)
+      }),
+    )
   }
 
   recordContacts(contacts: readonly HeardContact[], link: DirectoryLink): void {
     const { lease, store } = this.#options
+    const book = this.#book
     this.#inBackground(link, () =>
-      this.#inOrder(link, () => untilStored(() => store.directory.recordContacts(lease, contacts), link.closed)),
+      this.#inOrder(link, async () => {
+        // A failure leaves it so: the next link reads the whole address book.
+        book.changes += 1
+        await untilStored(() => store.directory.recordContacts(lease, contacts), link.closed)
+        book.changes -= 1
+      }),
     )
   }
 
@@ -97,10 +141,21 @@ export class DirectoryKeeper {
     this.#inOrder(link, () => this.#recordAll(groups, link, this.#options.now())).catch(() => undefined)
   }
 
+  async #noteAddressBook({ changes, isRecorded }: AddressBook, link: DirectoryLink): Promise<void> {
+    const { lease, store, now } = this.#options
+    if (changes > 0 || !isRecorded) return
+    await untilStored(() => store.directory.recordContactsFilled(lease, now()), link.closed)
+  }
+
+  #findFilled({ closed }: DirectoryLink) {
+    const { lease, store } = this.#options
+    return untilStored(() => store.directory.findFilled(lease.instanceId), closed)
+  }
+
   async #fill(link: DirectoryLink): Promise<void> {
     const { lease, store, now, logger } = this.#options
     const { instanceId } = lease
-    this.#isFilled ||= (await untilStored(() => store.directory.findFilled(instanceId), link.closed)).groups
+    this.#isFilled ||= (await this.#findFilled(link)).groups
     while (!this.#isFilled && !link.closed.aborted) {
       const askedAt = now()
       const groups = await link.queryGroups().catch(() => null)

@@ -1,11 +1,22 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { STORES, type StoreKind } from '../../databases/database.ts'
 import { LinkedHarness } from '../../linked-harness.ts'
 import { noteBody } from '../../logs/log-capture.ts'
 import { until } from '../../until.ts'
 
 const ANA = '5511987670001'
 const CARLA = '5511987670002'
+
+/** With it, no name of a contact can be recorded. */
+const REFUSE_CONTACTS: Record<StoreKind, string> = {
+  sqlite: "create trigger refuse_contacts before insert on contacts begin select raise(abort, 'not now'); end",
+  postgres: `create function refuse_contacts() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+    create trigger refuse_contacts before insert on contacts for each row execute function refuse_contacts()`,
+}
+const ALLOW_CONTACTS: Record<StoreKind, string> = {
+  sqlite: 'drop trigger refuse_contacts',
+  postgres: 'drop trigger refuse_contacts on contacts',
+}
 
 describe.each(STORES)('contacts, on %s', store => {
   let harness: LinkedHarness
@@ -73,6 +84,34 @@ describe.each(STORES)('contacts, on %s', store => {
       await service.admin.untilState(id, 'connected')
       expect(await nameOf(CARLA)).toBe(name)
     }
+  })
+
+  test('a kill between the new version of the address book and the names in it loses none of them', async () => {
+    const { service, network, database } = harness
+    const { id, phone, instance } = await harness.link()
+    const search = async (name: string) => {
+      const response = await fetch(`${service.url}/v1/contacts?search=${name}`, {
+        headers: { authorization: `Bearer ${instance.token}` },
+      })
+      return ((await response.json()) as { data: unknown[] }).data.length
+    }
+    await network.saveContacts(phone, [{ number: CARLA, name: 'Primeira' }])
+    await until('the first name', async () => (await search('Primeira')) === 1)
+    await database.run(REFUSE_CONTACTS[store], service.dataDir)
+    const when = { stanza: 'ack', direction: 'in', account: phone, attrs: { class: 'notification' } } as const
+    const { rule } = await network.misbehave({ kind: 'rule', rule: { when, do: { delayMs: 0 } } } as never)
+    await network.saveContacts(phone, [{ number: ANA, name: 'Segunda' }])
+    await until('the new version to be stored', async () => {
+      const { rules } = await network.scenario()
+      return rules.find(one => one.id === rule)!.fitted > 0
+    })
+    await service.kill('SIGKILL')
+    await database.run(ALLOW_CONTACTS[store], service.dataDir)
+    await database.expireLeases()
+    await service.start()
+    await service.admin.untilState(id, 'connected')
+    await until('the second name', async () => (await search('Segunda')) === 1)
+    expect(await search('Primeira')).toBe(1)
   })
 
   test('a kill while the address book is read loses none of its contacts', async () => {

@@ -21,6 +21,7 @@ function setUp({ hasKey = true, isRead = true } = {}) {
   const lidMapping = { getPNForLID: async () => null, getLIDForPN: async () => null }
   const socket = {
     ev,
+    authState: { keys: { set: async () => undefined, transaction: async (work: () => unknown) => work() } },
     signalRepository: { lidMapping },
     resyncAppState: async () => {
       if (!isRead) return
@@ -34,7 +35,12 @@ function setUp({ hasKey = true, isRead = true } = {}) {
     read: async () => stored,
   } as unknown as CredentialStore
   const calls = { inBackground: (_: string, work: () => Promise<unknown>) => void work() } as unknown as LibraryCalls
-  const events = { contacts: (contacts: unknown) => void heard.push(contacts), addressBookReadable: () => undefined }
+  const events = {
+    contacts: (contacts: unknown) => void heard.push(contacts),
+    addressBookReadable: () => undefined,
+    addressBookChanging: async () => undefined,
+    addressBookReported: () => undefined,
+  }
   const reported = reportContacts(socket, { events, calls })
   return { heard, read: () => readAddressBook(socket, credentials, reported) }
 }

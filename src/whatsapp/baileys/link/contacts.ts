@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setImmediate } from 'node:timers/promises'
 import { type Chat, type Contact, isJidGroup, type WASocket } from 'baileys'
 import type { HeardContact } from '../../../domain/recipients/contact.ts'
 import { lidAddressOf, numberOf } from '../addresses.ts'
@@ -12,7 +14,7 @@ const ADDRESS_BOOK = 'critical_unblock_low'
 const STEP = 100
 
 interface ContactReports {
-  events: Pick<LinkEvents, 'contacts' | 'addressBookReadable'>
+  events: Pick<LinkEvents, 'contacts' | 'addressBookReadable' | 'addressBookChanging' | 'addressBookReported'>
   calls: LibraryCalls
 }
 
@@ -21,7 +23,7 @@ interface ContactReports {
  * @returns a function that resolves when everything that Baileys has emitted is reported
  */
 export function reportContacts(
-  { ev, signalRepository }: WASocket,
+  { ev, signalRepository, authState: { keys } }: WASocket,
   { events, calls }: ContactReports,
 ): () => Promise<unknown> {
   let reported: Promise<unknown> = Promise.resolve()
@@ -38,7 +40,46 @@ export function reportContacts(
   ev.on('creds.update', ({ myAppStateKeyId }) => {
     if (myAppStateKeyId) events.addressBookReadable()
   })
+  watchVersion(keys, events, () =>
+    calls.inBackground('contacts', async () => {
+      // Baileys emits the contacts right after its transaction, and may hold them back.
+      await setImmediate()
+      ev.flush()
+      await reported
+      events.addressBookReported()
+    }),
+  )
   return () => reported
+}
+
+/**
+ * Baileys stores the version of the address book that it has read before it emits the contacts in it. After a kill in
+ * between, it would never read them again.
+ * @param onStored called after the transaction that has stored a version, or has failed to
+ */
+function watchVersion(
+  keys: WASocket['authState']['keys'],
+  events: Pick<LinkEvents, 'addressBookChanging'>,
+  onStored: () => void,
+): void {
+  const current = new AsyncLocalStorage<{ hasVersion: boolean }>()
+  const set = keys.set.bind(keys)
+  const transaction = keys.transaction.bind(keys)
+  keys.set = async data => {
+    if (!data['app-state-sync-version']?.[ADDRESS_BOOK]) return set(data)
+    const running = current.getStore()
+    if (running) running.hasVersion = true
+    await events.addressBookChanging()
+    return set(data)
+  }
+  keys.transaction = async (work, key) => {
+    const running = { hasVersion: false }
+    try {
+      return await current.run(running, () => transaction(work, key))
+    } finally {
+      if (running.hasVersion) onStored()
+    }
+  }
 }
 
 /**

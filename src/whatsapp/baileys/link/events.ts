@@ -36,6 +36,10 @@ export interface LinkEvents extends VitalSigns {
   contacts(contacts: readonly HeardContact[]): void
   /** The phone has sent the key of its address book. */
   addressBookReadable(): void
+  /** The address book has changed. Its new version is stored once this resolves, and the names in it are reported later. */
+  addressBookChanging(): Promise<void>
+  /** The names that came with a change are reported. */
+  addressBookReported(): void
 }
 
 /** Events that indicate the health of an account and its socket. */
