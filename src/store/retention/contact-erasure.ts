@@ -6,6 +6,7 @@ import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows } from '../media/file-rows.ts'
 import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
+import { type GroupEvent, GroupMemberships, split } from './group-memberships.ts'
 import type { ErasedContact } from './retention.ts'
 
 /** Idempotency keys last a day and name their message, so younger messages stay. */
@@ -17,25 +18,37 @@ interface Step {
   now: number
 }
 
+interface GroupStep {
+  instanceId: InstanceId
+  events: readonly GroupEvent[]
+  names: Names
+}
+
 /**
  * Erases what is stored of one contact in small commits, the newest messages first. After a kill it can be repeated. What is
  * still being sent or posted stays, and is counted.
  *
  * An event keeps its row, because it prevents recording its message twice and the feed numbers it. Its body loses everything
- * but the ID of the message.
+ * but the ID of the message. An event about the members of a group loses this member.
  */
 export class ContactErasure {
   readonly #core: Core
   readonly #rows: ContactRows
+  readonly #groups: GroupMemberships
   readonly #step
+  readonly #groupStep
   readonly #forget
 
   constructor(core: Core) {
     this.#core = core
     this.#rows = new ContactRows(core)
+    this.#groups = new GroupMemberships(core)
     const eraser = new ContactEraser(core.statements)
     const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
     this.#step = oneByOne('contacts.erase', instanceOf, (tx, step: Step) => eraser.erase(tx, step))
+    this.#groupStep = oneByOne('contacts.eraseMember', instanceOf, (tx, step: GroupStep) =>
+      eraser.eraseMember(tx, step),
+    )
     this.#forget = oneByOne('contacts.forget', instanceOf, (tx, input: { instanceId: InstanceId; names: Names }) =>
       eraser.forget(tx, input.instanceId, input.names),
     )
@@ -47,6 +60,11 @@ export class ContactErasure {
     for await (const messages of this.#rows.walk(instanceId, names)) {
       const erased = await this.#core.write(this.#step, { instanceId, messages, now })
       for (const name of ['messages', 'events', 'files', 'kept'] as const) total[name] += erased[name]
+    }
+    for await (const events of this.#groups.walk(instanceId, names)) {
+      const erased = await this.#core.write(this.#groupStep, { instanceId, events, names })
+      total.events += erased.events
+      total.kept += erased.kept
     }
     // The names are needed to find what is left.
     if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
@@ -108,6 +126,24 @@ class ContactEraser {
     return { messages: gone.length, events: erasedEvents.length, files: files.length, kept }
   }
 
+  /** Removes the contact from events about the members of groups. */
+  async eraseMember(tx: Transaction, { instanceId, events, names }: GroupStep) {
+    const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
+    const locked = await tx.each(this.#prepared.findEvent, keys)
+    const ofEvents = locked.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
+    const open = new Set((await tx.each(this.#prepared.findOpen, ofEvents)).map(row => row.event_id))
+    const changed = locked.flatMap(({ id, body }) => {
+      const parts = open.has(id) ? null : split(body, names)
+      return parts === null ? [] : [{ instance_id: instanceId, id, body: parts.others }]
+    })
+    await tx.each(this.#prepared.blank, changed)
+    await tx.each(
+      this.#prepared.removeAttempts,
+      changed.map(({ id }) => ({ instance_id: instanceId, event_id: id })),
+    )
+    return { events: changed.length, kept: open.size }
+  }
+
   async #eraseFile(tx: Transaction, instanceId: InstanceId, id: string, now: number): Promise<void> {
     const query = this.#statements.db
       .selectFrom('media')
@@ -154,6 +190,7 @@ function prepare(statements: Statements) {
       ['id', 'message_id', 'body'],
       lock,
     ),
+    findEvent: statements.find('events', row, ['id', 'body'], lock),
     findOpen: statements.find('deliveries', ofEvent, ['event_id']),
     blank: statements.update('events', row, { body: 'text' }),
     removeAttempts: statements.remove('attempts', ofEvent),

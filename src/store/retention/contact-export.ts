@@ -4,16 +4,19 @@ import type { Core } from '../engine/core.ts'
 import { selectIncoming, toIncoming } from '../messages/incoming.ts'
 import { SHOWN, toMessage } from '../messages/stored-messages.ts'
 import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
+import { GroupMemberships, split } from './group-memberships.ts'
 import type { ContactData, ContactEvent, ContactMessage } from './retention.ts'
 
-/** Reads what is stored of one contact, a few rows at a time: the same rows that its erasure removes. */
+/** Reads what is stored of one contact, a few rows at a time: the rows that its erasure removes, and the groups of the person. */
 export class ContactExport {
   readonly #core: Core
   readonly #rows: ContactRows
+  readonly #groups: GroupMemberships
 
   constructor(core: Core) {
     this.#core = core
     this.#rows = new ContactRows(core)
+    this.#groups = new GroupMemberships(core)
   }
 
   async open(instanceId: InstanceId, contact: string, now: number): Promise<ContactData> {
@@ -24,13 +27,14 @@ export class ContactExport {
       names: names.chats,
       entries: await this.#findEntries(instanceId, names),
       messages: () => this.#readMessages(instanceId, names, top),
-      events: () => this.#readEvents(instanceId, names, top),
+      events: () => this.#readEvents(instanceId, names, now),
     }
   }
 
-  async #findEntries(instanceId: InstanceId, { chats }: Names): Promise<ContactData['entries']> {
+  async #findEntries(instanceId: InstanceId, names: Names): Promise<ContactData['entries']> {
     const { db } = this.#core.statements
-    const rows: [string, Record<string, unknown>[]][] = []
+    const { chats } = names
+    const rows: [string, object[]][] = []
     for (const table of NAMING_TABLES)
       rows.push([
         table,
@@ -44,6 +48,7 @@ export class ContactExport {
       .where('instance_id', '=', instanceId)
       .where('recipient', 'in', chats)
     rows.push(['pace_uses', await this.#core.reader.query(uses)])
+    rows.push(['groups', await this.#groups.findGroups(instanceId, names)])
     return Object.fromEntries(rows)
   }
 
@@ -82,48 +87,58 @@ export class ContactExport {
     }
   }
 
-  async *#readEvents(instanceId: InstanceId, names: Names, top: string): AsyncGenerator<ContactEvent, void> {
+  async *#readEvents(instanceId: InstanceId, names: Names, now: number): AsyncGenerator<ContactEvent, void> {
     const { db } = this.#core.statements
-    for await (const found of this.#rows.walk(instanceId, names, top)) {
+    for await (const found of this.#rows.walk(instanceId, names, firstMessageId(now + 1))) {
       const ids = found.map(({ id }) => id)
       const events = await this.#core.reader.query(
         db
           .selectFrom('events')
-          .select(['id', 'message_id', 'created_at', 'body', 'seq'])
+          .select(['id', 'message_id as messageId', 'created_at as createdAt', 'body'])
           .where('instance_id', '=', instanceId)
           .where('message_id', 'in', ids)
           .orderBy('seq')
           .orderBy('id'),
       )
-      if (events.length === 0) continue
-      const attempts = await this.#core.reader.query(
-        db
-          .selectFrom('attempts')
-          .select(['event_id', 'url', 'started_at', 'status', 'error', 'response_excerpt'])
-          .where('instance_id', '=', instanceId)
-          .where(
-            'event_id',
-            'in',
-            events.map(({ id }) => id),
-          )
-          .orderBy('started_at'),
-      )
-      const attemptsOf = Map.groupBy(attempts, row => row.event_id)
-      for (const { id, message_id, created_at, body } of events)
-        yield {
-          id,
-          messageId: message_id!,
-          createdAt: created_at,
-          body,
-          attempts: (attemptsOf.get(id) ?? []).map(row => ({
-            url: row.url,
-            startedAt: row.started_at,
-            status: row.status,
-            error: row.error,
-            responseExcerpt: row.response_excerpt,
-          })),
-        }
+      yield* await this.#withAttempts(instanceId, events)
     }
+    for await (const found of this.#groups.walk(instanceId, names)) {
+      const events = found.filter(({ createdAt }) => createdAt <= now)
+      // Without the other people.
+      const own = events.map(event => ({ ...event, messageId: null, body: split(event.body, names)?.person ?? '' }))
+      yield* await this.#withAttempts(instanceId, own)
+    }
+  }
+
+  async #withAttempts(
+    instanceId: InstanceId,
+    events: readonly Omit<ContactEvent, 'attempts'>[],
+  ): Promise<ContactEvent[]> {
+    if (events.length === 0) return []
+    const { db } = this.#core.statements
+    const attempts = await this.#core.reader.query(
+      db
+        .selectFrom('attempts')
+        .select(['event_id', 'url', 'started_at', 'status', 'error', 'response_excerpt'])
+        .where('instance_id', '=', instanceId)
+        .where(
+          'event_id',
+          'in',
+          events.map(({ id }) => id),
+        )
+        .orderBy('started_at'),
+    )
+    const attemptsOf = Map.groupBy(attempts, row => row.event_id)
+    return events.map(event => ({
+      ...event,
+      attempts: (attemptsOf.get(event.id) ?? []).map(row => ({
+        url: row.url,
+        startedAt: row.started_at,
+        status: row.status,
+        error: row.error,
+        responseExcerpt: row.response_excerpt,
+      })),
+    }))
   }
 }
 

@@ -1,7 +1,7 @@
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { ChatEntry } from '../conversations/conversations.ts'
 
-/** How much of a contact was erased. `kept`: messages that must stay for now. */
+/** How much of a contact was erased. `kept`: messages, and events about groups, that must stay for now. */
 export interface ErasedContact {
   messages: number
   events: number
@@ -16,12 +16,13 @@ export interface ContactMessage {
   mediaId: string | null
 }
 
-/** An event of a message of a contact. */
+/** An event of a message of a contact, or one that reports the contact as a member of a group. */
 export interface ContactEvent {
   id: EventId
-  messageId: MessageId
+  /** Null: it is about a group. */
+  messageId: MessageId | null
   createdAt: number
-  /** As posted. */
+  /** As posted; of an event about a group, without the other people. */
   body: string
   attempts: readonly {
     url: string
@@ -50,7 +51,7 @@ export interface Retention {
   openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
    * Erases the messages of a contact in both directions, also those in groups, the received files, and what else names it. Events lose their
-   * content. Keeps messages that are queued, younger than 25 hours if they were sent, or whose events are still being posted.
+   * content, and those about groups this member. Keeps messages that are queued, younger than 25 hours if they were sent, or whose events are still being posted.
    * @param contact a number or a LID
    */
   eraseContact(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact>

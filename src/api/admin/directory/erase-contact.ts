@@ -22,8 +22,9 @@ export function eraseContact(api: Api, { store }: ApiContext): void {
         summary: 'Erase a contact',
         description:
           'Erases what is stored of one person: messages in both directions, the content of their events, received files, ' +
-          'the name, and cached look-ups. A file that was sent to the person stays until it expires. The instance still ' +
-          'has the keys of WhatsApp for this person.',
+          'the name, cached look-ups, and the person in events about groups. A file that was sent to the person stays until ' +
+          'it expires, and the lists of the members of groups are as WhatsApp has them. The instance still has the keys of ' +
+          'WhatsApp for this person.',
         tags: ['Message log'],
         params: contactParams,
         response: { 200: dataOf(erasedContactSchema, 'What was erased.') },

@@ -22,7 +22,8 @@ export function exportContact(api: Api, { store, media, closing }: ApiContext): 
         summary: 'Export a contact',
         description:
           'Everything that `eraseContact` would erase, as a zip file: messages in both directions, their events, files, the ' +
-          'name, and cached look-ups, under every number and LID of the person; also the files that were sent to the person. ' +
+          'name, and cached look-ups, under every number and LID of the person; also the files that were sent to the person, and ' +
+          'the groups that have the person as a member. ' +
           '`README.txt` in it says what each file contains. A connection that ends early leaves a zip file that cannot be opened.',
         tags: ['Message log'],
         params: contactParams,

@@ -69,11 +69,15 @@ export const contactSchema = Type.Object(
 export const erasedContactSchema = Type.Object(
   {
     messages: Type.Integer({ description: 'Erased messages and commands, sent and received, also those in groups.' }),
-    events: Type.Integer({ description: 'Events that have lost their content: `data` has only `id` and `erased`.' }),
+    events: Type.Integer({
+      description:
+        'Events that have lost their content: `data` has only `id` and `erased`. Also events about groups that have lost ' +
+        'this person.',
+    }),
     files: Type.Integer({ description: 'Erased files that the contact had sent.' }),
     kept: Type.Integer({
       description:
-        'Messages that were kept: they are queued, were sent less than 25 hours ago, or their events are still being ' +
+        'Messages and events that were kept: they are queued, were sent less than 25 hours ago, or their events are still being ' +
         'posted. If it is not 0, repeat the call a day later.',
     }),
   },

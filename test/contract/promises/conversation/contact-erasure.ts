@@ -1,8 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { newMessageId } from '../../../../src/domain/ids.ts'
+import { newEndpointId, newMessageId } from '../../../../src/domain/ids.ts'
+import type { GroupMember } from '../../../../src/domain/recipients/group.ts'
 import type { Store } from '../../../../src/store/store.ts'
-import { accept, createConnected, deliverAll, incoming, newMessage, PREPARED } from '../../fixture.ts'
+import { accept, attempt, createConnected, deliverAll, incoming, newMessage, PREPARED, URL } from '../../fixture.ts'
 import type { CreateHarness, StoreHarness } from '../../harness.ts'
+import { describing } from '../directory/groups.ts'
 
 const THEM = '5511987654321'
 const OTHER_SPELLING = '551187654321'
@@ -136,6 +138,74 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(await all(empty.messages())).toEqual([])
       expect(await all(empty.events())).toEqual([])
     })
+
+    test.each([THEM, LID])(
+      'events about the members of groups lose the person, and no one else, named as %s',
+      async name => {
+        harness = await createHarness()
+        store = await harness.open()
+        const lease = await createConnected(store)
+        const { instanceId } = lease
+        const endpoint = { instanceId, id: newEndpointId(), secret: 'whsec_b3RoZXI=', events: ['group.changed'] }
+        await store.endpoints.create({ ...endpoint, url: URL, active: true, description: null }, 1)
+        const self = { phone: '5511900000000', lid: '1@lid' }
+        const them: GroupMember = { phone: THEM, lid: LID, role: 'member' }
+        const other: GroupMember = { phone: OTHER, lid: null, role: 'member' }
+        await store.events.storeIncoming(lease, incoming({ from: THEM, lid: LID, text: 'hello' }), 1)
+        const group = describing({ members: [{ ...self, role: 'member' }], memberCount: 1 })
+        await store.directory.recordGroups(lease, [group], { self, askedAt: 1, now: 1, reason: 'listed' })
+        const report = (kind: 'add' | 'promote', members: GroupMember[], now: number) =>
+          store.directory.recordGroupChange(lease, group.id, { kind, members }, { self, now })
+        await report('add', [them, other], 2)
+        await report('promote', [them], 3)
+        await report('promote', [other], 4)
+        const bodies = async () =>
+          (await harness.execute(`select body from events where kind = 'group.changed' order by seq`)).map(
+            ({ body }) => JSON.parse(body as string).data,
+          )
+        const [theirs, others] = [
+          { phone: THEM, lid: LID },
+          { phone: OTHER, lid: null },
+        ]
+        expect(await bodies()).toMatchObject([
+          { added: [theirs, others] },
+          { promoted: [theirs] },
+          { promoted: [others] },
+        ])
+
+        // The person's export has no one else.
+        const data = await store.retention.openContact(instanceId, name, Date.now())
+        expect(data.entries['groups']).toEqual([{ group: group.id, subject: group.subject, role: 'admin', as_of: 4 }])
+        const reported = (await all(data.events())).filter(({ messageId }) => messageId === null)
+        expect(reported.map(({ body }) => JSON.parse(body).data)).toMatchObject([
+          { promoted: [theirs] },
+          { added: [theirs] },
+        ])
+        expect(JSON.stringify(reported)).not.toContain(OTHER)
+
+        // Nothing is erased that is still being posted.
+        expect(await store.retention.eraseContact(instanceId, name, Date.now())).toMatchObject({ events: 0, kept: 3 })
+        expect(await bodies()).toMatchObject([
+          { added: [theirs, others] },
+          { promoted: [theirs] },
+          { promoted: [others] },
+        ])
+        await deliverAll(store, lease)
+        for (const delivery of await store.deliveries.listFirst(instanceId, 0, 100, endpoint.id))
+          await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'delivered' })
+        expect(await store.retention.eraseContact(instanceId, name, Date.now())).toMatchObject({ events: 3, kept: 0 })
+        const left = await bodies()
+        expect(left).toMatchObject([
+          { added: [others], changed: ['members'] },
+          { changed: ['roles'] },
+          { promoted: [others] },
+        ])
+        expect(left[1]).not.toHaveProperty('promoted')
+        expect(await everything()).not.toMatch(new RegExp(`${THEM}|${LID}`))
+        const again = await store.retention.openContact(instanceId, name, Date.now())
+        expect((await all(again.events())).filter(({ messageId }) => messageId === null)).toEqual([])
+      },
+    )
 
     test.each([THEM, OTHER_SPELLING, LID])('erases both spellings of a number, named as %s', async name => {
       harness = await createHarness()
