@@ -14,6 +14,7 @@ const body = Type.Object({
   n: Type.Optional(Type.Integer()),
   in: Type.Optional(Type.Object({ a: Type.String() })),
   as: Type.Optional(Type.Enum(['image', 'video'])),
+  only: Type.Optional(Type.Object({ a: Type.String() }, { additionalProperties: false })),
 })
 const query = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })), to: Type.Optional(Type.String()) })
 
@@ -31,6 +32,11 @@ describe('a body', () => {
       { to: 'x', as: 'x' },
       '"as" must be one of image, video.',
       [{ field: 'as', message: 'must be one of image, video' }],
+    ],
+    [
+      { to: 'x', only: { a: 'x', b: 1 } },
+      '"only.b" is not a field of this call.',
+      [{ field: 'only.b', message: 'is not a field of this call' }],
     ],
     [{ to: 'x', in: {} }, '"in.a" is required.', [{ field: 'in.a', message: 'is required' }]],
   ])('%j is refused, and the error names the field', (value, message, details) => {

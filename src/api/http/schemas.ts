@@ -84,6 +84,11 @@ function toDetails(problem: Problem): RefusalDetail[] {
     requiredProperties?: string[]
     allowedValues?: unknown[]
   }
+  // The parent's own problem would name the field again.
+  if (problem.keyword === 'additionalProperties') return []
+  // The only schema that is false is that of further fields.
+  if (problem.keyword === 'boolean')
+    return [{ field: field.slice(0, MAX_NAME_LENGTH), message: 'is not a field of this call' }]
   if (allowedValues) return [{ field, message: `must be one of ${allowedValues.map(String).join(', ')}` }]
   if (problem.keyword !== 'required' || !missing) return [{ field, message: problem.message }]
   return missing.map(name => ({ field: field ? `${field}.${name}` : name, message: 'is required' }))
