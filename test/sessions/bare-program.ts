@@ -1,9 +1,16 @@
-import { makeWASocket, useMultiFileAuthState, type WASocket } from 'baileys'
+import { pathToFileURL } from 'node:url'
+import type { WASocket } from 'baileys'
 import { createSilentLogger } from '../../simulator/test/silent-logger.ts'
 import { silenceSignalConsole } from '../../src/whatsapp/baileys/signal/quiet-libsignal.ts'
 import { until } from '../until.ts'
 
 silenceSignalConsole()
+
+/** The main file (absolute path) of another version of Baileys, such as 6.7, installed anywhere. Default: the version that Pombal uses. */
+const OTHER_BAILEYS = process.env['BARE_BAILEYS']
+const { makeWASocket, useMultiFileAuthState } = (await import(
+  OTHER_BAILEYS === undefined ? 'baileys' : pathToFileURL(OTHER_BAILEYS).href
+)) as typeof import('baileys')
 
 /** A program as the README of Baileys shows it: it stores its session in a folder, and connects again whenever it is cut. */
 export class BareProgram {
