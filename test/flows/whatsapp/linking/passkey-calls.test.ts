@@ -1,5 +1,7 @@
+import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { PasskeyRequest } from '../../../../src/domain/connection/passkey.ts'
+import type { PasskeyAssertion, PasskeyRequest } from '../../../../src/domain/connection/passkey.ts'
 import { noteBody, noteSecret } from '../../../logs/log-capture.ts'
 import { type Network, startNetwork } from '../../../network.ts'
 import { TestPasskey } from '../../../passkey.ts'
@@ -72,6 +74,48 @@ test('a number is linked with its passkey by the API', async () => {
   await service.admin.untilState(id, 'connected')
   const late = await byAdmin(`/instances/${id}/connection/passkey`, { assertion })
   expect(late).toMatchObject({ status: 409, code: 'passkey_not_requested' })
+})
+
+test('an answer for another instance is refused for its own instance only, and one sent many times at once counts once', async () => {
+  const [{ id: mine }, { id: other }] = [
+    await service.admin.createInstance('whatsapp', 'Mine'),
+    await service.admin.createInstance('whatsapp', 'Other'),
+  ]
+  const [myPasskey, otherPasskey] = [new TestPasskey(), new TestPasskey()]
+  for (const id of [mine, other]) await service.admin.connect(id)
+  const first = await scan(mine, myPasskey)
+  const others = await scan(other, otherPasskey)
+  const answer = (assertion: PasskeyAssertion) => byAdmin(`/instances/${mine}/connection/passkey`, { assertion })
+
+  expect(await answer(otherPasskey.answer(others))).toMatchObject({ status: 202 })
+  const second = await asked(mine, first)
+  expect(await service.admin.connection(mine)).toMatchObject({ state: 'linking', cause: 'passkey_refused' })
+  expect((await service.admin.connection(other)).passkey?.request).toEqual(others)
+
+  const assertion = myPasskey.answer(second)
+  const sent = await Promise.all(Array.from({ length: 20 }, () => answer(assertion)))
+  for (const { status, code } of sent)
+    expect([
+      [202, undefined],
+      [409, 'passkey_not_requested'],
+    ]).toContainEqual([status, code])
+  await until('a code to compare', async () => (await service.admin.connection(mine)).passkey?.code)
+  const confirm = () => byAdmin(`/instances/${mine}/connection/passkey/confirm`)
+  const confirmed = await Promise.all(Array.from({ length: 20 }, confirm))
+  for (const { status, code } of confirmed)
+    expect([
+      [202, undefined],
+      [409, 'passkey_not_requested'],
+    ]).toContainEqual([status, code])
+  await service.admin.untilState(mine, 'connected')
+  expect(
+    (await byAdmin(`/instances/${other}/connection/passkey`, { assertion: otherPasskey.answer(others) })).status,
+  ).toBe(202)
+  await service.admin.untilState(other, 'connected')
+  const database = new Sqlite(join(service.dataDir, 'pombal.db'), { readonly: true })
+  const left = database.prepare('select count(*) as n from passkey_answers').get()
+  database.close()
+  expect(left).toEqual({ n: 0 })
 })
 
 test('a link for linking shows the steps to the browser that has opened it, and passes its answers on', async () => {
