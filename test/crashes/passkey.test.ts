@@ -95,10 +95,13 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-test('a report that Node writes about the running process contains nothing of a ceremony', async () => {
+test("Node's report in the middle of a ceremony contains nothing of it, nor does its heap afterwards", async () => {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-reports-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const NODE_OPTIONS = `--report-on-signal --report-signal=SIGUSR2 --report-directory=${folder}`
+  const NODE_OPTIONS = [
+    `--report-on-signal --report-signal=SIGUSR2 --report-directory=${folder}`,
+    `--heapsnapshot-signal=SIGIO --diagnostic-dir=${folder}`,
+  ].join(' ')
   await using harness = await LinkedHarness.open('sqlite', { env: { WHATSAPP_PASSKEY: 'on', NODE_OPTIONS } })
   const { service } = harness
   const { id } = await service.admin.createInstance('whatsapp', 'Reported')
@@ -107,11 +110,24 @@ test('a report that Node writes about the running process contains nothing of a 
   // The answer is in the memory of the process.
   await ceremony.run('held', [hold('in', 1)])
   service.signal('SIGUSR2')
-  const report = await until('the report', () => {
-    const [name] = readdirSync(folder)
-    const text = name === undefined ? '' : readFileSync(join(folder, name), 'utf8')
-    return text.trimEnd().endsWith('}') && text
-  })
+  const written = (ending: string) =>
+    until(`the file *${ending}`, () => {
+      const name = readdirSync(folder).find(file => file.endsWith(ending))
+      const text = name === undefined ? '' : readFileSync(join(folder, name), 'utf8')
+      return text.trimEnd().endsWith('}') && text
+    })
+  const report = await written('.json')
   expect(JSON.parse(report).header.trigger).toBe('Signal')
   for (const secret of ceremony.secrets) expect(report).not.toContain(secret)
+
+  await harness.network.misbehave({ kind: 'clear' })
+  const { id: next } = await service.admin.createInstance('whatsapp', 'Written')
+  const whole = new Ceremony(harness, next)
+  await service.admin.connect(next)
+  await whole.run('linked')
+  service.signal('SIGIO')
+  const heap = await written('.heapsnapshot')
+  expect(heap.includes(next)).toBe(true)
+  expect(whole.secrets.length).toBeGreaterThan(0)
+  expect(whole.secrets.filter(secret => heap.includes(secret))).toEqual([])
 })
