@@ -35,6 +35,7 @@ import { sharedSettings } from './shared-settings.ts'
 import { Renewal } from './store/leases/renewal.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
+import { openTraces, type Traces } from './traces/open-traces.ts'
 import { Dispatcher, type DispatcherOptions } from './webhooks/dispatcher.ts'
 import { createPoster } from './webhooks/posting/post.ts'
 import { signatureHeaders, signingKeys } from './webhooks/posting/signature.ts'
@@ -72,6 +73,7 @@ interface NodeContext {
   store: Store
   metrics: Metrics
   renewal: Renewal
+  traces: Traces | null
   /** Called one after the other, in reverse order, when the node stops. */
   closers: (() => Promise<unknown>)[]
 }
@@ -80,6 +82,7 @@ interface NodeContext {
 export async function startApp(settings: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)
+  const traces = await openTraces(settings.traces, settings.version, logger)
   const store = await openStore({
     dataDir: settings.dataDir,
     ...(settings.databaseUrl && { databaseUrl: settings.databaseUrl }),
@@ -89,8 +92,18 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
     logger,
     observer: metrics,
   })
-  const closers = [() => store.close()]
-  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, renewal: new Renewal(), closers }
+  const closers = [() => store.close(), async () => traces?.close()]
+  const context: NodeContext = {
+    settings,
+    keys,
+    logger,
+    logTo,
+    store,
+    metrics,
+    traces,
+    renewal: new Renewal(),
+    closers,
+  }
   try {
     return await startModules(context)
   } catch (error) {
@@ -162,7 +175,7 @@ async function startModules(context: NodeContext): Promise<App> {
 type Webhooks = ReturnType<typeof startWebhooks>
 
 function startWebhooks(
-  { settings, logger, store, metrics, renewal, closers }: NodeContext,
+  { settings, logger, store, metrics, traces, renewal, closers }: NodeContext,
   { ownPorts, onLeaseLost }: Pick<DispatcherOptions, 'onLeaseLost'> & { ownPorts: readonly number[] },
 ) {
   const guard = createAddressGuard({
@@ -181,6 +194,7 @@ function startWebhooks(
     settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
     logger,
     onEnded: attempt => metrics.onAttempt(attempt),
+    ...(traces && { traces }),
     clock: { ...systemClock, now: store.clock.now, steady: store.clock.steady },
   })
   closers.push(() => dispatcher.close())
@@ -233,19 +247,19 @@ function startSupervisor(
 }
 
 function openThreads(context: NodeContext): WhatsappThreads {
-  const { settings, logger, logTo, store, metrics, renewal, closers } = context
-  const { threads: count } = settings.whatsapp
+  const { settings, logger, logTo, store, metrics, traces, renewal, closers } = context
   // One core stays for the API and the webhooks.
   const oneFewerThanCores = Math.max(1, availableParallelism() - 1)
   const program = identifyProgram()
   const threads = new WhatsappThreads({
     store,
-    threads: count ?? oneFewerThanCores,
+    threads: settings.whatsapp.threads ?? oneFewerThanCores,
     settings: connectionSettings(settings),
     media: mediaOf(settings),
     isReplaced: () => identifyProgram() !== program,
     logger,
     writeLog: line => logTo.write(line),
+    ...(traces && { onSent: send => traces.sent(send) }),
     // The question itself causes the renewal.
     onRenewalNeeded: renewal.mayAct,
     onThreadDied: () => metrics.onThreadDied(),
@@ -287,7 +301,7 @@ interface ApiParts {
 }
 
 function createApi(
-  { settings, logger, store, metrics }: NodeContext,
+  { settings, logger, store, metrics, traces }: NodeContext,
   { adminKey, sandbox, webhooks, alerts, media, readiness, renderMetrics }: ApiParts,
 ): Promise<Api> {
   return createServer({
@@ -305,6 +319,7 @@ function createApi(
       },
     },
     logger,
+    traces,
     now: store.clock.now,
     checkWebhookUrl: webhooks.guard.checkLiteral,
     sandbox: {

@@ -7,6 +7,7 @@ import { Environment } from './environment.ts'
 import { type MediaSettings, parseNetworksAtPorts, readMedia } from './media-settings.ts'
 import { readVersion } from './program-files.ts'
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
+import { readTraces, type TraceSettings } from './trace-settings.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -81,6 +82,8 @@ export interface Settings {
   /** The mail server for alerts; null: none are sent by e-mail. */
   mail: { url: string; from: string } | null
   sandbox: boolean
+  /** Where spans go; null: none are made. */
+  traces: TraceSettings | null
   /** A sentence for each variable whose name is almost that of a setting. */
   misspelled: readonly string[]
 }
@@ -196,6 +199,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     oidc: readOidc(read, problems, publicUrl),
     mail: readMail(read, problems),
     sandbox: read('SANDBOX', !production, '"on" or "off"', parseOnOff),
+    traces: readTraces(read),
     misspelled: environment.findMisspelled(),
   }
   if (problems.length > 0) throw new BadSettings(problems)

@@ -10,6 +10,7 @@ const SECRETS: ReadonlySet<string> = new Set([
   'OIDC_CLIENT_SECRET',
   'IMPORT_DATABASE_URL',
   'IMPORT_REDIS_URL',
+  'OTEL_EXPORTER_OTLP_HEADERS',
 ])
 /** Shorter names are too similar. */
 const MIN_SIMILAR_LENGTH = 8

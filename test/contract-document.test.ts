@@ -133,6 +133,9 @@ const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>>
   WHATSAPP_PASSKEY: settings => settings.whatsapp.passkeys,
   WHATSAPP_VERSION: settings => settings.whatsapp.version,
   WHATSAPP_URL: settings => settings.whatsapp.url,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: settings => settings.traces,
+  OTEL_EXPORTER_OTLP_HEADERS: settings => settings.traces,
+  OTEL_RESOURCE_ATTRIBUTES: settings => settings.traces,
   WHATSAPP_THREADS: settings => settings.whatsapp.threads,
 }
 

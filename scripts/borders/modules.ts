@@ -238,6 +238,21 @@ export const MODULES: readonly Module[] = [
     packages: ['node:fs/promises', 'node:http', 'node:net', 'node:timers/promises', 'pino', 'prom-client'],
   },
 
+  // Spans for OpenTelemetry. Only a node that exports them loads the library.
+  {
+    path: 'src/traces',
+    modules: ['src/domain', 'src/kit', ...STORE],
+    packages: [
+      '@opentelemetry/api',
+      '@opentelemetry/exporter-trace-otlp-proto',
+      '@opentelemetry/resources',
+      '@opentelemetry/sdk-trace',
+      'node:crypto',
+      'node:os',
+      'pino',
+    ],
+  },
+
   // Signs people in with an OpenID Connect provider.
   { path: 'src/oidc', modules: ['src/kit'], packages: ['openid-client'] },
 

@@ -27,6 +27,7 @@ export const STARTUP: readonly Module[] = [
       'src/sandbox',
       'src/shared-settings.ts',
       'src/store',
+      'src/traces',
       'src/webhooks',
       'src/whatsapp',
     ],
@@ -53,6 +54,7 @@ export const STARTUP: readonly Module[] = [
       'src/media-settings.ts',
       'src/program-files.ts',
       'src/setting-values.ts',
+      'src/trace-settings.ts',
     ],
     packages: ['ipaddr.js', 'node:net'],
   },
@@ -61,6 +63,7 @@ export const STARTUP: readonly Module[] = [
     modules: ['src/domain', 'src/setting-values.ts'],
     packages: ['ipaddr.js', 'node:net', 'node:path'],
   },
+  { path: 'src/trace-settings.ts', modules: ['src/setting-values.ts'], packages: [] },
   { path: 'src/setting-values.ts', modules: [], packages: [] },
   { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },
   {

@@ -49,13 +49,21 @@ export function composeMessage(
  * @throws Refusal; `invalid_token` if the instance was deleted meanwhile
  */
 export async function acceptMessage(
-  { store }: Pick<ApiContext, 'store'>,
+  { store, traces }: Pick<ApiContext, 'store' | 'traces'>,
   message: NewMessage,
   headers: IncomingHttpHeaders,
   now: number,
 ): Promise<{ id: MessageId; replayed: boolean }> {
-  const traceparent = parseTraceparent(headers['traceparent'])
-  const outcome = await store.messages.accept(traceparent === undefined ? message : { ...message, traceparent }, now)
+  const caller = parseTraceparent(headers['traceparent'])
+  const span = traces?.accept(message, caller)
+  const traceparent = span === undefined ? caller : span.traceparent
+  const outcome = await store.messages
+    .accept(traceparent === undefined ? message : { ...message, traceparent }, now)
+    .catch(error => {
+      span?.end(error.name)
+      throw error
+    })
+  span?.end(outcome.kind === 'accepted' || outcome.kind === 'replayed' ? null : outcome.kind)
   switch (outcome.kind) {
     case 'accepted':
     case 'replayed':

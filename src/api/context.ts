@@ -14,6 +14,7 @@ import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { ByteRange, Media } from '../domain/media.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
+import type { OpenSpan } from '../domain/trace-context.ts'
 import type { Admitted } from '../store/admission/admission.ts'
 import type { AlertTarget } from '../store/alerts/alerts.ts'
 import type { PendingAudit } from '../store/audit/audit.ts'
@@ -171,6 +172,8 @@ export interface ApiOptions {
   readSession(values: readonly { name: string; json: string }[]): Promise<ReadSession | string>
   /** Null: no storage is configured. Expected failures are thrown as `Refusal`. */
   media: MediaApi | null
+  /** Begins the span of an accepted message. Null, the default: traces are off. */
+  traces?: { accept(message: { instanceId: InstanceId; id: MessageId }, caller: string | undefined): OpenSpan } | null
   panelDir: string
   /** The disk that holds the data directory. Default: unknown. */
   diskSpace?: () => Promise<{ freeBytes: number; totalBytes: number; isNearlyFull: boolean } | null>

@@ -80,6 +80,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     diskSpace: async () => null,
     oidc: null,
     observer: null,
+    traces: null,
     ...options,
     node,
     closing: drainOnClose(api, node),

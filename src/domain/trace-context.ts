@@ -1,3 +1,5 @@
+import type { InstanceId, MessageId } from './ids.ts'
+
 /** Version 00 of the header `traceparent`: the ID of a trace, the ID of the span that caused the call, and flags. */
 export type Traceparent = string
 
@@ -20,4 +22,23 @@ export function parseTraceparent(header: string | readonly string[] | undefined)
   if (isLonger && (header.startsWith('00') || header[LENGTH] !== '-')) return undefined
   const sampled = Number.parseInt(flags, 16) & SAMPLED
   return `00-${traceId}-${spanId}-0${sampled}`
+}
+
+/** The attempt to send one message, as it ended. */
+export interface SendTrace {
+  instanceId: InstanceId
+  messageId: MessageId
+  /** Of the message. */
+  traceparent: Traceparent
+  durationMs: number
+  /** Null: WhatsApp has it. Otherwise the code of the failure, or why it is sent again. */
+  problem: string | null
+}
+
+/** A span that has begun. */
+export interface OpenSpan {
+  /** The trace context of what it causes. */
+  traceparent: Traceparent | undefined
+  /** @param problem a code; null if there is none */
+  end(problem: string | null, status?: number | null): void
 }

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { AfterAttempt } from '../domain/events/delivery.ts'
 import { afterAttempt } from '../domain/events/delivery.ts'
 import type { EndpointId, InstanceId } from '../domain/ids.ts'
+import type { OpenSpan } from '../domain/trace-context.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Endpoints } from '../store/endpoints/endpoints.ts'
@@ -24,6 +25,8 @@ export interface AttemptOptions {
   settings: AttemptSettings
   clock: Clock
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
+  /** Begins the span of an attempt. Undefined: traces are off. */
+  traces?: { attempt(delivery: DueDelivery): OpenSpan } | undefined
   /** Called once for each attempt that ended. */
   onEnded?: ((ended: EndedAttempt) => void) | undefined
 }
@@ -99,15 +102,17 @@ export async function makeAttempt(
   options: AttemptOptions,
 ): Promise<EndedAttempt> {
   const { clock, settings } = options
-  const { body, eventId, kind, attemptNumber, url, dueAt, traceparent } = delivery
+  const { body, eventId, kind, attemptNumber, url, dueAt } = delivery
   const startedAt = clock.now()
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
   const headers = signatureHeaders({ body, keys, eventId, kind, attemptNumber, now: startedAt, version })
   if (options.mayAct?.() === false)
     throw new LeaseNotRenewed('Nothing was posted, because the lease was not renewed in time.')
+  const span = options.traces?.attempt(delivery)
+  const traceparent = span === undefined ? delivery.traceparent : span.traceparent
   const outcome = await options.post
-    .send({ url, headers: traceparent === null ? headers : { ...headers, traceparent }, body, signal })
+    .send({ url, headers: traceparent ? { ...headers, traceparent } : headers, body, signal })
     .catch(error => onBug(error, delivery, options))
   const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {
@@ -118,6 +123,7 @@ export async function makeAttempt(
     durationMs: Math.round(endedAtSteady - startedAtSteady),
     ...answerOf(outcome),
   }
+  span?.end(isSuccess(attempt.status) ? null : (attempt.error ?? String(attempt.status)), attempt.status)
   const next = isSuccess(attempt.status)
     ? ({ kind: 'delivered' } as const)
     : afterFailure(delivery, endedAtSteady, retryDelaysMs)

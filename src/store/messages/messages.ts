@@ -82,6 +82,8 @@ export type QueuedMessage = MessageContent & {
   foundAddress: string | null
   /** Set by the first `recordPrepared`; never changed afterwards. */
   prepared: PreparedMessage | null
+  /** The trace context of the call. */
+  traceparent?: Traceparent | undefined
 }
 
 /** The fields of a stored message that a quotation or a command needs. */

@@ -250,7 +250,7 @@ function prepareReads({ statements }: Core) {
       db
         .selectFrom('messages')
         .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
-        .select(['media_id', 'file', 'extras', 'not_before'])
+        .select(['media_id', 'file', 'extras', 'not_before', 'traceparent'])
         .select(FOUND_ADDRESS.as('found_address'))
         .where('instance_id', '=', p.instanceId)
         .where(IS_QUEUED)
@@ -313,6 +313,7 @@ function toQueued(row: QueuedRow): QueuedMessage {
     createdAt: row.not_before ?? row.created_at,
     foundAddress: row.found_address,
     prepared: row.address === null ? null : { address: row.address, content: row.content! },
+    ...(row.traceparent !== null && { traceparent: row.traceparent }),
   }
 }
 
@@ -331,4 +332,5 @@ type QueuedRow = Pick<
   | 'file'
   | 'extras'
   | 'not_before'
+  | 'traceparent'
 > & { found_address: string | null }

@@ -12,6 +12,7 @@ import { DirectoryKeeper } from '../receiving/directory-keeper.ts'
 import { Downloads } from '../receiving/downloads.ts'
 import { IncomingRecorder } from '../receiving/record.ts'
 import { Sender } from '../sending/sender.ts'
+import type { OnSent } from '../sending/trace-send.ts'
 import type { NextStep } from './after-close.ts'
 import { ConnectionPacing } from './connection-pacing.ts'
 import type { ConnectionFiles, ConnectionStore } from './connection-parts.ts'
@@ -61,6 +62,7 @@ export interface ConnectionOptions {
   now?: () => number
   /** Called when `isLinking` may have changed. */
   onLinking?: (isLinking: boolean) => void
+  onSent?: OnSent
   /** The fence refused a write, so the connection must be stopped. Called at most once. */
   onLeaseLost(): void
 }
@@ -189,10 +191,9 @@ export class Connection {
   }
 
   #createSender(): Sender {
-    const { lease, store, settings, files = null, logger, eventLoopBudget = new EventLoopBudget() } = this.#options
+    const { settings, files = null, eventLoopBudget = new EventLoopBudget() } = this.#options
     return new Sender({
-      lease,
-      store,
+      ...this.#options,
       groups: this.#directory.groups,
       files: files?.reader ?? null,
       eventLoopBudget,
@@ -200,7 +201,6 @@ export class Connection {
       ackTimeoutMs: settings.ackTimeoutMs,
       restriction: this.#restriction,
       health: this.#health,
-      logger,
       now: this.#now,
       onFailed: error => this.#failed(error),
     })

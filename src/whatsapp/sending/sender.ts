@@ -23,6 +23,7 @@ import {
   Transmitter,
   type TransmitterOptions,
 } from './send.ts'
+import { type OnSent, traceSend } from './trace-send.ts'
 import { Typing } from './typing.ts'
 import { type Files, Uploads } from './uploads.ts'
 
@@ -41,6 +42,7 @@ export interface SenderOptions {
   /** In force while WhatsApp does not let the account write to strangers. */
   restriction: { readonly isInForce: boolean }
   health?: TransmitterOptions['health']
+  onSent?: OnSent
   logger: Logger
   now: () => number
   /** A write was refused by the fence, or an unexpected error occurred. */
@@ -267,7 +269,9 @@ export class Sender {
     const startedAt = performance.now()
     try {
       const outcome = await this.#transmitter.send(message, link)
-      this.#record(message, link, outcome, Math.round(performance.now() - startedAt))
+      const durationMs = Math.round(performance.now() - startedAt)
+      traceSend(this.#options.onSent, message, outcome, durationMs)
+      this.#record(message, link, outcome, durationMs)
     } catch (error) {
       this.#claims.postpone(message)
       this.#failed(error)

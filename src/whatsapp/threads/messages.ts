@@ -1,4 +1,5 @@
 import type { MediaPlace, MediaTerms } from '../../domain/media.ts'
+import type { SendTrace } from '../../domain/trace-context.ts'
 import type { HintTopic } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
@@ -44,6 +45,8 @@ export interface ThreadData {
   hintsShared: boolean
   /** How many threads open sockets at the same time. */
   threads: number
+  /** Whether it reports sends. */
+  traces: boolean
   validity: Validity
 }
 
@@ -75,6 +78,7 @@ export type FromThread =
   /** The last known renewal of the leases is too old: they should be renewed now. */
   | { kind: 'renew' }
   | { kind: 'log'; line: string }
+  | { kind: 'sent'; send: SendTrace }
   | { kind: 'heartbeat' }
 
 /** An error without its class, which cannot be sent between threads. */

@@ -98,10 +98,12 @@ class Thread {
   /** Connections that lost their lease. */
   readonly #revoked = new Set<number>()
   readonly logger
+  readonly #traces: boolean
   #clockOffsetMs = 0
 
-  constructor({ settings, media, logLevel, hintsShared, threads, validity }: ThreadData) {
+  constructor({ settings, media, logLevel, hintsShared, threads, traces, validity }: ThreadData) {
     this.#settings = settings
+    this.#traces = traces
     this.#shared = { eventLoopBudget: new EventLoopBudget(), pacing: new ConnectionPacing(undefined, threads) }
     this.#hints = new LocalHints(hintsShared)
     this.#store = {
@@ -162,6 +164,7 @@ class Thread {
       logger: this.logger,
       now: () => Math.round(systemClock.steady() + this.#clockOffsetMs),
       onLinking: isLinking => this.#outbox.post({ kind: 'linking', connection: number, isLinking }),
+      ...(this.#traces && { onSent: send => this.#outbox.post({ kind: 'sent', send }) }),
       onLeaseLost: () => this.#outbox.post({ kind: 'leaseLost', connection: number }),
     })
     this.#connections.set(number, connection)

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { InstanceId } from '../../domain/ids.ts'
+import type { SendTrace } from '../../domain/trace-context.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import type { Hints } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -40,6 +41,8 @@ export interface WhatsappThreadOptions {
   store: ThreadStore & { hints: Hints }
   /** Writes a line of the thread's log. */
   writeLog(line: string): void
+  /** An attempt to send a message has ended. Undefined: traces are off. */
+  onSent?: ((send: SendTrace) => void) | undefined
   /** The memory that the thread may use for JavaScript objects, in MiB. */
   heapMib: number
   /** The thread does not know of a recent renewal of the leases. */
@@ -142,6 +145,7 @@ export class WhatsappThread {
   #take(message: FromThread): void {
     if (message.kind === 'call') void this.#answer(message.call, this.#callStore(message))
     else if (message.kind === 'log') this.#options.writeLog(message.line)
+    else if (message.kind === 'sent') this.#options.onSent?.(message.send)
     else if (message.kind === 'heartbeat') this.#noteHeartbeat()
     else if (message.kind === 'renew') this.#options.onRenewalNeeded()
     else this.#takeOf(message)

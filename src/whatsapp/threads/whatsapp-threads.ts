@@ -2,6 +2,7 @@ import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { Logger } from 'pino'
+import type { SendTrace } from '../../domain/trace-context.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { systemClock } from '../../kit/clock.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
@@ -42,6 +43,8 @@ interface WhatsappThreadsOptions {
   logger: Logger
   /** Writes a line of a thread's log, which is complete. */
   writeLog(line: string): void
+  /** An attempt to send a message has ended. Undefined: traces are off. */
+  onSent?: ((send: SendTrace) => void) | undefined
   /** A thread does not know of a recent renewal of the leases. */
   onRenewalNeeded(): void
   /** A thread died and is replaced. */
@@ -133,7 +136,7 @@ export class WhatsappThreads {
   }
 
   #open(key: number): WhatsappThread {
-    const { store, threads, settings, media, logger, writeLog, onRenewalNeeded, onThreadDied } = this.#options
+    const { store, threads, settings, media, logger, writeLog, onSent, onRenewalNeeded, onThreadDied } = this.#options
     this.#refuseOtherProgram()
     const thread = new WhatsappThread({
       data: {
@@ -142,11 +145,13 @@ export class WhatsappThreads {
         logLevel: logger.level,
         hintsShared: store.hints.shared,
         threads,
+        traces: onSent !== undefined,
         validity: this.#validity,
       },
       heapMib: heapMibFor(threads),
       store,
       writeLog,
+      onSent,
       onRenewalNeeded,
       onLoaded: () => {
         this.#failedStarts = 0

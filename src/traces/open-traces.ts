@@ -1,0 +1,14 @@
+import type { Logger } from 'pino'
+import type { Traces, TraceTarget } from './traces.ts'
+
+export type { Traces } from './traces.ts'
+
+/**
+ * Loads OpenTelemetry, which nothing else does: a node without traces neither loads nor calls it.
+ * @param target null: traces are off
+ */
+export async function openTraces(target: TraceTarget | null, version: string, logger: Logger): Promise<Traces | null> {
+  if (target === null) return null
+  const { OtlpTraces } = await import('./otlp-traces.ts')
+  return new OtlpTraces(target, version, logger)
+}

@@ -1,0 +1,20 @@
+import type { SendTrace } from '../../domain/trace-context.ts'
+import type { QueuedMessage } from '../../store/messages/messages.ts'
+import type { SendOutcome } from './send.ts'
+
+/** Called when an attempt to send a message with a trace context has ended. Undefined: traces are off. */
+export type OnSent = ((send: SendTrace) => void) | undefined
+
+/** Reports an attempt that reached WhatsApp, or tried to. */
+export function traceSend(
+  onSent: OnSent,
+  { instanceId, id: messageId, traceparent }: QueuedMessage,
+  outcome: SendOutcome,
+  durationMs: number,
+): void {
+  if (onSent === undefined || traceparent === undefined) return
+  const { kind } = outcome
+  if (kind !== 'acknowledged' && kind !== 'unanswered' && kind !== 'refused') return
+  const problem = kind === 'acknowledged' ? null : kind === 'unanswered' ? outcome.why : outcome.failure.code
+  onSent({ instanceId, messageId, traceparent, durationMs, problem })
+}
