@@ -1,4 +1,5 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,27 +27,33 @@ export interface MariaDb {
 /** Starts an empty server. */
 export async function startMariadb(): Promise<MariaDb> {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-mariadb-'))
-  const port = await freePort()
   const common = ['--no-defaults', `--datadir=${folder}/data`, ...(process.getuid?.() === 0 ? ['--user=root'] : [])]
   mkdirSync(`${folder}/data`)
   const tables = SYSTEM_TABLES.map(file => readFileSync(file, 'utf8'))
   // One statement a line.
   const input = ['create database mysql;', 'use mysql;', 'set @auth_root_socket = null;', ...tables].join('\n')
   execFileSync(PROGRAM, [...common, '--bootstrap'], { input, stdio: ['pipe', 'ignore', 'ignore'] })
-  const network = ['--bind-address=127.0.0.1', `--port=${port}`, `--socket=${folder}/socket`]
-  const child = spawn(PROGRAM, [...common, ...network], { stdio: 'ignore' })
-  killOnExit(child)
-  const ended = new Promise(resolve => child.once('exit', resolve))
-  const connect = () => createConnection({ host: '127.0.0.1', port, user: 'root' }).catch(() => null)
-  const root = await until('MariaDB', connect)
+  const { child, root, port } = await startOnFreePort([...common, `--socket=${folder}/socket`])
   return {
     root,
     port,
     async stop() {
       root.destroy()
       child.kill('SIGKILL')
-      await ended
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
       rmSync(folder, { recursive: true })
     },
   }
+}
+
+/** Another program may take the port first. MariaDB then ends, and starts again on another one. */
+async function startOnFreePort(
+  options: readonly string[],
+): Promise<{ child: ChildProcess; root: Connection; port: number }> {
+  const port = await freePort()
+  const child = spawn(PROGRAM, [...options, '--bind-address=127.0.0.1', `--port=${port}`], { stdio: 'ignore' })
+  killOnExit(child)
+  const connect = () => createConnection({ host: '127.0.0.1', port, user: 'root' }).catch(() => null)
+  const root = await until('MariaDB', async () => (child.exitCode === null ? connect() : 'ended'))
+  return root === 'ended' ? startOnFreePort(options) : { child, root, port }
 }

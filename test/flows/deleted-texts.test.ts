@@ -50,21 +50,22 @@ async function addInstance(store: Store): Promise<Lease> {
   return lease
 }
 
-/** Texts of all lengths, among those of another instance that stay. */
+/** Texts of all lengths, among those of another instance that stay. Only they contain `word`: the IDs of messages are no texts. */
 async function fill(store: Store, lease: Lease, word: string, count: number, from = '351912345678'): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const text = `${word} ${'x'.repeat((n * 97) % 5_000)} ${word}`
     const sender = { from, chat: from, lid: null, username: null }
-    const message = { id: `IN${word}${n}`, ...sender, type: 'text' as const, text, sentAt: LONG_AGO }
+    const whatsappId = `3EB0${lease.instanceId.slice(5)}${from}${n}`
+    const message = { id: `IN${whatsappId}`, ...sender, type: 'text' as const, text, sentAt: LONG_AGO }
     await store.events.storeIncoming(lease, message, LONG_AGO)
     const id = newMessageId(LONG_AGO)
     const { instanceId } = lease
-    await store.messages.accept({ id, instanceId, to: from, text, whatsappId: `${word}${n}` }, LONG_AGO)
+    await store.messages.accept({ id, instanceId, to: from, text, whatsappId }, LONG_AGO)
     await store.messages.recordPrepared(lease, id, {
       address: `${from}@s.whatsapp.net`,
       content: Buffer.from(text),
     })
-    await store.messages.recordProgress(lease, `${word}${n}`, 'sent', LONG_AGO)
+    await store.messages.recordProgress(lease, whatsappId, 'sent', LONG_AGO)
   }
 }
 

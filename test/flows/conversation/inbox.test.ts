@@ -90,7 +90,7 @@ describe.each(STORES)('the inbox of people, on %s', store => {
       '404 message_not_found',
       '409 not_incoming_message',
       '400 quote_not_found',
-      '400 invalid_request',
+      '404 media_not_found',
       '405 method_not_allowed',
     ])
   })
