@@ -93,17 +93,8 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
     observer: metrics,
   })
   const closers = [() => store.close(), async () => traces?.close()]
-  const context: NodeContext = {
-    settings,
-    keys,
-    logger,
-    logTo,
-    store,
-    metrics,
-    traces,
-    renewal: new Renewal(),
-    closers,
-  }
+  const renewal = new Renewal()
+  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, traces, renewal, closers }
   try {
     return await startModules(context)
   } catch (error) {
@@ -130,10 +121,7 @@ async function startModules(context: NodeContext): Promise<App> {
   const mediaFolder = join(settings.dataDir, 'sandbox-media')
   const sandbox = settings.sandbox ? new Sandbox(store, logger, port => ownPorts.push(port), mediaFolder) : null
   if (sandbox) closers.push(() => sandbox.close())
-  const webhooks = startWebhooks(context, {
-    ownPorts,
-    onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId),
-  })
+  const webhooks = startWebhooks(context, { ownPorts, onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId) })
   const alerts = openAlerts(context, webhooks)
   const threads = openThreads(context)
   const supervisor = startSupervisor(context, { sandbox, lanes: webhooks.dispatcher, threads })

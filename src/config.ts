@@ -7,7 +7,8 @@ import { Environment } from './environment.ts'
 import { type MediaSettings, parseNetworksAtPorts, readMedia } from './media-settings.ts'
 import { readVersion } from './program-files.ts'
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
-import { readTraces, type TraceSettings } from './trace-settings.ts'
+import { readTraces } from './trace-settings.ts'
+import type { TraceTarget } from './traces/traces.ts'
 
 const MASTER_KEY_BYTES = 32
 const MIN_ADMIN_KEY_LENGTH = 32
@@ -83,7 +84,7 @@ export interface Settings {
   mail: { url: string; from: string } | null
   sandbox: boolean
   /** Where spans go; null: none are made. */
-  traces: TraceSettings | null
+  traces: TraceTarget | null
   /** A sentence for each variable whose name is almost that of a setting. */
   misspelled: readonly string[]
 }

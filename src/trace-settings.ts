@@ -1,4 +1,5 @@
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
+import type { TraceTarget } from './traces/traces.ts'
 
 const SAMPLERS = [
   'always_on',
@@ -14,20 +15,8 @@ const TRACES_PATH = 'v1/traces'
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const PAIRS = 'names and values such as key=value,other=value, percent-encoded'
 
-/** Where spans go, and which. The names and meanings are those of the OpenTelemetry specification. */
-export interface TraceSettings {
-  url: URL
-  headers: Readonly<Record<string, string>>
-  timeoutMs: number
-  serviceName: string
-  resource: Readonly<Record<string, string>>
-  sampler: (typeof SAMPLERS)[number]
-  /** Of the samplers by ratio. */
-  ratio: number
-}
-
 /** @returns null if traces are off. The other variables may then be meant for other programs, so they are not validated. */
-export function readTraces(read: ReadSetting): TraceSettings | null {
+export function readTraces(read: ReadSetting): TraceTarget | null {
   const isOn = read('OTEL_TRACES_EXPORTER', false, '"otlp" or "none"', text =>
     text === 'otlp' ? true : text === 'none' ? false : undefined,
   )
@@ -38,7 +27,7 @@ export function readTraces(read: ReadSetting): TraceSettings | null {
   readIfOn('OTEL_EXPORTER_OTLP_PROTOCOL', null, '"http/protobuf", the only one that Pombal has', text =>
     text === 'http/protobuf' ? text : undefined,
   )
-  const settings: TraceSettings = {
+  const settings: TraceTarget = {
     url: own ?? below(base),
     headers: readIfOn('OTEL_EXPORTER_OTLP_HEADERS', {}, PAIRS, parseHeaders),
     timeoutMs: readIfOn(

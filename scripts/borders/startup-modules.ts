@@ -55,6 +55,7 @@ export const STARTUP: readonly Module[] = [
       'src/program-files.ts',
       'src/setting-values.ts',
       'src/trace-settings.ts',
+      'src/traces',
     ],
     packages: ['ipaddr.js', 'node:net'],
   },
@@ -63,7 +64,7 @@ export const STARTUP: readonly Module[] = [
     modules: ['src/domain', 'src/setting-values.ts'],
     packages: ['ipaddr.js', 'node:net', 'node:path'],
   },
-  { path: 'src/trace-settings.ts', modules: ['src/setting-values.ts'], packages: [] },
+  { path: 'src/trace-settings.ts', modules: ['src/setting-values.ts', 'src/traces'], packages: [] },
   { path: 'src/setting-values.ts', modules: [], packages: [] },
   { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },
   {

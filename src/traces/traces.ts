@@ -12,7 +12,7 @@ export interface Traces {
   close(): Promise<void>
 }
 
-/** Where spans go, and which. */
+/** Where spans go, and which. The names and meanings are those of the OpenTelemetry specification. */
 export interface TraceTarget {
   url: URL
   headers: Readonly<Record<string, string>>
@@ -20,5 +20,6 @@ export interface TraceTarget {
   serviceName: string
   resource: Readonly<Record<string, string>>
   sampler: string
+  /** Of the samplers by ratio. */
   ratio: number
 }
