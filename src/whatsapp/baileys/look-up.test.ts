@@ -39,7 +39,7 @@ describe('WhatsApp’s answer about a number', () => {
     ['nothing, twice', users(), users(), { kind: 'absent' }],
     ['not understood; then a device', refused(501), devices('0'), { kind: 'found', address: PN }],
     ['not understood; then no device', refused(501), devices(), { kind: 'silent' }],
-    ['unanswered; then a device', NOTHING, devices('0'), { kind: 'found', address: PN }],
+    ['unanswered, although there is a device', NOTHING, devices('0'), { kind: 'silent' }],
     ['unanswered, twice', NOTHING, NOTHING, { kind: 'silent' }],
     ['an empty result, twice', ACKNOWLEDGED, ACKNOWLEDGED, { kind: 'silent' }],
     ['an error for the number; then no device', failing('contact'), devices(), { kind: 'silent' }],

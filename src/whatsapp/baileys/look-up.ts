@@ -14,11 +14,13 @@ const RATE_LIMITED = 429
  * Finds out whether a number is on WhatsApp. Baileys' `onWhatsApp` is unsuitable: it reports a number as absent whenever
  * the answer lacks `in`, even if the answer does not mention the number. In that case this function also queries the
  * devices of the number's address. A number with a device is on WhatsApp. A number missing from both answers is not.
+ * Without an answer it does not: only the first query knows the other spelling of a number (Brazil's ninth digit).
  * @throws Boom when WhatsApp limits the rate of queries (429)
  */
 export async function lookUp(number: string, query: Query): Promise<LookUp> {
   const asked = { tag: 'contact', attrs: {}, content: `+${number}` }
   const listed = await askFor(query, { tag: 'contact', attrs: {} }, { tag: 'user', attrs: {}, content: [asked] })
+  if (listed.kind === 'unanswered') return { kind: 'silent' }
   const contact = getBinaryNodeChild(listed.user, 'contact')
   const jid = listed.user?.attrs['jid']
   const type = contact?.attrs['type']
@@ -28,7 +30,7 @@ export async function lookUp(number: string, query: Query): Promise<LookUp> {
   const address = `${number}${S_WHATSAPP_NET}`
   const devices = await askForDevices(address, query)
   if (devices === 'some') return { kind: 'found', address }
-  const leftOut = listed.answered && !getBinaryNodeChild(contact, 'error')
+  const leftOut = listed.kind === 'list' && !getBinaryNodeChild(contact, 'error')
   return leftOut && devices === 'none' ? { kind: 'absent' } : { kind: 'silent' }
 }
 
@@ -51,18 +53,18 @@ export async function lookUpLid(
 
 async function askForDevices(jid: string, query: Query): Promise<'some' | 'none' | 'silent'> {
   const protocol = { tag: 'devices', attrs: { version: '2' } }
-  const { answered, user } = await askFor(query, protocol, { tag: 'user', attrs: { jid } })
+  const { kind, user } = await askFor(query, protocol, { tag: 'user', attrs: { jid } })
   const list = getBinaryNodeChild(getBinaryNodeChild(user, 'devices'), 'device-list')
   if (getBinaryNodeChildren(list, 'device').length > 0) return 'some'
-  return answered && (user === undefined || list !== undefined) ? 'none' : 'silent'
+  return kind === 'list' && (user === undefined || list !== undefined) ? 'none' : 'silent'
 }
 
-/** WhatsApp's entry for one user. `answered`: the answer contains a list, even if the user is missing in it. */
+/** WhatsApp's entry for one user. `list`: the answer contains a list, even if the user is missing in it. */
 async function askFor(
   query: Query,
   protocol: BinaryNode,
   user: BinaryNode,
-): Promise<{ answered: boolean; user: BinaryNode | undefined }> {
+): Promise<{ kind: 'list' | 'unusable' | 'unanswered'; user: BinaryNode | undefined }> {
   const content = [
     { tag: 'query', attrs: {}, content: [protocol] },
     { tag: 'list', attrs: {}, content: [user] },
@@ -71,8 +73,10 @@ async function askFor(
   const iq = { to: S_WHATSAPP_NET, type: 'get', xmlns: 'usync' }
   const answer = await query({ tag: 'iq', attrs: iq, content: [{ tag: 'usync', attrs, content }] }).catch(error => {
     if ((error as { data?: unknown } | null)?.data === RATE_LIMITED) throw error
-    return undefined
+    return 'unusable' as const
   })
+  if (answer === 'unusable') return { kind: 'unusable', user: undefined }
+  if (answer === undefined) return { kind: 'unanswered', user: undefined }
   const list = getBinaryNodeChild(getBinaryNodeChild(answer, 'usync'), 'list')
-  return { answered: list !== undefined, user: getBinaryNodeChildren(list, 'user')[0] }
+  return { kind: list ? 'list' : 'unusable', user: getBinaryNodeChildren(list, 'user')[0] }
 }

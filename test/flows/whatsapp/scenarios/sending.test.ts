@@ -287,6 +287,19 @@ describe.concurrent('the look-up', () => {
     expect((await harness.store.messages.find(id, message))?.to).toBe(CONTACT)
   })
 
+  test('is not answered at first: the message still goes to the number that it finds', async () => {
+    const query = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' }, times: 1 } as const
+    await using harness = await WhatsappHarness.open()
+    const { id } = await harness.link({ settings: { messageTtlMs: 86_400_000, queryTimeoutMs: 500 } })
+    const found = CONTACT.replace('55119', '5511')
+    await harness.network.misbehave({ kind: 'look_up', number: CONTACT, finds: found })
+    await harness.network.misbehave({ kind: 'rule', rule: { when: query, do: 'drop' } })
+    const { id: message } = await harness.accept(id, CONTACT, 'without the nine, later')
+    await harness.becomes(id, message, 'read')
+    expect(await harness.network.inbox(found)).toMatchObject([{ text: 'without the nine, later' }])
+    expect(await harness.network.inbox(CONTACT)).toEqual([])
+  })
+
   test('finds nothing: the message fails with recipient_not_on_whatsapp', async () => {
     await using harness = await WhatsappHarness.open()
     const { id } = await harness.link()
