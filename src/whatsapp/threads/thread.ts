@@ -30,8 +30,11 @@ import {
 } from './messages.ts'
 import { fromPlain } from './plain-errors.ts'
 
-/** If there are not enough cores, callers and webhooks go first: they wait for an answer. */
-const LOWER_BY = 10
+/**
+ * If there are not enough cores, callers and webhooks go first: they wait for an answer. Not more: beside another busy program
+ * connections would hardly run.
+ */
+const LOWER_BY = 4
 /** Files that the connections of a thread fetch from WhatsApp at once. */
 const FETCHES_AT_ONCE = 12
 
