@@ -9,6 +9,8 @@ import { availableParallelism, loadavg } from 'node:os'
 export const CONDITION_WITHIN_MS = 120_000
 /** For a program to start: the service, the simulator, PostgreSQL, a browser. */
 export const START_WITHIN_MS = 180_000
+/** For every instance of a service under load to work again after a restart or a fault. */
+export const RECOVERS_WITHIN_MS = 300_000
 /** For a whole test, and for each of its hooks. */
 export const TEST_WITHIN_MS = 300_000
 /** For a test of many kills, restarts or nodes. */

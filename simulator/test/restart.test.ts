@@ -18,7 +18,7 @@ async function restart(storage: MemoryStorage, simulator: Awaited<ReturnType<typ
 describe('a network restarted on the same storage', () => {
   it('sends a client the pending receipts and the answer', async () => {
     const storage = new MemoryStorage()
-    const timings = { deliveredAfterMs: 300, readAfterMs: 350, answeredAfterMs: 300 }
+    const timings = { deliveredAfterMs: 3_000, readAfterMs: 3_050, answeredAfterMs: 3_000 }
     const first = await startSimulator({ storage, timings })
     const client = await link(first, 'a')
     const id = await client.send(jid(CONTACT), 'hello')

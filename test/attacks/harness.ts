@@ -26,7 +26,7 @@ export class AttackHarness {
   }
 
   static async start(env: Record<string, string | undefined> = {}): Promise<AttackHarness> {
-    const settings = { SANDBOX: 'on', METRICS_PORT: '0', RATE_LIMIT_PER_MINUTE: '1000000', LOG_LEVEL: 'info', ...env }
+    const settings = { SANDBOX: 'on', METRICS_PORT: '0', LOG_LEVEL: 'info', ...env }
     const service = await new Service({ env: settings }).start()
     const { token } = await service.admin.createConnected()
     const harness = new AttackHarness(service, token)

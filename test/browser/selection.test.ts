@@ -4,7 +4,7 @@ import { PanelHarness } from './harness.ts'
 
 let harness: PanelHarness
 beforeAll(async () => {
-  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000' })
+  harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000', WEBHOOK_TIMEOUT_MS: '120000' })
 })
 afterAll(() => harness.dispose())
 
@@ -78,6 +78,8 @@ test('by keyboard, marked events are retried now or posted again, each as it nee
   await page.getByRole('checkbox', { name: 'Mark all loaded rows' }).check()
   await page.getByRole('button', { name: 'Redeliver or retry 3' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Redeliver or retry 3' }).click()
+  // It stays open if a row was refused.
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
   await harness.receiver.waitFor(before + 4)
   const posted = harness.receiver.requests.slice(before).map(({ headers }) => headers['webhook-id'])
   expect(posted.toSorted()).toEqual([waiting!.id, waiting!.id, ...delivered.map(event => event.id)].toSorted())

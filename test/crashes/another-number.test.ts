@@ -43,7 +43,7 @@ class Scene {
   static async open(store: StoreKind): Promise<Scene> {
     const database = await createDatabase(store, inject('postgresUrl'))
     const network = await startNetwork()
-    const env = { WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '1000000', SANDBOX: 'off', ...database.env }
+    const env = { WHATSAPP_URL: network.url, SANDBOX: 'off', ...database.env }
     const service = await new Service({ env }).start()
     const { id, token } = await service.admin.createInstance('whatsapp')
     const instance = service.instance(id, token)

@@ -4,8 +4,8 @@ import type { LoadHarness } from '../rig/harness.ts'
 import { judge } from '../rig/judge.ts'
 
 /** Ends the load once every instance works again, and expects that nothing was lost, duplicated or reordered in either direction. */
-export async function endLoad(harness: LoadHarness, recoversWithinMs: number): Promise<Facts> {
-  await harness.untilRecovered(recoversWithinMs)
+export async function endLoad(harness: LoadHarness): Promise<Facts> {
+  await harness.untilRecovered()
   await harness.stopLoad()
   await harness.untilQuiet()
   const facts = await harness.collectFacts()

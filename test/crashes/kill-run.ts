@@ -6,15 +6,11 @@ import type { TestDatabase } from '../databases/database.ts'
 import type { Facts } from '../rig/facts.ts'
 import { LoadHarness } from '../rig/harness.ts'
 import { judge, type Verdict } from '../rig/judge.ts'
-import { BUSY } from '../rig/load.ts'
 import type { NetworkFaultCounts } from '../rig/network-faults.ts'
 import { type KillPoint, nextKillPoint } from './kill-points.ts'
 
-/** Pending events per instance beyond which callers wait, because a slow machine would not catch up between two kills. */
-const MAX_PENDING_EVENTS = 150
 /** Units of each text in a facts file. */
 const LOGGED_UNITS = 300
-const CONNECTED_WITHIN_MS = 180_000
 /** The longest wait for the 202 or the attempt that triggers a kill. */
 const TRIGGER_WITHIN_MS = 1_000
 
@@ -49,10 +45,8 @@ export interface KillReport extends Verdict {
 
 /** Kills the service repeatedly under load, waits until all events have arrived, and judges the run. */
 export async function runKills(options: KillRunOptions): Promise<KillReport> {
-  const load = { pace: { ...BUSY, maxPendingEvents: MAX_PENDING_EVENTS } }
   const harness = await LoadHarness.open({
     ...options,
-    load,
     networkFaults: !options.reliableNetwork && !options.sandbox,
   })
   let held = false
@@ -82,9 +76,9 @@ async function killAndCount(
     await database.expireLeases()
   }
   await harness.service.start()
-  await harness.untilRecovered(CONNECTED_WITHIN_MS)
+  await harness.untilRecovered()
   // More load after the last restart, once all works again.
-  await harness.untilRecovered(CONNECTED_WITHIN_MS)
+  await harness.untilRecovered()
   await harness.stopLoad()
   say('load ended')
   await harness.untilQuiet()
@@ -133,7 +127,7 @@ async function killAt(harness: LoadHarness, { kind, onceConnected, afterMs, then
     service.boot()
     if (kind !== 'during start-up') await service.ready()
   }
-  if (onceConnected) await harness.untilConnected(CONNECTED_WITHIN_MS)
+  if (onceConnected) await harness.untilConnected()
   await sleep(afterMs)
   if (kind === 'before WhatsApp answers') harness.pauseWhatsapp()
   if (kind === 'before WhatsApp answers' || kind === 'right after a 202') await harness.nextAccepted(TRIGGER_WITHIN_MS)

@@ -13,7 +13,7 @@ test(
     const harness = await LoadHarness.open({ database, instances: 1, seed: newSeed() })
     try {
       harness.startLoad()
-      await harness.untilRecovered(CONDITION_WITHIN_MS)
+      await harness.untilRecovered()
       await harness.service.kill('SIGKILL')
       // The lease of the killed node lasts longer than this test, however slow the machine is.
       const { dataDir } = harness.service

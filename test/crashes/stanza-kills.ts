@@ -75,7 +75,7 @@ class StanzaKillHarness implements AsyncDisposable {
     for (const rule of permanentRules) await network.misbehave({ kind: 'rule', rule })
     const receiver = await new Receiver().listen()
     ready.defer(() => receiver.close())
-    const env = { WHATSAPP_URL: network.url, RATE_LIMIT_PER_MINUTE: '100000', ...database.env }
+    const env = { WHATSAPP_URL: network.url, ...database.env }
     const service = await new Service({ env }).start()
     ready.defer(() => service.dispose())
     const { id, token } = await service.admin.createInstance('whatsapp')

@@ -34,7 +34,7 @@ describe.each(STORES)('the main job on %s', store => {
 
   beforeAll(async () => {
     database = await createDatabase(store, inject('postgresUrl'))
-    service = new Service({ env: { ...database.env, RATE_LIMIT_PER_MINUTE: '100000' } })
+    service = new Service({ env: database.env })
     receiver = await new Receiver().listen()
     await service.start()
     instance = await addInstance()

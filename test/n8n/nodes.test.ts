@@ -22,7 +22,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
   let instance: InstanceClient
   let credentials: { baseUrl: string; token: string }
   beforeAll(async () => {
-    service = await startService({ env: { RATE_LIMIT_PER_MINUTE: '100000' } })
+    service = await startService()
     const created = await service.admin.createConnected()
     id = created.id
     instance = service.instance(id, created.token)

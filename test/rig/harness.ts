@@ -1,5 +1,6 @@
 import { type AdminClient, adminClient, instanceClient } from '../api-client.ts'
 import type { TestDatabase } from '../databases/database.ts'
+import { RECOVERS_WITHIN_MS } from '../deadlines.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { Service, ServiceDown, type ServiceOptions } from '../service.ts'
 import { until } from '../until.ts'
@@ -7,7 +8,7 @@ import { collectFacts, type LinkedInstance } from './collect-facts.ts'
 import type { Facts } from './facts.ts'
 import { forEachConcurrently } from './for-each-concurrently.ts'
 import { expectedKinds } from './judge.ts'
-import { Load, type LoadOptions } from './load.ts'
+import { BUSY, Load, type LoadOptions } from './load.ts'
 import { type NetworkFaultCounts, NetworkFaults } from './network-faults.ts'
 import { Notifier } from './notifier.ts'
 import { Random } from './random.ts'
@@ -137,7 +138,6 @@ export class LoadHarness {
       nodeOptions: this.#options.nodeOptions ?? [],
       ...options,
       env: {
-        RATE_LIMIT_PER_MINUTE: '1000000',
         ...(network ? { WHATSAPP_URL: network.url, SANDBOX: 'off' } : {}),
         ...this.#options.database.env,
         ...env,
@@ -195,21 +195,21 @@ export class LoadHarness {
 
   /**
    * Waits until every instance has reported a message that was accepted after this call. @returns the duration in milliseconds
-   * @throws after `withinMs`
+   * @throws after `RECOVERS_WITHIN_MS`
    */
-  async untilRecovered(withinMs: number): Promise<number> {
+  async untilRecovered(): Promise<number> {
     const startedAt = performance.now()
     const counts = this.loads.map(load => load.accepted.length)
     const hasReported = (load: Load, index: number) => {
       if (load.failure !== null) throw load.failure
       return load.accepted.slice(counts[index]).some(({ messageId }) => this.recorder.hasReported(messageId))
     }
-    await until('every instance to work again', () => this.loads.every(hasReported), withinMs)
+    await until('every instance to work again', () => this.loads.every(hasReported), RECOVERS_WITHIN_MS)
     return performance.now() - startedAt
   }
 
   /** Waits until every instance is logged in to WhatsApp. */
-  async untilConnected(withinMs: number): Promise<void> {
+  async untilConnected(): Promise<void> {
     const { network } = this
     if (network === null) return
     const phones = this.linkedInstances.map(({ phone }) => phone)
@@ -217,7 +217,7 @@ export class LoadHarness {
       const accounts = await network.accounts()
       return phones.every(phone => accounts.some(account => account.phone === phone && account.online))
     }
-    await until('every instance to log in', look, withinMs)
+    await until('every instance to log in', look, RECOVERS_WITHIN_MS)
   }
 
   /** WhatsApp answers nothing until `resumeWhatsapp`. */
@@ -278,8 +278,7 @@ export class LoadHarness {
   }
 
   #isBehind(): boolean {
-    const { maxPendingEvents } = this.#options.load?.pace ?? {}
-    if (maxPendingEvents === undefined) return false
+    const { maxPendingEvents } = this.#options.load?.pace ?? BUSY
     if (performance.now() - this.#pendingEventsCountedAt > COUNT_PENDING_EVERY_MS) {
       this.#pendingEventsCountedAt = performance.now()
       this.#lastPendingEvents = this.#pendingEvents

@@ -9,7 +9,7 @@ import type { Random } from './random.ts'
 import { lengthen } from './texts.ts'
 
 /** As fast as one instance accepts. */
-export const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400] }
+export const BUSY: Pace = { senders: 5, sendEveryMs: [0, 60], writeEveryMs: [100, 400], maxPendingEvents: 150 }
 const REPEAT_AFTER_MS = 25
 
 export interface Pace {
@@ -20,7 +20,7 @@ export interface Pace {
   /** The range of the pause between incoming texts. */
   writeEveryMs: readonly [number, number]
   /** While more events than this are pending per instance on average, the load pauses: the machine cannot keep up. */
-  maxPendingEvents?: number
+  maxPendingEvents: number
 }
 
 export interface LoadOptions {
@@ -37,7 +37,7 @@ export interface LoadOptions {
   /** Error codes after which a caller retries, besides 503. */
   retriedCodes?: readonly string[] | undefined
   /** Whether the service lags behind. */
-  isBehind?(): boolean
+  isBehind(): boolean
   /** Called after every 202. */
   onAccepted(): void
 }
@@ -131,7 +131,7 @@ export class Load {
 
   async #pause(ms: number): Promise<void> {
     do await sleep(ms)
-    while (!this.#stopped && this.#options.isBehind?.())
+    while (!this.#stopped && this.#options.isBehind())
   }
 
   async #write(network: Network, random: Random): Promise<void> {

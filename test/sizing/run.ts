@@ -28,7 +28,7 @@ const messages = Number(values.messages)
 
 async function measure(store: StoreKind, postgresUrl: string): Promise<void> {
   const database = await createDatabase(store, postgresUrl)
-  const env = { ...database.env, SANDBOX: 'on', RATE_LIMIT_PER_MINUTE: '10000000' }
+  const env = { ...database.env, SANDBOX: 'on' }
   const service = await new Service({ env }).start()
   const receiver = await new Receiver().listen()
   try {

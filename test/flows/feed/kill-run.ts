@@ -44,7 +44,7 @@ export async function runFeed({ database, events, kills, seed, say }: FeedRunOpt
   const startedAt = performance.now()
   const random = new Random(seed)
   const texts = Math.ceil(events / EVENTS_PER_TEXT)
-  const env = { ...database.env, RATE_LIMIT_PER_MINUTE: '1000000', LOG_LEVEL: 'info' }
+  const env = { ...database.env, LOG_LEVEL: 'info' }
   const nodes = Array.from({ length: database.url === null ? 1 : 3 }, () => new Service({ env }))
   const pickNode = () => nodes[random.integer(0, nodes.length - 1)]!
   const readers: FeedReader[] = []

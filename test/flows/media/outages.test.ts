@@ -113,7 +113,7 @@ test.each(OUTAGES)(
     const { id: fromUrl } = await number.instance.sendMedia({ to: other, media: { url } }, 'url')
     const incoming = await sendFrom(harness, number, third, 'document', { size })
     await until('the event', async () => (await eventsOf(harness, number, incoming.id)).length > 0)
-    await harness.sendAndRead(number, { to: newContact() })
+    await harness.sendAndRead(number, newContact())
     await until('a fetch', () => host.requestsOf('/file.pdf') > 0)
     expect((await number.instance.message(fromUrl)).status).toBe('queued')
     expect((await number.instance.message(outgoing)).status).toMatch(isUnreadable ? /^queued$/ : /./)

@@ -9,6 +9,7 @@ import { AlteredFile, encryptForWhatsapp } from '../../../src/whatsapp/baileys/m
 import { DownloadFailed, downloadFile } from '../../../src/whatsapp/baileys/media/download.ts'
 import { parseFile } from '../../../src/whatsapp/baileys/parsing/incoming-file.ts'
 import { createCertificate } from '../../certificate.ts'
+import { CONDITION_WITHIN_MS } from '../../deadlines.ts'
 
 const KEY = { id: 'ID', remoteJid: '5511987654321@s.whatsapp.net', participant: null }
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest()
@@ -53,7 +54,7 @@ describe('a file is downloaded', () => {
         findHosts: async () => hosts.map(hostname => ({ hostname })),
         simulated,
         openAgent: () => new Agent({ rejectUnauthorized: false }),
-        signal: AbortSignal.timeout(20_000),
+        signal: AbortSignal.timeout(CONDITION_WITHIN_MS),
       }),
     )
   const kindOf = (work: Promise<unknown>) =>

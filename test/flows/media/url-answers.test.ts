@@ -115,6 +115,6 @@ test('what never becomes a file costs its message, not the service', async () =>
   }
   await until('the service to close all of them', () => closed >= starts.length)
   expect(sent).toBeLessThan(50 * HEADERS_MAX)
-  await harness.sendAndRead(number, { to: newContact() })
+  await harness.sendAndRead(number, newContact())
   expect(harness.service.pid).toBe(before)
 })

@@ -15,6 +15,7 @@ import {
 } from '../../../src/whatsapp/baileys/media/cipher.ts'
 import { encodeFile } from '../../../src/whatsapp/baileys/media/content.ts'
 import { type UploadOptions, uploadFile } from '../../../src/whatsapp/baileys/media/upload.ts'
+import { CONDITION_WITHIN_MS } from '../../deadlines.ts'
 
 const CONTACT = '5511999990001'
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest()
@@ -63,7 +64,7 @@ describe('a file that is uploaded to WhatsApp', () => {
       connect: renew => client.sock.refreshMediaConn(renew),
       simulated: true,
       openAgent: () => new Agent({ rejectUnauthorized: false }),
-      signal: AbortSignal.timeout(60_000),
+      signal: AbortSignal.timeout(CONDITION_WITHIN_MS),
     }
     return { simulator, client, options }
   }

@@ -48,7 +48,6 @@ describe.each(Object.entries(BALANCERS))(
         const shared = {
           SANDBOX: 'on',
           DRAIN_SECONDS: '5',
-          RATE_LIMIT_PER_MINUTE: '1000000',
           TRUSTED_PROXIES: '127.0.0.1',
         }
         const env = { ...database.env, ...shared }

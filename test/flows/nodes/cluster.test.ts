@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { adminClient, instanceClient } from '../../api-client.ts'
+import { START_WITHIN_MS } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../scripts/cluster.ts')
@@ -23,7 +24,7 @@ test('npm run cluster runs nodes behind one address and survives the kill of one
   let output = ''
   for (const stream of [cluster.stdout, cluster.stderr]) stream.on('data', text => (output += text))
   try {
-    const url = await until('the address', () => /behind (http:\S+)[\s\S]*Ctrl-C/.exec(output)?.[1], 60_000)
+    const url = await until('the address', () => /behind (http:\S+)[\s\S]*Ctrl-C/.exec(output)?.[1], START_WITHIN_MS)
     const adminKey = /Admin key\s+(\S+)/.exec(output)?.[1] ?? ''
     const nodes = [...output.matchAll(/Node \d\s+http:\/\/127\.0\.0\.1:(\d+)\s+pid (\d+)/g)]
     expect(new Set(nodes.map(([, port]) => port)).size).toBe(2)

@@ -44,7 +44,6 @@ export class NodesHarness implements AsyncDisposable {
           env: {
             ...database.env,
             WHATSAPP_URL: network.url,
-            RATE_LIMIT_PER_MINUTE: '100000',
             ...(typeof env === 'function' ? env(place) : env),
           },
         }),

@@ -38,11 +38,11 @@ describe('a backup', () => {
     try {
       const { service } = harness
       harness.startLoad()
-      await harness.untilRecovered(20_000)
+      await harness.untilRecovered()
       const before = harness.loads[0]!.accepted.map(({ messageId }) => messageId)
       const { said } = await run('backup', folder, service.dataDir)
       expect(said).toMatch(/contains neither the master key/)
-      await harness.untilRecovered(20_000)
+      await harness.untilRecovered()
       await harness.stopLoad()
       await harness.untilQuiet()
       await service.kill('SIGTERM')

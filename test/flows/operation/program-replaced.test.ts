@@ -27,7 +27,7 @@ test(
     const fault = join(folder, 'fault')
     const service = new Service({
       program: copyProgram(folder),
-      env: { THREAD_FAULT: fault, WHATSAPP_THREADS: '1', RATE_LIMIT_PER_MINUTE: '100000' },
+      env: { THREAD_FAULT: fault, WHATSAPP_THREADS: '1' },
       nodeOptions: [PRELOAD],
     })
     try {

@@ -8,7 +8,7 @@ const CALLS = 60
 const AT_ONCE_MS = 4_000
 
 test('while another process holds SQLite’s lock, reads work, and waiting messages are accepted afterwards', async () => {
-  const service = await startService({ env: { RATE_LIMIT_PER_MINUTE: '100000' } })
+  const service = await startService()
   onTestFinished(() => service.dispose())
   const { id, token } = await service.admin.createConnected()
   const caller = service.instance(id, token)

@@ -48,7 +48,10 @@ describe.each(STORES)('with the store on %s', store => {
   let service: Service
   beforeAll(async () => {
     database = await createDatabase(store, inject('postgresUrl'))
-    service = await new Service({ env: database.env, nodeOptions: [jumpingClock] }).start()
+    service = await new Service({
+      env: { ...database.env, RATE_LIMIT_PER_MINUTE: undefined },
+      nodeOptions: [jumpingClock],
+    }).start()
   })
   afterAll(async () => {
     await service.dispose()

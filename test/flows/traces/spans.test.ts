@@ -23,7 +23,7 @@ async function open(store: StoreKind, env: Record<string, string> = {}) {
   const database = await createDatabase(store, inject('postgresUrl'))
   const tracing = { OTEL_TRACES_EXPORTER: 'otlp', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }
   const service = await new Service({
-    env: { ...database.env, SANDBOX: 'on', RATE_LIMIT_PER_MINUTE: '100000', ...tracing, ...env },
+    env: { ...database.env, SANDBOX: 'on', ...tracing, ...env },
   }).start()
   const receiver = await new Receiver().listen()
   onTestFinished(async () => {

@@ -12,7 +12,7 @@ const newTraceparent = () => `00-${randomBytes(16).toString('hex')}-${randomByte
 
 async function open(store: StoreKind) {
   const database = await createDatabase(store, inject('postgresUrl'))
-  const service = await new Service({ env: { ...database.env, SANDBOX: 'on', RATE_LIMIT_PER_MINUTE: '10000' } }).start()
+  const service = await new Service({ env: { ...database.env, SANDBOX: 'on' } }).start()
   const receiver = await new Receiver().listen()
   onTestFinished(async () => {
     await service.dispose()

@@ -24,7 +24,7 @@ test(
   async () => {
     const flood = await startFloodConsumer()
     onTestFinished(async () => void (await flood.stop()))
-    const env = { RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_RETRY_DELAYS_MS: '100,100,100,100,100' }
+    const env = { WEBHOOK_RETRY_DELAYS_MS: '100,100,100,100,100' }
     const service = await startService({ env })
     onTestFinished(() => service.dispose())
     const other = await service.admin.createConnected()

@@ -103,7 +103,7 @@ describe.each(STORES)('kill -9 around a call, on %s', store => {
       await sleep(random.between(0, 60))
       await harness.kill()
       await untilCall(harness, number, id, 'rejected')
-      await until(`the text to ${contact}`, async () => (await textsOf(harness, contact)).length > 0, 60_000)
+      await until(`the text to ${contact}`, async () => (await textsOf(harness, contact)).length > 0)
     }
     // A restart in order delivers whatever was left over.
     await harness.service.restart()

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rule } from '@pombal/simulator'
 import { expect, test } from 'vitest'
 import { STORES } from '../../../databases/database.ts'
-import { CONDITION_WITHIN_MS, LONG_TEST_WITHIN_MS } from '../../../deadlines.ts'
+import { LONG_TEST_WITHIN_MS } from '../../../deadlines.ts'
 import { LinkedHarness, type LinkedNumber } from '../../../linked-harness.ts'
 import { newSeed, Random } from '../../../rig/random.ts'
 import { until } from '../../../until.ts'
@@ -41,7 +41,7 @@ test.each(STORES)(
     let over = false
     const others = (async () => {
       while (!over) {
-        noticed.push(await harness.sendAndRead(other, { withinMs: CONDITION_WITHIN_MS }))
+        noticed.push(await harness.sendAndRead(other))
         // The pace of a caller, not a wait for anything.
         await sleep(100)
       }
@@ -62,7 +62,7 @@ test.each(STORES)(
     // Over sockets that no query was lost on.
     for (const victim of survivors) {
       await harness.network.misbehave({ kind: 'cut', account: victim.phone })
-      await harness.sendAndRead(await online(harness, victim), { withinMs: CONDITION_WITHIN_MS })
+      await harness.sendAndRead(await online(harness, victim))
     }
   },
   LONG_TEST_WITHIN_MS,

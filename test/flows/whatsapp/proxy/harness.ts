@@ -47,9 +47,8 @@ export class ProxyHarness implements AsyncDisposable {
     subscribe('net.server.socket', this.#noteCaller)
     const NODE_EXTRA_CA_CERTS = join(this.#folder, 'proxy.pem')
     writeFileSync(NODE_EXTRA_CA_CERTS, this.#certificate.cert)
-    const RATE_LIMIT_PER_MINUTE = '100000'
     this.service = new Service({
-      env: { ...database.env, WHATSAPP_URL: simulator.url, RATE_LIMIT_PER_MINUTE, NODE_EXTRA_CA_CERTS, ...env },
+      env: { ...database.env, WHATSAPP_URL: simulator.url, NODE_EXTRA_CA_CERTS, ...env },
     })
   }
 
@@ -74,7 +73,7 @@ export class ProxyHarness implements AsyncDisposable {
 
   async sendAndRead(instance: InstanceClient, text: string): Promise<void> {
     const { id } = await instance.send(CONTACT, text)
-    await until(`${text} to be read`, async () => (await instance.message(id)).status === 'read', 30_000)
+    await until(`${text} to be read`, async () => (await instance.message(id)).status === 'read')
   }
 
   /** How many connections to the simulated WhatsApp were opened through this proxy, and how many not. */

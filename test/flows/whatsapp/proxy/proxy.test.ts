@@ -175,7 +175,7 @@ test('a proxy that dies is the reason of the connection, with a remedy; when it 
   const instance = harness.service.instance(id, token)
   const { id: message } = await instance.send(CONTACT, 'when it is back')
   const again = await harness.listen({ kind: 'socks5', login: LOGIN }, Number(new URL(url).port))
-  await until('it to be read', async () => (await instance.message(message)).status === 'read', 60_000)
+  await until('it to be read', async () => (await instance.message(message)).status === 'read')
   expect(harness.countCallers(proxy, again).past).toBe(0)
   expect(await harness.simulator.inbox(CONTACT)).toHaveLength(1)
 })
@@ -188,14 +188,10 @@ test('linking through a proxy that has died stops with its reason, and works whe
   await admin.setProxy(id, proxy.url())
   await proxy.close()
   await admin.connect(id)
-  const rest = await until(
-    'it to rest',
-    async () => {
-      const connection = await admin.connection(id)
-      return connection.reason.includes('Then connect again.') && connection
-    },
-    60_000,
-  )
+  const rest = await until('it to rest', async () => {
+    const connection = await admin.connection(id)
+    return connection.reason.includes('Then connect again.') && connection
+  })
   expect(rest).toMatchObject({ state: 'unlinked', cause: 'proxy_failed' })
   const again = await harness.listen({ kind: 'http' }, Number(new URL(rest.proxy ?? '').port))
   await harness.link(id)
