@@ -39,7 +39,7 @@ describe('WhatsApp’s answer about a number', () => {
     ['nothing, twice', users(), users(), { kind: 'absent' }],
     ['not understood; then a device', refused(501), devices('0'), { kind: 'found', address: PN }],
     ['not understood; then no device', refused(501), devices(), { kind: 'silent' }],
-    ['unanswered, although there is a device', NOTHING, devices('0'), { kind: 'silent' }],
+    ['unanswered, and the number has two spellings', NOTHING, devices('0'), { kind: 'silent' }],
     ['unanswered, twice', NOTHING, NOTHING, { kind: 'silent' }],
     ['an empty result, twice', ACKNOWLEDGED, ACKNOWLEDGED, { kind: 'silent' }],
     ['an error for the number; then no device', failing('contact'), devices(), { kind: 'silent' }],
@@ -60,6 +60,12 @@ describe('WhatsApp’s answer about a number', () => {
       .mockImplementationOnce(() => answer(first))
       .mockImplementationOnce(() => answer(second))
     expect(await lookUp(NUMBER, query)).toEqual(expected)
+  })
+
+  test('that never comes is replaced by that about devices, if the number has one spelling', async () => {
+    const query = vi.fn().mockResolvedValueOnce(NOTHING).mockResolvedValueOnce(devices('0'))
+    const number = '351912345678'
+    expect(await lookUp(number, query)).toEqual({ kind: 'found', address: `${number}@s.whatsapp.net` })
   })
 
   test('is not queried again after WhatsApp has limited the rate', async () => {

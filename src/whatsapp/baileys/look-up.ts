@@ -1,4 +1,5 @@
 import { type BinaryNode, getBinaryNodeChild, getBinaryNodeChildren, jidNormalizedUser, S_WHATSAPP_NET } from 'baileys'
+import { otherSpelling } from '../../domain/recipients/recipient.ts'
 import { numberOf } from './addresses.ts'
 
 /** WhatsApp's answer about a number. `silent`: no usable answer, try again later. */
@@ -14,13 +15,13 @@ const RATE_LIMITED = 429
  * Finds out whether a number is on WhatsApp. Baileys' `onWhatsApp` is unsuitable: it reports a number as absent whenever
  * the answer lacks `in`, even if the answer does not mention the number. In that case this function also queries the
  * devices of the number's address. A number with a device is on WhatsApp. A number missing from both answers is not.
- * Without an answer it does not: only the first query knows the other spelling of a number (Brazil's ninth digit).
+ * The first query alone knows which spelling of a number exists (Brazil's ninth digit): without its answer such a number waits.
  * @throws Boom when WhatsApp limits the rate of queries (429)
  */
 export async function lookUp(number: string, query: Query): Promise<LookUp> {
   const asked = { tag: 'contact', attrs: {}, content: `+${number}` }
   const listed = await askFor(query, { tag: 'contact', attrs: {} }, { tag: 'user', attrs: {}, content: [asked] })
-  if (listed.kind === 'unanswered') return { kind: 'silent' }
+  if (listed.kind === 'unanswered' && otherSpelling(number)) return { kind: 'silent' }
   const contact = getBinaryNodeChild(listed.user, 'contact')
   const jid = listed.user?.attrs['jid']
   const type = contact?.attrs['type']
