@@ -151,7 +151,7 @@ describe.concurrent('the acknowledgement', () => {
   test.each(['463', '421', '500'])(
     'with error %s: the message fails with the code, and is not retried',
     async error => {
-      await using world = await openHarness([MESSAGE_ACK, { error }])
+      await using world = await openWithAckTimeout(15_000, [MESSAGE_ACK, { error }])
       const { harness, id } = world
       const { id: message } = await harness.accept(id, SILENT, 'x')
       const { failure } = await harness.becomes(id, message, 'failed')
@@ -310,7 +310,7 @@ describe.concurrent('the look-up', () => {
 
   test('is refused: the look-up is repeated, and the message is sent', async () => {
     const query = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' }, times: 1 } as const
-    await using world = await openHarness([query, { error: '429' }])
+    await using world = await openWithAckTimeout(15_000, [query, { error: '429' }])
     const { harness, id } = world
     const { id: message } = await harness.accept(id, CONTACT, 'at second try')
     await harness.becomes(id, message, 'read')
