@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 
 /** Calls a second, half of them reads and half texts. */
 const CALLS_PER_SECOND = 20
 /** A call that takes longer counts as refused. */
-const TIMEOUT_MS = 20_000
+const TIMEOUT_MS = CONDITION_WITHIN_MS
 
 export interface Measured {
   calls: number

@@ -65,6 +65,7 @@ test(
     const walk = async (where: string) => problems.push(...(await walkThrough(page)).map(found => `${where}: ${found}`))
     for (const path of [...paths, '/guides', '/sign-in', '/nowhere']) {
       await show(harness, page, path)
+      if (path.startsWith('/instances/')) await deliveryTrouble(page)
       await walk(path)
     }
     for (const [path, buttonOf] of DIALOGS) {
@@ -74,12 +75,18 @@ test(
         .first()
         .press('Enter')
       await page.getByRole('dialog').waitFor()
+      if (path !== '/') await deliveryTrouble(page)
       await walk(buttonOf(en))
     }
     expect(problems).toEqual([])
   },
   LONG_TEST_WITHIN_MS,
 )
+
+/** Waits for the link that each page of an instance shows later than the rest: to the events that were given up. */
+async function deliveryTrouble(page: Page): Promise<void> {
+  await page.locator('a[href*="state=exhausted"]').first().waitFor({ state: 'attached' })
+}
 
 async function tabTo(page: Page, selector: string): Promise<void> {
   for (let presses = 0; presses < 60; presses += 1) {

@@ -3,8 +3,9 @@ import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
+import { findFreePort } from '../free-port.ts'
 import { TestProvider } from '../oidc/provider.ts'
-import { findFreePort, redirectUriAt, settingsFor } from '../oidc/service.ts'
+import { redirectUriAt, settingsFor } from '../oidc/service.ts'
 import { PanelHarness } from './harness.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

@@ -1,15 +1,7 @@
-import { createServer } from 'node:net'
+import { findFreePort } from '../free-port.ts'
 import { noteSecret } from '../logs/log-capture.ts'
 import { type Service, startService } from '../service.ts'
 import { CLIENT, TestProvider } from './provider.ts'
-
-export async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
-}
 
 /** The settings of a service that signs people in with the provider, at a port chosen before both start. */
 export function settingsFor(port: number, issuer: string): Record<string, string> {

@@ -150,7 +150,7 @@ export class Transmitter {
       this.#waiting.get(message.whatsappId)?.(null)
       return unwritten(obstacle ?? error)
     }
-    const ack = await answer
+    const ack = await this.#answerInTime(message.whatsappId, answer)
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     health?.acknowledged(Math.round(performance.now() - writtenAt))
     // A write that is still running would later record that the group has the key.
@@ -222,21 +222,35 @@ export class Transmitter {
     }
   }
 
-  /** @returns null after the timeout or when the link closes */
+  /** @returns null when the link closes */
   #waitForAnswer(whatsappId: string, closed: AbortSignal): Promise<Acknowledgement | null> {
     const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
     const settle = (ack: Acknowledgement | null) => {
-      clearTimeout(timer)
       closed.removeEventListener('abort', giveUp)
       this.#waiting.delete(whatsappId)
       resolve(ack)
     }
     const giveUp = () => settle(null)
-    const timer = setTimeout(giveUp, this.#options.ackTimeoutMs ?? QUERY_TIMEOUT_MS)
     closed.addEventListener('abort', giveUp, { once: true })
     this.#waiting.set(whatsappId, settle)
     if (closed.aborted) giveUp()
     return promise
+  }
+
+  /**
+   * The time begins after the write. A message that is still being encrypted would be written twice at once, and to a group
+   * neither might contain the sender key.
+   *
+   * @returns null after the timeout or when the link closes
+   */
+  async #answerInTime(whatsappId: string, answer: Promise<Acknowledgement | null>): Promise<Acknowledgement | null> {
+    const giveUp = () => this.#waiting.get(whatsappId)?.(null)
+    const timer = setTimeout(giveUp, this.#options.ackTimeoutMs ?? QUERY_TIMEOUT_MS)
+    try {
+      return await answer
+    } finally {
+      clearTimeout(timer)
+    }
   }
 
   async #toOutcome(

@@ -71,6 +71,27 @@ describe('an acknowledgement', () => {
     },
   )
 
+  test('has its time from the write on: a message that is still being encrypted is not written a second time', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
+    const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
+    const write = link.write.getMockImplementation()!
+    const encrypted = Promise.withResolvers<void>()
+    link.write.mockImplementation(async (...call) => {
+      await encrypted.promise
+      await write(...call)
+    })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(link.write).toHaveBeenCalledOnce(), CONDITION_WITHIN_MS)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(link.write).toHaveBeenCalledOnce()
+    encrypted.resolve()
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
+  })
+
   test('is not needed after a receipt', async () => {
     const { sender, accept, written, link } = stage({ ackTimeoutMs: 60_000 })
     sender.start()

@@ -1,5 +1,4 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSimulator } from '@pombal/simulator'
@@ -10,6 +9,7 @@ import { newMessageId } from '../../../src/domain/ids.ts'
 import { openKeys } from '../../../src/keys.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import { acceptPrepared, createConnected } from '../../contract/fixture.ts'
+import { findFreePort } from '../../free-port.ts'
 import { listeningPorts } from '../../listening-ports.ts'
 import { Receiver } from '../../receiver.ts'
 import { Service } from '../../service.ts'
@@ -44,14 +44,6 @@ function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-settings-'))
   toDispose.push(() => rmSync(folder, { recursive: true, force: true }))
   return folder
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 /** One attempt after another, as the management API shows them. */

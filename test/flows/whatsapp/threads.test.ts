@@ -88,10 +88,10 @@ test('a result that cannot be sent to a thread fails that call only', async () =
 test.runIf(process.platform === 'linux')('a thread of connections has a lower priority than the API', async () => {
   await using harness = await WhatsappHarness.open()
   const { threads, connection } = await inThread(harness)
-  expect(prioritiesOfThreads()).toContain(getPriority() + 10)
+  expect(prioritiesOfThreads()).toContain(getPriority() + 4)
   await connection.stop()
   await threads.close()
-  await until('the thread to end', () => !prioritiesOfThreads().includes(getPriority() + 10))
+  await until('the thread to end', () => !prioritiesOfThreads().includes(getPriority() + 4))
 })
 
 /** The niceness of each thread of this process: field 19 of its `stat` (proc_pid_stat(5)), where the state is field 3. */
