@@ -1,4 +1,3 @@
-# syntax=docker/dockerfile:1
 # Any Debian with Node 24 and npm. `npm run test:image` builds on one that it makes itself.
 ARG BASE=docker.io/library/node:24.21.0-bookworm-slim
 

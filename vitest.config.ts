@@ -16,8 +16,8 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/tests') },
     // Flows start whole services and networks on loopback, which is slow on two busy cores.
     testTimeout: TEST_WITHIN_MS,
-    // vitest would use one worker on two cores. The tests often wait, for retries and restarts: three leave a third of two cores idle.
-    maxWorkers: 6,
+    // vitest would use one worker on two cores. The tests often wait, for retries and restarts.
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     hookTimeout: TEST_WITHIN_MS,
   },

@@ -11,6 +11,9 @@ const HERE = import.meta.dirname
 const ROOT_PACKAGE = new URL('../../package.json', import.meta.url)
 const version: string = JSON.parse(readFileSync(ROOT_PACKAGE, 'utf8')).devDependencies['@sparticuz/chromium']
 
+/** Without these, a process of its own imitates a graphics card on the processor. */
+const PLAIN = ['--disable-gpu', '--disable-software-rasterizer']
+
 /** The usual paths of an installed Chrome. */
 const INSTALLED = [
   '/usr/bin/google-chrome',
@@ -29,7 +32,7 @@ export async function launchBrowser(): Promise<Browser> {
   for (const find of [fromNpm, installed]) {
     try {
       const options = await find()
-      if (options) return await chromium.launch({ ...options, timeout: START_WITHIN_MS })
+      if (options) return await chromium.launch({ ...options, args: PLAIN, timeout: START_WITHIN_MS })
     } catch (error) {
       failures.push((error as Error).message.split('\n')[0] ?? '')
     }

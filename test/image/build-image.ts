@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findTool, makeDebian } from './debian.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-const DEBIAN = 'bookworm'
 const BASE = 'localhost/pombal-test-base'
 const IMAGE = 'localhost/pombal-test'
 const TOOLS = ['buildah', 'debootstrap', 'unshare', 'nsenter']
@@ -29,14 +29,8 @@ export interface BuiltImage {
 export function whyNot(): string | null {
   if (process.platform !== 'linux') return 'it needs Linux'
   if (process.getuid?.() !== 0) return 'it needs root'
-  const missing = TOOLS.filter(tool => find(tool) === null)
+  const missing = TOOLS.filter(tool => findTool(tool) === null)
   return missing.length === 0 ? null : `not installed: ${missing.join(', ')}`
-}
-
-function find(tool: string): string | null {
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin']
-  const folder = folders.find(candidate => existsSync(join(candidate, tool)))
-  return folder === undefined ? null : join(folder, tool)
 }
 
 /** Builds the Dockerfile on a Debian made here, so that no registry of images is needed. */
@@ -48,10 +42,9 @@ export function buildImage(folder: string, say: (line: string) => void): BuiltIm
       stdio: ['ignore', 'pipe', 'inherit'],
     }).trim()
   }
-  say(`Debian ${DEBIAN} by debootstrap`)
+  say('Debian by debootstrap')
   const debian = join(folder, 'debian')
-  execFileSync(find('debootstrap') ?? '', ['--variant=minbase', DEBIAN, debian], { stdio: 'ignore' })
-  copyNode(debian)
+  makeDebian(debian)
   const base = buildah(['from', 'scratch'])
   buildah(['add', '--quiet', base, debian, '/'])
   // npm reaches its registry through the proxy of this machine, if it has one.
@@ -68,17 +61,6 @@ export function buildImage(folder: string, say: (line: string) => void): BuiltIm
   const container = buildah(['from', '--pull-never', IMAGE])
   const inspected = JSON.parse(buildah(['inspect', '--type', 'image', IMAGE]))
   return { config: inspected.Docker.config, files: buildah(['mount', container]) }
-}
-
-/** Node and npm of this machine, as the official image has them. */
-function copyNode(debian: string): void {
-  const node = join(debian, 'usr/local/bin/node')
-  mkdirSync(dirname(node), { recursive: true })
-  cpSync(realpathSync(process.execPath), node)
-  const npm = dirname(dirname(realpathSync(find('npm') ?? '')))
-  cpSync(npm, join(debian, 'usr/local/lib/node_modules/npm'), { recursive: true })
-  const link = join(debian, 'usr/local/bin/npm')
-  execFileSync('ln', ['-s', '../lib/node_modules/npm/bin/npm-cli.js', link])
 }
 
 /** Releases the files of the image that `buildImage` mounted in `folder`. */

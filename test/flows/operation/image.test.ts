@@ -45,7 +45,7 @@ interface ComposeService {
 
 const compose = parse(read('compose.yaml'), { merge: true }) as {
   services: Record<string, ComposeService>
-  configs: Record<string, { content: string }>
+  configs: Record<string, { file: string }>
 }
 
 test('the image runs the tested Node version as an unprivileged user, and the service gets the signals', () => {
@@ -158,7 +158,7 @@ test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a ba
     { condition: 'service_healthy' },
   ])
   const [exposed] = argumentsOf('EXPOSE')
-  expect(compose.configs['balancer']?.content).toContain(`reverse_proxy node-1:${exposed} node-2:${exposed} {`)
+  expect(read(compose.configs['balancer']?.file ?? '')).toContain(`reverse_proxy node-1:${exposed} node-2:${exposed} {`)
 })
 
 test('compose.yaml contains no secret, and only settings that the service reads', () => {

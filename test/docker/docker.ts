@@ -1,0 +1,26 @@
+import { execFile, execFileSync } from 'node:child_process'
+
+const MAX_OUTPUT = 64 * 1024 * 1024
+
+/** Runs a command as somebody pastes it into a shell. @throws Error with its output if it fails */
+export function shell(command: string, folder: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile('bash', ['-e', '-c', command], { cwd: folder, maxBuffer: MAX_OUTPUT }, (error, stdout, stderr) => {
+      if (error) reject(new Error(`${command}\n${stdout}${stderr}`.trim()))
+      else resolve(stdout.trim())
+    })
+  })
+}
+
+export function docker(...args: string[]): string {
+  return execFileSync('docker', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim()
+}
+
+export function succeeds(...args: string[]): boolean {
+  try {
+    docker(...args)
+    return true
+  } catch {
+    return false
+  }
+}
