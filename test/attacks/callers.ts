@@ -1,11 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 
 /** Calls a second, half of them reads and half texts. */
 const CALLS_PER_SECOND = 20
-/** A call that takes longer counts as refused. */
-const TIMEOUT_MS = CONDITION_WITHIN_MS
 
 export interface Measured {
   calls: number
@@ -23,10 +20,12 @@ export interface Caller {
   token: string
   /** The process ID of the service. */
   pid: number
+  /** A call that takes longer counts as refused. */
+  timeoutMs: number
 }
 
 /** Calls at a constant rate, without waiting for earlier responses. */
-export async function measureCallers({ url, token, pid }: Caller, forMs: number): Promise<Measured> {
+export async function measureCallers({ url, token, pid, timeoutMs }: Caller, forMs: number): Promise<Measured> {
   const tookMs: number[] = []
   const refused: string[] = []
   const running: Promise<void>[] = []
@@ -36,7 +35,7 @@ export async function measureCallers({ url, token, pid }: Caller, forMs: number)
     const outcome = await fetch(`${url}${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { authorization: `Bearer ${token}`, ...(body !== undefined && { 'content-type': 'application/json' }) },
-      signal: AbortSignal.timeout(TIMEOUT_MS),
+      signal: AbortSignal.timeout(timeoutMs),
       ...(body !== undefined && { body }),
     }).then(
       async response => `${response.status} ${await response.text()}`,

@@ -18,18 +18,21 @@ export class AttackHarness {
   readonly service: Service
   readonly metricsUrl: string
   readonly #token: string
+  readonly #timeoutMs: number
 
-  private constructor(service: Service, token: string) {
+  private constructor(service: Service, token: string, timeoutMs: number) {
     this.service = service
     this.metricsUrl = /Metrics +(\S+)/.exec(service.output)?.[1] ?? ''
     this.#token = token
+    this.#timeoutMs = timeoutMs
   }
 
-  static async start(env: Record<string, string | undefined> = {}): Promise<AttackHarness> {
+  /** @param timeoutMs a call that takes longer counts as refused */
+  static async start(timeoutMs: number, env: Record<string, string | undefined> = {}): Promise<AttackHarness> {
     const settings = { SANDBOX: 'on', METRICS_PORT: '0', LOG_LEVEL: 'info', ...env }
     const service = await new Service({ env: settings }).start()
     const { token } = await service.admin.createConnected()
-    const harness = new AttackHarness(service, token)
+    const harness = new AttackHarness(service, token, timeoutMs)
     await service.admin.setPassword(PASSWORD)
     return harness
   }
@@ -81,7 +84,7 @@ export class AttackHarness {
 
   measure(forMs: number): Promise<Measured> {
     const { url, pid = 0 } = this.service
-    return measureCallers({ url: url ?? '', token: this.#token, pid }, forMs)
+    return measureCallers({ url: url ?? '', token: this.#token, pid, timeoutMs: this.#timeoutMs }, forMs)
   }
 
   dispose(): Promise<void> {

@@ -17,9 +17,9 @@ import { provideImages, SYSTEMD } from './stand-ins.ts'
  */
 
 const ROOT = join(import.meta.dirname, '../..')
-const COPIED_NOT = new Set(['.git', 'node_modules', 'dist', '.env', 'data'])
+const NOT_COPIED = new Set(['.git', 'node_modules', 'dist', '.env', 'data'])
 const CLUSTER_URL = 'http://127.0.0.1:8080'
-const URL = 'http://127.0.0.1:3000'
+const NODE_URL = 'http://127.0.0.1:3000'
 const HARDENED = '--read-only --cap-drop ALL --security-opt no-new-privileges'
 const ONE_NODE = 'docker compose -f compose.one-node.yaml'
 const UNIT = 'pombal-test-unit'
@@ -39,8 +39,7 @@ function isListening(port: number): Promise<boolean> {
 
 /** Why the commands cannot be run on this machine. Null if they can. */
 async function whyNot(): Promise<string | null> {
-  if (!succeeds('info', '--format', '{{.ServerVersion}}') || docker('info', '--format', '{{.ServerVersion}}') === '')
-    return 'no Docker daemon answers'
+  if (!succeeds('version')) return 'no Docker daemon answers'
   if (!succeeds('compose', 'version')) return 'Docker has no Compose'
   for (const port of [3000, 8080]) if (await isListening(port)) return `port ${port} is in use`
   if (succeeds('container', 'inspect', 'pombal') || succeeds('volume', 'inspect', 'pombal'))
@@ -72,8 +71,8 @@ async function runImage(run: (command: string) => Promise<string>): Promise<void
   // With the rights that the document says suffice, on the data of the first run.
   for (const command of [start, start.replace(' -d ', ` -d ${HARDENED} `)]) {
     await run(command)
-    await untilReady(URL)
-    await runMainJob(URL, await run('docker exec pombal cat /data/admin.key'))
+    await untilReady(NODE_URL)
+    await runMainJob(NODE_URL, await run('docker exec pombal cat /data/admin.key'))
     await run('docker exec pombal pombal doctor')
     const health = () => docker('inspect', '--format', '{{.State.Health.Status}}', 'pombal')
     await until('the health check to pass', () => health() === 'healthy', START_WITHIN_MS)
@@ -87,8 +86,8 @@ async function runImage(run: (command: string) => Promise<string>): Promise<void
 
 async function runOneNode(run: (command: string) => Promise<string>): Promise<void> {
   await run('docker compose -f compose.one-node.yaml up --build -d')
-  await untilReady(URL)
-  await runMainJob(URL, await run(`${ONE_NODE} exec -T pombal cat /data/admin.key`))
+  await untilReady(NODE_URL)
+  await runMainJob(NODE_URL, await run(`${ONE_NODE} exec -T pombal cat /data/admin.key`))
   await run(`${ONE_NODE} down`)
 }
 
@@ -120,7 +119,7 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
 async function runUnit(run: (command: string) => Promise<string>, folder: string): Promise<void> {
   await run('npm ci --ignore-scripts --no-audit --no-fund')
   const packed = (await run('npm pack --silent')).split('\n').at(-1) ?? ''
-  // systemd mounts file systems and makes groups of processes.
+  // systemd mounts file systems and creates control groups.
   const rights = '--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined'.split(' ')
   const mounts = ['-v', '/sys/fs/cgroup:/sys/fs/cgroup:rw', '--tmpfs', '/run', '--tmpfs', '/tmp:exec']
   docker('run', '-d', '--name', UNIT, ...rights, '--cgroupns=host', ...mounts, '-p', '127.0.0.1:3000:3000', SYSTEMD)
@@ -137,10 +136,10 @@ async function runUnit(run: (command: string) => Promise<string>, folder: string
   // Docker publishes only what listens on all addresses.
   await inside('printf "HOST=0.0.0.0\\nSANDBOX=on\\n" > /etc/pombal.env')
   await inside('systemctl daemon-reload && systemctl enable --now pombal')
-  await untilReady(URL)
-  await runMainJob(URL, await inside('cat /var/lib/pombal/admin.key'))
+  await untilReady(NODE_URL)
+  await runMainJob(NODE_URL, await inside('cat /var/lib/pombal/admin.key'))
   await inside('systemctl restart pombal && systemctl is-active pombal')
-  await untilReady(URL)
+  await untilReady(NODE_URL)
   await inside('systemctl stop pombal')
   const result = await inside('systemctl show --property=Result,ExecMainStatus pombal')
   if (result !== 'Result=success\nExecMainStatus=0') throw new Error(`The unit ended with ${result}`)
@@ -159,7 +158,7 @@ const run = (command: string) => {
 }
 let made: string[] = []
 try {
-  cpSync(ROOT, folder, { recursive: true, filter: path => !COPIED_NOT.has(basename(path)) })
+  cpSync(ROOT, folder, { recursive: true, filter: path => !NOT_COPIED.has(basename(path)) })
   const base =
     /^ARG BASE=(?:docker\.io\/library\/)?(.+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1] ?? ''
   made = provideImages(base, say)

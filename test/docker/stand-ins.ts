@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { findTool, makeDebian } from '../image/debian.ts'
 import { succeeds } from './docker.ts'
 
-/** Images from Debian packages, in place of those that no registry gives. */
+/** Images of Debian packages, for machines that reach no registry. */
 
 const DEBIAN = 'pombal-test-debian'
 export const SYSTEMD = 'pombal-test-systemd'
@@ -36,7 +36,7 @@ const DOCKERFILES: Readonly<Record<string, string>> = {
   [SYSTEMD]: `${INSTALL} systemd systemd-sysv dbus\nSTOPSIGNAL SIGRTMIN+3\nCMD ["/sbin/init"]`,
 }
 
-/** Images that a registry has: pulled if there is one, else made here. @returns the images that were made */
+/** Pulls the images that the commands need, or makes those that no registry has. @returns the images that were made */
 export function provideImages(node: string, say: (line: string) => void): string[] {
   const wanted = [node, ...Object.keys(DOCKERFILES)]
   const missing = wanted.filter(image => !succeeds('image', 'inspect', image) && !succeeds('pull', image))

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { adminClient, instanceClient } from '../api-client.ts'
 import { START_WITHIN_MS } from '../deadlines.ts'
+import { findFreePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { buildImage, type ImageConfig, unmount, whyNot } from './build-image.ts'
 import { Container } from './container.ts'
@@ -22,14 +21,6 @@ function say(line: string): void {
 function check(what: string, isRight: boolean, found: unknown): void {
   if (!isRight) throw new Error(`${what}: ${JSON.stringify(found)}`)
   say(`✓ ${what}`)
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  return port
 }
 
 function healthCommand({ Healthcheck: { Test } }: ImageConfig): string[] {
@@ -78,7 +69,7 @@ async function runImage(folder: string): Promise<void> {
   const data = join(folder, 'data')
   mkdirSync(data)
   chownSync(data, UID, UID)
-  const port = await freePort()
+  const port = await findFreePort()
   const container = new Container(image, { data, env: { PORT: String(port), HOST: '127.0.0.1' } })
   await runMainJob(container, config, `http://127.0.0.1:${port}`, data)
   container.stop()

@@ -238,8 +238,8 @@ export class Transmitter {
   }
 
   /**
-   * The time begins after the write. A message that is still being encrypted would be written twice at once, and to a group
-   * neither might contain the sender key.
+   * The time begins after the write. If it ran out while the message is still being encrypted, a second write would begin
+   * beside the first, and neither copy for a group might contain the sender key.
    *
    * @returns null after the timeout or when the link closes
    */
