@@ -5,8 +5,8 @@
  * reference, the instance has only the endpoint that answers.
  *
  * Attempts time out after 1 s (a setting). The webhooks module runs alone on the store, set up as in app.ts, in a process of its
- * own. So do the receiver that answers and the one for the others: an endpoint's delay does not contain the work of another
- * consumer. The figure is the median of the rounds' p95.
+ * own. The endpoint that answers has another process, and the nine others have a third, because they are different consumers. The
+ * figure is the median of the rounds' p95.
  */
 
 import { addEndpoints, type Consumer, createConsumer } from '../harness/consumers.ts'
