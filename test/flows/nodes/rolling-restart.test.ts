@@ -41,9 +41,10 @@ function freePort(): Promise<number> {
 async function startBalancer(ports: readonly number[]): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-caddy-'))
   cleanUps.push(() => rmSync(folder, { recursive: true, force: true }))
-  const compose = parse(readFileSync(join(import.meta.dirname, '../../../compose.yaml'), 'utf8'), { merge: true })
+  const root = join(import.meta.dirname, '../../..')
+  const compose = parse(readFileSync(join(root, 'compose.yaml'), 'utf8'), { merge: true })
   const port = await freePort()
-  const config = (compose.configs.balancer.content as string)
+  const config = readFileSync(join(root, compose.configs.balancer.file), 'utf8')
     .replace(/^:8080 /m, `http://127.0.0.1:${port} `)
     .replace('admin off', 'admin off\n  auto_https off')
     .replace(/node-(\d):3000/g, (_, number) => `127.0.0.1:${ports[number - 1]}`)
