@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { distance } from 'fastest-levenshtein'
 
 /** Also read from the file that `<name>_FILE` names, as Docker and Kubernetes provide secrets. */
-const SECRETS: ReadonlySet<string> = new Set([
+export const SECRETS: ReadonlySet<string> = new Set([
   'ADMIN_KEY',
   'MASTER_KEY',
   'DATABASE_URL',

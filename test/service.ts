@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SECRETS } from '../src/environment.ts'
 import { type AdminClient, adminClient, type InstanceClient, instanceClient } from './api-client.ts'
 import { START_WITHIN_MS } from './deadlines.ts'
 import { killOnExit } from './kill-on-exit.ts'
@@ -9,7 +10,6 @@ import { captureLog, noteSecret } from './logs/log-capture.ts'
 import { until } from './until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
-const SECRET_SETTINGS = ['ADMIN_KEY', 'MASTER_KEY', 'DATABASE_URL'] as const
 const BANNER_URL = /listens on (\S+)/
 
 export interface ServiceOptions {
@@ -70,7 +70,7 @@ class Boot {
         captureLog(text)
       })
     }
-    for (const name of SECRET_SETTINGS) noteSecret(options.env?.[name] ?? '')
+    for (const name of SECRETS) noteSecret(options.env?.[name] ?? '')
     killOnExit(this.#child)
     this.exited = new Promise(resolve => {
       // The pipes are closed by then too, so the output is complete.

@@ -13,7 +13,7 @@ export function quantile(values: readonly number[], share: number): number {
   return below + (above - below) * (position % 1)
 }
 
-/** The spread of the values as a share of their median: the uncertainty of a ratio to them. */
+/** The spread of the values as a share of their median: a measure of how uncertain a ratio to that median is. */
 export function spread(values: readonly number[]): number {
   return (Math.max(...values) - Math.min(...values)) / median(values)
 }

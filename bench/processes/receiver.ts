@@ -1,6 +1,6 @@
 /**
- * A consumer that counts requests: `/events` answers at once, `/dead` never answers, `/failing` answers 500 and is not
- * counted. `/incoming` answers at once, counts only incoming messages, and remembers their IDs.
+ * A consumer that counts requests: `/events` answers at once, `/dead` never answers and `/failing` answers 500; neither
+ * is counted. `/incoming` answers at once, counts only incoming messages, and remembers their IDs.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

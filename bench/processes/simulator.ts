@@ -7,7 +7,7 @@ import { runPaced } from '../harness/paced.ts'
 import { serve } from '../harness/remote.ts'
 import { TEXT } from '../harness/text.ts'
 
-/** Enough that no client creates one-time keys, so linking 200 clients takes only seconds. */
+/** Enough that no client creates one-time keys, so linking hundreds of clients takes only seconds. */
 const CLAIMED_PRE_KEYS = 500
 
 const POLL_EVERY_MS = 10

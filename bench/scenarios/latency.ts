@@ -6,8 +6,8 @@
  * - from the scheduled moment of a call to the text's arrival in the inbox of the recipient's simulated phone. The events of
  *   these texts are posted to the receiver too.
  *
- * The reference is a bare gateway: Fastify, Baileys with its keys in memory and Node's HTTP client in one process, without any
- * record. Both use the same simulated WhatsApp and the same receiver.
+ * The reference is a bare gateway: Fastify, Baileys with its keys in memory and Node's HTTP client in one process, which records
+ * nothing. Both use the same simulated WhatsApp and the same receiver.
  *
  * The simulator, the load and the receiver share the cores with the service. At 1,000 per second they may be the limit. If a
  * rate was not reached, a note gives the rate at which messages arrived. Such a delay is mostly waiting time.

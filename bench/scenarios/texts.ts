@@ -5,7 +5,7 @@
  *
  * The reference is bare Baileys with its keys in memory. It sends the same texts to the same number of contacts, one at a
  * time to each, until the last acknowledgement. Both use the same simulated WhatsApp in its own process. Both figures
- * include its work, which decrypts every copy.
+ * include the work of the simulator, which decrypts every copy.
  *
  * Then the same with two instances on two threads, against the same single process of bare Baileys. Meanwhile, 100 calls per second are
  * posted at fixed times, whose texts count too. Their latency counts from the scheduled moment.
@@ -29,7 +29,7 @@ const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + ind
 const FLOOR = { sqlite: { kind: 'at least', ratio: 0.9 }, postgres: { kind: 'at least', ratio: 0.8 } } as const
 const PAIR_FLOOR = { kind: 'at least', ratio: 0.9 } as const
 const PAIR = 2
-/** During the texts of the pair. So many connections that a call waits for none, unless its answer takes over 1 s. */
+/** During the texts of the pair. Enough connections that no call waits for one, unless its answer takes over 1 s. */
 const PACE = { perSecond: 100, connections: 100, durationMs: 3_000 }
 const QUICK_PACE = { ...PACE, durationMs: 1_000 }
 const P99_LIMIT_MS = 25

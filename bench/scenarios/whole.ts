@@ -2,7 +2,7 @@
  * Texts carried through everything, sustained for two minutes by 1 and by 64 instances: a text is posted and accepted, sent to
  * WhatsApp, decrypted by the recipient's simulated phone, and `sent`, `delivered` and `read` are each recorded and posted to a
  * receiver. 4,000 texts are on their way all the time: the next one is posted when one is reported as read. The rate is that of
- * the `read` events. In the end every text must have had each event.
+ * the `read` events. By the end, each event must have arrived for every text.
  *
  * The reference is the sum of the bare parts, each measured alone on the same cores before and after the two minutes: the time
  * per text of a bare Fastify route that accepts it, of bare Baileys that sends it from the same number of accounts, and of a bare

@@ -50,7 +50,7 @@ export interface Alert extends Problem {
   since: number
   /** When it was announced; null if it was not yet. */
   beganAt: number | null
-  /** Since when the problem is gone; null while it lasts. */
+  /** Since when the problem has been gone; null while it lasts. */
   goneSince: number | null
   /** When it counted as solved; null before. */
   endedAt: number | null

@@ -15,7 +15,7 @@ export interface Repeated {
   stop(): Promise<void>
 }
 
-/** Repeats `round` until it is stopped. The pauses do not keep the process alive. */
+/** Repeats `round` until `stop` is called. The pauses do not keep the process alive. */
 export function repeat(
   round: (stopping: AbortSignal) => Promise<unknown>,
   { firstAfterMs = 0, everyMs, onFailed }: RepeatOptions,

@@ -10,7 +10,7 @@ import type { Random } from '../rig/random.ts'
 
 /** Slower than the nodes can send, because a run measures the effect of a fault and not the machine's speed. */
 const PACE: Pace = { senders: 3, sendEveryMs: [0, 400], writeEveryMs: [200, 800], maxPendingEvents: 100 }
-/** The range of the load before the fault and after the recovery. */
+/** How long the load runs before the fault and after the recovery: a random time in this range. */
 const LOAD_MS = [500, 2_000] as const
 const INSTANCES = { sqlite: 2, postgres: 3 } as const
 const NODES = { sqlite: 1, postgres: 3 } as const

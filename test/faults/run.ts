@@ -1,5 +1,5 @@
 /**
- * `npm run test:faults`: causes one fault after another, each on a new service under load, and prints a table of what was
+ * `npm run test:faults`: causes one fault after another, each on a new service, most of them under load, and prints a table of what was
  * accepted, shown and reported.
  *
  *   --runs 3        the runs of each fault, each with its own seed

@@ -171,7 +171,7 @@ const atOnce: Fault = {
       for (const start of starts) if (start.status === 'rejected') violations.push(`From ${from}: ${start.reason}`)
       const steps = await queryPostgres<{ name: string }>(database.url!, 'select name from kysely_migration')
       say(`from ${from}: ${steps.length} steps`)
-      if (new Set(steps.map(({ name }) => name)).size < steps.length) violations.push('A step was taken twice.')
+      if (new Set(steps.map(({ name }) => name)).size < steps.length) violations.push('A migration ran twice.')
       await nodes[0]!.admin.createInstance('whatsapp')
       await Promise.all(nodes.map(node => node.dispose()))
     }

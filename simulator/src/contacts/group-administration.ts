@@ -1,4 +1,4 @@
-/** People change groups, as the queries of clients do. */
+/** Lets people change groups, with the same effects as the queries of clients. */
 import type { Account } from '../account.ts'
 import { isGroup, isNumber, lidJid } from '../addresses.ts'
 import type { Network } from '../network.ts'
@@ -115,7 +115,7 @@ function personNode(number: string): Node {
   return node('participant', { jid: lidJid(number) })
 }
 
-/** An account that is in the group. */
+/** The account whose view of the group is used: the named one, else one that is in the group, else the only account. */
 function viewer(network: Network, group: string, phone: string | undefined): Account {
   if (phone !== undefined) return network.getAccount(phone)
   const accounts = network.accounts()

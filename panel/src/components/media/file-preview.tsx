@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { ADMIN } from '../../api/client.ts'
 import { mediumQuery } from '../../api/queries.ts'
 import type { Medium } from '../../api/types.ts'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
 import { DownloadIcon } from '../icons.tsx'
 import classes from './media.module.css'
@@ -32,9 +32,10 @@ export function MessageFile({ instanceId, mediaId }: { instanceId: string; media
 
 export function FilePreview({ instanceId, medium }: { instanceId: string; medium: Medium }) {
   const words = useWords()
+  const { language } = useLanguage()
   const name = medium.filename ?? words.files.unnamed
   const url = contentUrl(instanceId, medium.id)
-  const size = sizeText(medium.size)
+  const size = sizeText(medium.size, language)
   if (medium.status !== 'ready') return <p className={classes.absent}>{absenceText(medium, words)}</p>
   return (
     <div className={classes.file}>

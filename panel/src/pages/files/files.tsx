@@ -13,7 +13,7 @@ import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { FilePreview, Thumbnail } from '../../components/media/file-preview.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
 import { Time } from '../../components/time.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
 import { useInstance } from '../instance/instance.tsx'
 import classes from './files.module.css'
@@ -88,13 +88,14 @@ export function Files() {
 
 function Usage({ instanceId }: { instanceId: string }) {
   const words = useWords()
+  const { language } = useLanguage()
   const { data: usage, error } = useQuery(mediaUsageQuery(instanceId))
   if (error) return <Problem error={error} />
   if (!usage) return null
   const percent = Math.min(100, Math.round((usage.bytes / Math.max(1, usage.quotaBytes)) * 100))
   return (
     <div className={classes.usage}>
-      {words.files.usage(sizeText(usage.bytes), sizeText(usage.quotaBytes))}
+      {words.files.usage(sizeText(usage.bytes, language), sizeText(usage.quotaBytes, language))}
       <Progress value={percent} color={percent > 90 ? 'red' : 'teal'} aria-label={words.files.usageLabel} />
     </div>
   )
@@ -109,6 +110,7 @@ interface FileRowProps {
 
 function FileRow({ medium, instanceId, onShow, onErase }: FileRowProps) {
   const words = useWords()
+  const { language } = useLanguage()
   const name = medium.filename ?? words.files.unnamed
   const isGone = medium.status === 'gone' || medium.status === 'failed'
   return (
@@ -123,7 +125,7 @@ function FileRow({ medium, instanceId, onShow, onErase }: FileRowProps) {
         <span className={classes.muted}>
           {medium.mimetype}
           <br />
-          {sizeText(medium.size)}, {medium.direction === 'in' ? words.files.received : words.files.uploaded}
+          {sizeText(medium.size, language)}, {medium.direction === 'in' ? words.files.received : words.files.uploaded}
         </span>
       </Cell>
       <Cell>

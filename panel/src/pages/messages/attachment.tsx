@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Message } from '../../api/types.ts'
 import { uploadFile } from '../../api/upload.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
 import classes from './send-form.module.css'
 
@@ -142,11 +142,12 @@ type AttachedProps = { attachment: Exclude<Attachment, { state: 'none' }>; onDet
 
 function Attached({ attachment, onDetach }: AttachedProps) {
   const words = useWords()
+  const { language } = useLanguage()
   const { name } = attachment
   const isUploading = attachment.state === 'uploading'
   const text = isUploading
     ? words.files.uploading(name, attachment.percent)
-    : words.files.attached(name, attachment.file.size === undefined ? null : sizeText(attachment.file.size))
+    : words.files.attached(name, attachment.file.size === undefined ? null : sizeText(attachment.file.size, language))
   return (
     <>
       <span className={classes.attachedName} role="status">

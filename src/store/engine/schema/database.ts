@@ -3,10 +3,16 @@ import type { AlertDelaysTable, AlertNoticesTable, AlertsTable, AlertTargetsTabl
 import type { ApiKeysTable } from './api-keys.ts'
 import type { AuditHeadTable, AuditLogTable } from './audit.ts'
 import type { PhoneOrdersTable, WrongKeysTable } from './between-nodes.ts'
-import type { DirectoryFillsTable, GroupsTable, NumberBudgetsTable, NumberOrdersTable } from './directory.ts'
+import type {
+  ContactsTable,
+  DirectoryFillsTable,
+  GroupsTable,
+  NumberBudgetsTable,
+  NumberOrdersTable,
+} from './directory.ts'
 import type { AttemptsTable, DeliveriesTable, EventFeedsTable, EventsTable, FinishedDeliveriesTable } from './events.ts'
 import type { HandoutsTable, PasskeyAnswersTable } from './handouts.ts'
-import type { ConnectionClosesTable, ConnectionHealthTable, ContactsTable } from './health.ts'
+import type { ConnectionClosesTable, ConnectionHealthTable } from './health.ts'
 import type {
   ConnectionReportsTable,
   ConnectionsTable,

@@ -38,7 +38,7 @@ export interface LinkEvents extends VitalSigns {
   addressBookReadable(): void
   /** The address book has changed. Its new version is stored once this resolves, and the names in it are reported later. */
   addressBookChanging(): Promise<void>
-  /** The names that came with a change are reported. */
+  /** The names that came with a change have all been reported. */
   addressBookReported(): void
 }
 

@@ -146,7 +146,7 @@ describe.each(STORES)('API keys on %s', on => {
   })
 
   describe.each(ROUTES.map(route => [`${route.method} ${route.url}`, route] as const))('%s', (_name, route) => {
-    test('has a scope, and no other key is admitted', async () => {
+    test('has a scope, and a key without that scope is refused', async () => {
       const scope = route.config?.scope
       expect(scope).toBeDefined()
       const path = route.url.replace(':instanceId', instance.id).replace(/:\w+/g, 'msg_1')

@@ -62,7 +62,7 @@ test('a link shows and starts nothing of another instance, whichever cookies and
     expect(read.text).not.toContain(qr)
     expect(read.data?.qr ?? null).toBeNull()
   }
-  // Her token alone is worth nothing in another browser.
+  // The victim's token alone is worth nothing in another browser.
   for (const cookie of [me.cookie, '', 'pombal_link=', `pombal_link=${'A'.repeat(43)}`]) {
     for (const path of PATHS) {
       const body = { token: theirs.token, ...(path === '/link/passkey' && { assertion: ASSERTION }) }
@@ -88,7 +88,7 @@ test('of many browsers that open one link at the same moment, one gets it', asyn
   expect(shown.filter(({ status }) => status === 200)).toHaveLength(1)
 })
 
-test('a link that has expired, was used, revoked, or whose instance is gone, answers nothing but that', async () => {
+test('a link that has expired, was used or revoked, or whose instance is gone reveals only that it no longer works', async () => {
   const use = async (spend: (id: string, link: { id: string; token: string }) => Promise<unknown>) => {
     const id = await createInstance('Spent')
     const link = await handOut(id)
@@ -125,7 +125,7 @@ test('a link that has expired, was used, revoked, or whose instance is gone, ans
     await service.admin.untilState(id, 'connected')
   })
   const { phone } = await service.admin.connection(used.id)
-  // It neither logs the number out nor replaces it, not even after it has left.
+  // A used link neither unlinks nor replaces the number, not even after the phone has removed the device.
   for (const path of PATHS.slice(1)) {
     const body = { token: used.link.token, ...(path === '/link/passkey' && { assertion: ASSERTION }) }
     const again = await post(path, body, { cookie: used.cookie })
@@ -138,7 +138,7 @@ test('a link that has expired, was used, revoked, or whose instance is gone, ans
   expect((await service.admin.connection(used.id)).state).toBe('logged_out')
 })
 
-test('calls that no page makes are refused with a code, and with nothing that was sent', async () => {
+test('calls that the page never makes cause no 5xx; a refusal has a code, and no answer repeats what was sent', async () => {
   const { token } = await handOut(await createInstance('Odd'))
   const { cookie } = await post('/link/read', { token })
   const marker = '<script>alert("marker")</script>'
@@ -176,7 +176,7 @@ test('calls that no page makes are refused with a code, and with nothing that wa
       if (status >= 300) expect(code, what).toMatch(/^[a-z_]+$/)
       expect(text, what).not.toContain('<script>')
     }
-  // A form of another site can send no JSON, and no other method changes anything.
+  // A form of another site cannot send JSON, and no other method changes anything.
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])
     expect((await post('/link/start', JSON.stringify({ token }), { cookie, 'content-type': type })).status).toBe(415)
   for (const method of ['GET', 'PUT', 'DELETE', 'PATCH'])
@@ -185,7 +185,7 @@ test('calls that no page makes are refused with a code, and with nothing that wa
     )
 })
 
-test('guessing is limited, and a right link still works from another place', async () => {
+test('guessing is limited, and a valid link still works, even from the same address', async () => {
   const { token } = await handOut(await createInstance('Guessed'))
   const guess = () => Array.from({ length: 43 }, () => 'abcXYZ019-_'[Math.floor(Math.random() * 11)]).join('')
   const limited = await until('a limit', async () => {

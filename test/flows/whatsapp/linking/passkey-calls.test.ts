@@ -54,7 +54,7 @@ async function scan(id: string, passkey: TestPasskey): Promise<PasskeyRequest> {
   const { phone } = await network.openAccount(String(numbers++))
   await network.misbehave({ kind: 'require_passkey', account: phone, credential: passkey.credential })
   const qr = await until('a code', async () => (await service.admin.connection(id)).qr)
-  // Answered when the number is linked.
+  // Resolves when the number is linked.
   network.scanQr(qr, phone).catch(() => undefined)
   return asked(id)
 }
@@ -76,7 +76,7 @@ test('a number is linked with its passkey by the API', async () => {
   expect(late).toMatchObject({ status: 409, code: 'passkey_not_requested' })
 })
 
-test('an answer for another instance is refused for its own instance only, and one sent many times at once counts once', async () => {
+test('an answer meant for another instance is refused only by the instance it was sent to, and one answer sent many times at once counts once', async () => {
   const [{ id: mine }, { id: other }] = [
     await service.admin.createInstance('whatsapp', 'Mine'),
     await service.admin.createInstance('whatsapp', 'Other'),
