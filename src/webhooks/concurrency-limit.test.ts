@@ -8,6 +8,7 @@ import { createConcurrencyLimit } from './concurrency-limit.ts'
 class Greedy implements LimitedUser {
   readonly group: string
   speed: ConsumerSpeed = 'fast'
+  isFailing = false
   readonly held: Permit[] = []
   readonly #most: number
   readonly #limit: ConcurrencyLimit
@@ -169,6 +170,32 @@ describe('the concurrency limit', () => {
       for (const permit of healthy.held.splice(0)) permit.release()
     }
     expect(hanging.reduce((sum, { held }) => sum + held.length, 0)).toBe(1_512)
+  })
+
+  test('users that fail start one request a millisecond, in turn; the others start theirs at once', async () => {
+    const { clock, user, log } = setUp(64)
+    const failing = ['x', 'y'].map(name => user(name, 3))
+    for (const each of failing) each.isFailing = true
+    for (const each of failing) each.onPermit()
+    user('healthy', 2).onPermit()
+    expect(log).toEqual(['x', 'healthy', 'healthy'])
+    for (const next of ['x', 'y', 'x', 'y', 'y']) {
+      const before = log.length
+      await clock.pass(1)
+      expect(log.slice(before)).toEqual([next])
+    }
+    await clock.pass(10)
+    expect(clock.timers).toBe(log.length)
+  })
+
+  test('a user that fails and is removed is not called', async () => {
+    const { clock, limit, user, log } = setUp(64)
+    const [x, y] = [user('x', 1), user('y', 1)]
+    for (const each of [x, y]) each.isFailing = true
+    for (const each of [x, y]) each.onPermit()
+    limit.remove(y)
+    await clock.pass(10)
+    expect(log).toEqual(['x'])
   })
 
   test('a removed user is not called when its first request ends', () => {

@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts'
+import { FailurePace } from './failure-pace.ts'
 
 /**
  * The speed of a consumer, set whenever one of its requests ends or has been open for a second: `fast` if it ended within the
@@ -12,6 +13,8 @@ export interface LimitedUser {
   readonly group: string
   /** The speed of the lane's consumer, as seen by this lane. `unknown` at first, then set by the limit. */
   speed: ConsumerSpeed
+  /** Whether the lane's latest attempt failed. */
+  readonly isFailing: boolean
   /** A permit may be free now. The user acquires it at once or leaves it to the next user. */
   onPermit(): void
 }
@@ -25,8 +28,8 @@ export interface Permit {
 
 export interface ConcurrencyLimit {
   /**
-   * Null if no permit is free, or if the user's first request is open and its consumer's speed still unknown. The limit calls
-   * `onPermit` later, when it is the user's turn.
+   * Null if no permit is free, if the user's first request is open and its consumer's speed still unknown, or if the user fails
+   * and another one that fails has just started. The limit calls `onPermit` later, when it is the user's turn.
    */
   acquire(user: LimitedUser): Permit | null
   remove(user: LimitedUser): void
@@ -99,6 +102,7 @@ export function createConcurrencyLimit(capacity: number, clock: Clock): Concurre
     slow: new Pool(Math.max(1, Math.floor(capacity / 2))),
   }
   const { slow } = pools
+  const failures = new FailurePace(clock)
   /** Users whose first request is open. */
   const probing = new Set<LimitedUser>()
 
@@ -109,7 +113,8 @@ export function createConcurrencyLimit(capacity: number, clock: Clock): Concurre
   return {
     acquire(user) {
       const acquiredFrom = pools[user.speed]
-      if (probing.has(user) || !acquiredFrom.acquire(user)) return null
+      if (probing.has(user) || (user.isFailing && !failures.mayStart(user))) return null
+      if (!acquiredFrom.acquire(user)) return null
       let pool = acquiredFrom
       let speed: ConsumerSpeed = 'fast'
       if (user.speed === 'unknown') probing.add(user)
@@ -138,6 +143,7 @@ export function createConcurrencyLimit(capacity: number, clock: Clock): Concurre
     },
     remove(user) {
       probing.delete(user)
+      failures.remove(user)
       for (const pool of Object.values(pools)) pool.remove(user)
     },
   }

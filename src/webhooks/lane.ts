@@ -48,6 +48,8 @@ const FAILING_WAITS_MS = 200
  */
 export class Lane implements LimitedUser {
   speed: ConsumerSpeed = 'unknown'
+  /** Whether the latest attempt failed. */
+  isFailing = false
   readonly group: InstanceId
   readonly #instanceId: InstanceId
   readonly #options: LaneOptions
@@ -59,8 +61,6 @@ export class Lane implements LimitedUser {
   readonly #abort = new AbortController()
   #phase: 'running' | 'draining' | 'ended' = 'running'
   #isHeld = false
-  /** Whether the latest attempt failed. */
-  #isFailing = false
   #wakesLater = false
   #failures = 0
   #pausedUntil = Number.NEGATIVE_INFINITY
@@ -85,7 +85,7 @@ export class Lane implements LimitedUser {
         'deliveries',
         (_, __, about) => {
           if (about !== undefined && about !== endpointId) return
-          if (this.#isFailing) this.#wakeLater()
+          if (this.isFailing) this.#wakeLater()
           else this.wake()
         },
         instanceId,
@@ -237,7 +237,7 @@ export class Lane implements LimitedUser {
     }
     // An aborted attempt has no outcome.
     if (this.#phase === 'ended') return 'none'
-    this.#isFailing = ended.next.kind !== 'delivered'
+    this.isFailing = ended.next.kind !== 'delivered'
     logAttempt(ended, this.#options.logger)
     this.#options.onEnded?.(ended)
     return this.#record(ended)

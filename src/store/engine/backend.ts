@@ -14,8 +14,11 @@ export interface Session {
 export interface Transaction extends Session {
   /** Sends the statement without waiting for its result. Later statements run after it. If it fails, `commit` rejects. */
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void
-  /** @throws PostFailed if a posted statement failed; nothing is committed then */
-  commit(): Promise<void>
+  /**
+   * @param isSynced if false, the commit does not wait for the disk: a power failure may undo it, a killed process does not
+   * @throws PostFailed if a posted statement failed; nothing is committed then
+   */
+  commit(isSynced?: boolean): Promise<void>
   /** Never throws: a connection that cannot roll back is discarded. */
   rollback(): Promise<void>
 }
@@ -31,7 +34,7 @@ export class PostFailed extends Error {
 export interface Backend {
   /** Reads committed data, which a power failure may still undo until `untilSynced` resolves. */
   readonly reader: Session
-  /** Resolves when all that was read is on disk; rejects if it cannot be written. Absent if only such data is read. */
+  /** Resolves when all that was read is on disk, except commits that are not synced; rejects if it cannot be written. Absent if only such data is read. */
   untilSynced?(): Promise<void>
   /** Commits each statement by itself in one round trip. Null if a transaction has no round trips to save. */
   readonly autocommit: Session | null

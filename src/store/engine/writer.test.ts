@@ -15,6 +15,8 @@ class Ledger implements Backend {
   readonly reader = {} as Session
   readonly autocommit = null
   readonly committed: string[][] = []
+  /** Commits that do not wait for the disk. */
+  readonly unsynced: string[][] = []
   /** Errors of the next commits, in order. */
   readonly commitErrors: Error[] = []
   /** Commits of transactions that begin now wait for this promise. */
@@ -30,11 +32,12 @@ class Ledger implements Backend {
       run: unused,
       each: unused,
       post: unused,
-      commit: async () => {
+      commit: async (isSynced = true) => {
         await hold
         const error = this.commitErrors.shift()
         if (error !== undefined) throw error
         this.committed.push(open)
+        if (!isSynced) this.unsynced.push(open)
       },
       rollback: async () => undefined,
     }
@@ -75,6 +78,16 @@ describe('the writer', () => {
     const outcomes = await Promise.all(['1', '2', '3'].map(input => writer.write(note, input)))
     expect(outcomes).toEqual(['1!', '2!', '3!'])
     expect(ledger.committed).toEqual([['1', '2', '3']])
+  })
+
+  test('a commit waits for the disk unless a power failure may undo each of its units', async () => {
+    const { ledger, writer, note } = setUp()
+    const lesser = { ...note, mayBeUndone: (input: string) => input !== '3' }
+    await Promise.all([writer.write(lesser, '1'), writer.write(lesser, '2')])
+    await writer.write(lesser, '3')
+    await Promise.all([writer.write(lesser, '4'), writer.write(note, '5')])
+    expect(ledger.committed).toEqual([['1', '2'], ['3'], ['4', '5']])
+    expect(ledger.unsynced).toEqual([['1', '2']])
   })
 
   test('writes that arrive during a commit share the next one', async () => {

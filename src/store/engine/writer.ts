@@ -212,7 +212,7 @@ export class Writer {
       throw error
     }
     try {
-      await tx.commit()
+      await tx.commit(!units.every(({ operation, input }) => operation.mayBeUndone?.(input)))
     } catch (error) {
       await tx.rollback()
       if (error instanceof PostFailed) throw error.cause

@@ -124,7 +124,8 @@ class PostgresTransaction extends PostgresSession implements Transaction {
     return this.#failure
   }
 
-  async commit(): Promise<void> {
+  async commit(isSynced = true): Promise<void> {
+    const relaxed = isSynced ? null : this.#send('set local synchronous_commit = off')
     const committed = this.#send('commit')
     // If a posted statement failed, the server has answered the commit with a rollback.
     for (const posted of this.#posted) {
@@ -133,6 +134,7 @@ class PostgresTransaction extends PostgresSession implements Transaction {
       })
     }
     await this.begun
+    await relaxed
     const { command } = await committed
     if (command !== 'COMMIT') throw new Error(`The server answered ${command} to the commit.`)
     this.#client.release()
@@ -149,7 +151,7 @@ class PostgresTransaction extends PostgresSession implements Transaction {
     this.#client.release(!rolledBack)
   }
 
-  #send(command: 'begin' | 'commit' | 'rollback'): Promise<pg.QueryResult> {
+  #send(command: 'begin' | 'commit' | 'rollback' | 'set local synchronous_commit = off'): Promise<pg.QueryResult> {
     const answer = reach(this.#client.query(command))
     answer.catch(() => {
       this.broken = true

@@ -79,6 +79,24 @@ describe('the SQLite backend', () => {
     }
   })
 
+  test('a commit that a power failure may undo does not wait for the disk; the next synced one syncs it too', async () => {
+    const sizes: number[] = []
+    syncFile = async descriptor => {
+      sizes.push(fstatSync(descriptor).size)
+    }
+    const first = await backend.begin()
+    await run(first, 'create table t (x)')
+    await first.commit(false)
+    expect(sizes).toEqual([])
+    expect(await run(backend.reader, 'select * from t')).toEqual([])
+    const size = statSync(join(folder, 'pombal.db-wal')).size
+    const second = await backend.begin()
+    await run(second, 'insert into t values (1)')
+    await second.commit()
+    expect(sizes).toHaveLength(1)
+    expect(sizes[0]).toBeGreaterThanOrEqual(size)
+  })
+
   test('a log that cannot be synced fails the commit', async () => {
     syncFile = () => Promise.reject(new Error('the disk is gone'))
     const tx = await backend.begin()

@@ -58,7 +58,7 @@ export type SyncFile = (descriptor: number) => Promise<void>
  * Uses one connection for writes and one for reads.
  *
  * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite appends to
- * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. SQLite still syncs the log before a checkpoint, so the
+ * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves, unless it was told not to wait. SQLite still syncs the log before a checkpoint, so the
  * database is always consistent.
  */
 export class SqliteBackend implements Backend {
@@ -71,7 +71,7 @@ export class SqliteBackend implements Backend {
   readonly #transaction: SqliteTransaction
   readonly #log: number
   readonly #checkpoints: LogCheckpoints
-  /** The sync of the newest commit. */
+  /** The sync of the newest commit that is synced. */
   #sync: Promise<void> = Promise.resolve()
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync), logBytes = LOG_BYTES) {
@@ -87,9 +87,10 @@ export class SqliteBackend implements Backend {
     this.#writing.pragma(`wal_autocheckpoint = ${AUTOMATIC_AT * Math.floor(logBytes / pageBytes)}`)
     this.#checkpoints = new LogCheckpoints({ path, log: this.#log, pageBytes, logBytes })
     const commit = this.#writing.prepare('commit')
-    this.#transaction = new SqliteTransaction(this.#writing, async () => {
+    this.#transaction = new SqliteTransaction(this.#writing, async (isSynced = true) => {
       commit.run()
       this.#checkpoints.committed()
+      if (!isSynced) return
       this.#sync = syncFile(this.#log)
       await this.#sync
     })
@@ -188,10 +189,10 @@ class SqliteSession implements Session {
 }
 
 class SqliteTransaction extends SqliteSession implements Transaction {
-  /** Resolves when the commit is synced. */
-  readonly commit: () => Promise<void>
+  /** Resolves when the commit is synced, if it is to be. */
+  readonly commit: (isSynced?: boolean) => Promise<void>
 
-  constructor(db: Sqlite.Database, commit: () => Promise<void>) {
+  constructor(db: Sqlite.Database, commit: (isSynced?: boolean) => Promise<void>) {
     super(db)
     this.commit = commit
   }

@@ -1,0 +1,59 @@
+import type { Clock } from '../kit/clock.ts'
+
+interface FailingLane {
+  onPermit(): void
+}
+
+/** Between two starts. A failing attempt takes about a millisecond of the event loop. */
+const APART_MS = 1
+
+/**
+ * Spreads the attempts at endpoints that fail: over all of them one starts every millisecond, each lane in turn. Otherwise the
+ * retries of an event at nine failing endpoints come at once, and the post to the tenth, which answers, waits for them.
+ */
+export class FailurePace {
+  readonly #clock: Clock
+  readonly #waiting = new Set<FailingLane>()
+  #called: FailingLane | null = null
+  #nextAt = Number.NEGATIVE_INFINITY
+  #hasTimer = false
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** Whether the lane may start one attempt now. Otherwise its `onPermit` is called when it is its turn. */
+  mayStart(lane: FailingLane): boolean {
+    const now = this.#clock.steady()
+    const isItsTurn = this.#called === lane || (this.#waiting.size === 0 && now >= this.#nextAt)
+    if (isItsTurn) {
+      this.#called = null
+      this.#nextAt = now + APART_MS
+    } else {
+      this.#waiting.add(lane)
+      this.#setTimer(now)
+    }
+    return isItsTurn
+  }
+
+  remove(lane: FailingLane): void {
+    this.#waiting.delete(lane)
+  }
+
+  #setTimer(now: number): void {
+    if (this.#hasTimer) return
+    this.#hasTimer = true
+    this.#clock.after(this.#nextAt - now, () => this.#callNext())
+  }
+
+  #callNext(): void {
+    this.#hasTimer = false
+    const [lane] = this.#waiting
+    if (lane === undefined) return
+    this.#waiting.delete(lane)
+    this.#called = lane
+    lane.onPermit()
+    this.#called = null
+    if (this.#waiting.size > 0) this.#setTimer(this.#clock.steady())
+  }
+}
