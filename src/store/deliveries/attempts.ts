@@ -38,7 +38,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       })
       if (made.length === 0) return inputs.map(() => ({ unblocked: false }))
 
-      await tx.each(
+      tx.post(
         queries.insertAttempt,
         made.map(({ delivery, attempt, row, then }) => ({
           instance_id: row.instance_id,
@@ -60,17 +60,17 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         const attempts = delivery.requested ? attempt.attemptNumber - 1 : attempt.attemptNumber
         return [{ instance_id, event_id, endpoint_id, attempts, ...momentsOf(then) }]
       })
-      if (again.length > 0) await tx.each(queries.retry, again)
+      if (again.length > 0) tx.post(queries.retry, again)
 
       const finished = made.flatMap(({ attempt, row, then }) =>
         then.kind === 'retry' ? [] : [{ ...row, attempts: attempt.attemptNumber, state: then.kind }],
       )
       if (finished.length === 0) return inputs.map(() => ({ unblocked: false }))
-      await tx.each(
+      tx.post(
         queries.remove,
         finished.map(({ instance_id, event_id, endpoint_id }) => ({ instance_id, event_id, endpoint_id })),
       )
-      await tx.each(queries.insertFinished, finished)
+      tx.post(queries.insertFinished, finished)
       const successors = await tx.each(
         queries.unblock,
         finished.flatMap(({ instance_id, event_id, endpoint_id, message_id }) =>
