@@ -118,7 +118,7 @@ describe('logging in', () => {
     expect(first.texts()).toEqual([])
   })
 
-  it('answers 401 to a client that was unlinked while away, is unknown, or logged out', async () => {
+  it('answers 401 to a client that was unlinked while away or whose account was removed, and unlinks one that logs out', async () => {
     const simulator = await startSimulator()
     const unlinked = await link(simulator, 'a')
     unlinked.stop()

@@ -6,7 +6,7 @@ import { listPage } from './queries.ts'
 import type { Page } from './types.ts'
 
 const PAGE_SIZE = 100
-/** A list that grew by more pages than this while hidden is read from its start. */
+/** A list that grew by more pages than this since it was last read is read from its start. */
 const MAX_CATCH_UP_PAGES = 3
 /** The shortest interval between two reads of a busy list. */
 const REFRESH_EVERY_MS = 400

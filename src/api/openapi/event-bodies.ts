@@ -228,7 +228,7 @@ function webhookOperation(
     summary,
     description:
       'Posted to the webhook URL that was in force when the event was created. A status event waits until the previous event ' +
-      `of its message was delivered or exhausted. Any 2xx within ${durationInWords(webhookTimeoutMs)} is success. After a ` +
+      `of its message has been delivered or is exhausted. Any 2xx within ${durationInWords(webhookTimeoutMs)} is success. After a ` +
       `failed attempt the next one starts ${delaysInWords(webhookRetryDelaysMs)} after its end. Redirects are not ` +
       'followed. An event can arrive more than once, with the same `webhook-id`.',
     tags: ['Events'],

@@ -19,7 +19,7 @@ export interface LineFilter {
   search?: string | undefined
 }
 
-/** A command with what it does. */
+/** A command with its state and its content. */
 export type StoredCommand = CommandState & { failure: MessageFailure | null; command: Command }
 
 /** What happened in a chat: a message, or a command of the instance. */

@@ -95,7 +95,7 @@ export function withLatestDelivery<O>(
 
 const OPEN: ReadonlySet<DeliveryFilter | undefined> = new Set(['pending', 'retrying', 'blocked'] as const)
 
-/** Prefers an exhausted delivery to an unfinished one, and that to a delivered one. @param state the state to prefer instead */
+/** Prefers an exhausted delivery, then an unfinished one, then a delivered one. @param state the state to prefer instead */
 export function toSummary(row: SummaryRow, state?: DeliveryFilter): DeliverySummary | null {
   const isDoneShown = row.done_state === 'exhausted' ? !OPEN.has(state) : state === 'delivered'
   if (row.open_seq !== null && !(isDoneShown && row.done_seq !== null)) {

@@ -6,7 +6,7 @@ import { untilStored } from '../../store/until-stored.ts'
 
 type Change = Parameters<Connections['record']>[1]
 
-/** The fields of every state but `linking`. */
+/** The values of these fields in every state but `linking`. */
 export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, passkey: null, retryAt: null } as const
 
 interface StatusOptions {
@@ -22,7 +22,7 @@ interface StatusOptions {
   signal: AbortSignal
 }
 
-/** No login with the stored credentials, if there are any, was ever recorded in these states. */
+/** States in which no login with the current credentials has been recorded yet. */
 export const NEVER_CONNECTED: ReadonlySet<StoredConnection['state']> = new Set([
   'unlinked',
   'linking',

@@ -181,7 +181,7 @@ describe('on PostgreSQL', () => {
     expect(unknown).toMatchObject({ code: 1, output: expect.stringContaining('no session with the name butcher') })
   })
 
-  test('a database that cannot be read, or is another one, changes nothing and is named without its password', async () => {
+  test('if the database cannot be read or is the wrong one, nothing changes, and the error does not contain its password', async () => {
     const wrong = (change: (address: URL) => void) => {
       const address = new URL(url)
       change(address)

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 
 export interface Cookie {
   name: string
-  /** Over plain http. */
+  /** The path over plain http. Over https it is always `/`, as `__Host-` requires. */
   path: string
   /** Matches a whole value. */
   format: RegExp

@@ -6,7 +6,7 @@ import { moment, nullable, oneOf, toIso, toIsoOrNull } from '../schema-kit.ts'
 
 export const roleSchema = oneOf(ROLES, {
   description:
-    '`owner`: everything; `operator`: runs instances, but reads no secret and creates or deletes none; `viewer`: only reads.',
+    '`owner`: everything; `operator`: runs instances, but cannot read secrets or create or delete instances; `viewer`: only reads.',
 })
 
 export const accountInstancesSchema = nullable(
