@@ -188,6 +188,14 @@ describe('the concurrency limit', () => {
     expect(clock.timers).toBe(log.length)
   })
 
+  test('users that fail slowly start theirs at once, so that they hand on permits without delay', async () => {
+    const { user, log } = setUp(64)
+    const slow = ['x', 'y'].map(name => user(name, 2))
+    for (const each of slow) Object.assign(each, { isFailing: true, speed: 'slow' })
+    for (const each of slow) each.onPermit()
+    expect(log).toEqual(['x', 'x', 'y', 'y'])
+  })
+
   test('a user that fails and is removed is not called', async () => {
     const { clock, limit, user, log } = setUp(64)
     const [x, y] = [user('x', 1), user('y', 1)]

@@ -29,7 +29,7 @@ export interface Permit {
 export interface ConcurrencyLimit {
   /**
    * Null if no permit is free, if the user's first request is open and its consumer's speed still unknown, or if the user fails
-   * and another one that fails has just started. The limit calls `onPermit` later, when it is the user's turn.
+   * fast and another one that does has just started. The limit calls `onPermit` later, when it is the user's turn.
    */
   acquire(user: LimitedUser): Permit | null
   remove(user: LimitedUser): void
@@ -113,7 +113,9 @@ export function createConcurrencyLimit(capacity: number, clock: Clock): Concurre
   return {
     acquire(user) {
       const acquiredFrom = pools[user.speed]
-      if (probing.has(user) || (user.isFailing && !failures.mayStart(user))) return null
+      // One that fails slowly is not held up: the slow half is often full, and its free permits must be used at once.
+      const failsFast = user.isFailing && user.speed === 'fast'
+      if (probing.has(user) || (failsFast && !failures.mayStart(user))) return null
       if (!acquiredFrom.acquire(user)) return null
       let pool = acquiredFrom
       let speed: ConsumerSpeed = 'fast'

@@ -8,8 +8,8 @@ interface FailingLane {
 const APART_MS = 1
 
 /**
- * Spreads the attempts at endpoints that fail: over all of them one starts every millisecond, each lane in turn. Otherwise the
- * retries of an event at nine failing endpoints come at once, and the post to the tenth, which answers, waits for them.
+ * Spreads the attempts at endpoints that fail fast: over all of them one starts every millisecond, each lane in turn. Otherwise
+ * the retries of an event at nine failing endpoints come at once, and the post to the tenth, which answers, waits for them.
  */
 export class FailurePace {
   readonly #clock: Clock
