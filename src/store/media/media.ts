@@ -11,7 +11,7 @@ export interface FileName {
 export interface NewFile extends FileName {
   /** 32 bytes. Encrypts the file; stored encrypted under the instance's key. */
   key: Uint8Array
-  /** The bytes that are reserved of the quota: the declared size, 0 if unknown. */
+  /** The declared size, 0 if unknown. It is reserved of the quota if it fits. */
   size: number
   quotaBytes: number
 }

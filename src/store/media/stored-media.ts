@@ -145,18 +145,21 @@ function operations(statements: Statements) {
         .where('deleted_at', 'is', null)
       if ((await tx.query(statements.locking(instance, 'key share', 'instances'))).length === 0) return 'no_instance'
       const used = await rows.lockUsage(tx, instanceId)
-      if (used + size > quotaBytes && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
+      const fits = used + size <= quotaBytes
+      if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
+      // What does not fit reserves nothing. It is stored only if its content is known, and must not make others exceed the quota.
+      const reserved = fits ? size : 0
       await tx.query(
         db.insertInto('media_files').values({
           instance_id: instanceId,
           id: fileId,
           state: 'writing',
           sealed_key: sealedKey,
-          size,
+          size: reserved,
           due_at: sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`,
         }),
       )
-      await rows.use(tx, instanceId, size)
+      await rows.use(tx, instanceId, reserved)
       return 'begun'
     }),
 

@@ -109,6 +109,20 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(begun.filter(outcome => outcome === 'begun')).toHaveLength(2)
     })
 
+    test('that do not fit take no room from those that do', async () => {
+      const instanceId = await createInstance(context.store)
+      const size = Math.floor(QUOTA / 2.5)
+      await storeFile(context.store, instanceId, { size })
+      const [fits, tooMuch] = [newFile(instanceId, size), newFile(instanceId, size)]
+      // A file of this size is known, so either may be the same one.
+      for (const file of [fits, tooMuch]) expect(await context.store.media.begin(file)).toBe('begun')
+      expect(await context.store.media.finish(finished(fits), NOW)).toMatchObject({ kind: 'stored' })
+      expect(await context.store.media.finish(finished(tooMuch), NOW)).toEqual({ kind: 'full' })
+      await context.store.media.discard(tooMuch)
+      await removeDoomed(context.store, instanceId)
+      expect(await context.store.media.readUsage(instanceId)).toBe(2 * size)
+    })
+
     test('that fill the quota can be uploaded again, and erasing one makes room when its file is removed', async () => {
       const instanceId = await createInstance(context.store)
       const sha256 = randomBytes(32)
