@@ -172,7 +172,7 @@ describe('the concurrency limit', () => {
     expect(hanging.reduce((sum, { held }) => sum + held.length, 0)).toBe(1_512)
   })
 
-  test('users that fail start one request a millisecond, in turn; the others start theirs at once', async () => {
+  test('users that fail fast start one request a millisecond, in turn; the others start theirs at once', async () => {
     const { clock, user, log } = setUp(64)
     const failing = ['x', 'y'].map(name => user(name, 3))
     for (const each of failing) each.isFailing = true
@@ -188,7 +188,7 @@ describe('the concurrency limit', () => {
     expect(clock.timers).toBe(log.length)
   })
 
-  test('users that fail slowly start theirs at once, so that they hand on permits without delay', async () => {
+  test('users that fail slowly start their requests at once, so that no permit stays unused', async () => {
     const { user, log } = setUp(64)
     const slow = ['x', 'y'].map(name => user(name, 2))
     for (const each of slow) Object.assign(each, { isFailing: true, speed: 'slow' })

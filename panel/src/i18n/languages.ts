@@ -5,7 +5,10 @@ interface LanguageEntry {
   code: string
   /** The name of the language, in the language itself. */
   name: string
-  /** In lower case. A browser language that begins with this selects the entry. If several do, the first entry wins, so a more specific one goes first. */
+  /**
+   * In lower case. A browser language that begins with this selects the entry. If several match, the first entry wins, so a more
+   * specific one goes first.
+   */
   prefix: string
   load(): Promise<Words>
 }

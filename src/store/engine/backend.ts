@@ -34,7 +34,10 @@ export class PostFailed extends Error {
 export interface Backend {
   /** Reads committed data, which a power failure may still undo until `untilSynced` resolves. */
   readonly reader: Session
-  /** Resolves when all that was read is on disk, except commits that are not synced; rejects if it cannot be written. Absent if only such data is read. */
+  /**
+   * Resolves when all that was read is on disk, except commits that are not synced; rejects if it cannot be written. Absent if
+   * only such data is read.
+   */
   untilSynced?(): Promise<void>
   /** Commits each statement by itself in one round trip. Null if a transaction has no round trips to save. */
   readonly autocommit: Session | null

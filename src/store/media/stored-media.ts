@@ -147,7 +147,7 @@ function operations(statements: Statements) {
       const used = await rows.lockUsage(tx, instanceId)
       const fits = used + size <= quotaBytes
       if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
-      // What does not fit reserves nothing. It is stored only if its content is known, and must not make others exceed the quota.
+      // A file that does not fit may turn out to be known. It reserves nothing, so it takes no room from others.
       const reserved = fits ? size : 0
       await tx.query(
         db.insertInto('media_files').values({

@@ -58,8 +58,8 @@ export type SyncFile = (descriptor: number) => Promise<void>
  * Uses one connection for writes and one for reads.
  *
  * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite appends to
- * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves, unless it was told not to wait. SQLite still syncs the log before a checkpoint, so the
- * database is always consistent.
+ * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. A commit that is not synced resolves at once; the next
+ * synced one makes it durable too. SQLite still syncs the log before a checkpoint, so the database is always consistent.
  */
 export class SqliteBackend implements Backend {
   readonly reader: Session
@@ -189,7 +189,7 @@ class SqliteSession implements Session {
 }
 
 class SqliteTransaction extends SqliteSession implements Transaction {
-  /** Resolves when the commit is synced, if it is to be. */
+  /** If the commit is synced, resolves when it is. */
   readonly commit: (isSynced?: boolean) => Promise<void>
 
   constructor(db: Sqlite.Database, commit: (isSynced?: boolean) => Promise<void>) {
