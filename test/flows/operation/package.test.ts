@@ -30,7 +30,9 @@ function environment(nodeFolder?: string): NodeJS.ProcessEnv {
   const env = Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) =>
-        !/^(npm_(package|lifecycle)_|npm_config_(strict_|local_|global_)?(allow|prefix)|NODE_|VITEST)/.test(name),
+        !/^(npm_(package|lifecycle)_|npm_config_(strict_|local_|global_)?(allow|prefix)|NODE_(?!EXTRA_CA_CERTS)|VITEST)/.test(
+          name,
+        ),
     ),
   )
   return { ...env, PATH: [nodeFolder, env['PATH']].filter(Boolean).join(delimiter) }
