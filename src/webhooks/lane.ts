@@ -31,8 +31,11 @@ const ABORT_MS = 100
 const NEVER = Number.POSITIVE_INFINITY
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
-/** How long a new event waits for an endpoint whose latest attempt failed, so that those of the endpoints that answer go first. */
-const FAILING_WAITS_MS = 200
+/**
+ * How long a new event waits for an endpoint whose latest attempt failed, so that those of the endpoints that answer go first.
+ * At random between these, so that the failing endpoints of an instance are not posted to all at once.
+ */
+const FAILING_WAITS_MS = { from: 100, to: 300 }
 
 /**
  * Posts the deliveries of one endpoint: claim, attempt, record.
@@ -121,7 +124,8 @@ export class Lane implements LimitedUser {
     this.#claims.invalidate()
     if (this.#wakesLater) return
     this.#wakesLater = true
-    this.#options.clock.after(FAILING_WAITS_MS, () => {
+    const { from, to } = FAILING_WAITS_MS
+    this.#options.clock.after(from + Math.random() * (to - from), () => {
       this.#wakesLater = false
       this.wake()
     })

@@ -19,8 +19,6 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
     name: 'deliveries.attempt',
     ...fenced,
     keys: ({ delivery }) => [delivery.id],
-    // The attempt would be made again, as after a kill just before it is recorded.
-    mayBeUndone: ({ then }) => then.kind === 'retry',
     async run(tx, inputs) {
       const rows = await tx.each(
         queries.find,

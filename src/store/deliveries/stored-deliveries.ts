@@ -34,6 +34,8 @@ export class StoredDeliveries implements Deliveries {
   readonly #core: Core
   readonly #statements
   readonly #record: Operation<AttemptInput, { unblocked: boolean }>
+  /** For attempts with a retry to come, which change only the delivery's own rows. */
+  readonly #recordRetried: Operation<AttemptInput, { unblocked: boolean }>
   readonly #redeliver
   readonly #redeliverSince
   readonly #retry
@@ -43,6 +45,8 @@ export class StoredDeliveries implements Deliveries {
     this.#core = core
     this.#statements = prepare(core.statements)
     this.#record = attemptOperation(core.statements)
+    // If a power failure undoes it, the attempt is made again, as after a kill just before the record.
+    this.#recordRetried = { ...this.#record, isIndependent: true, mayBeUndone: true }
     this.#redeliver = redeliverOperation(core.statements)
     this.#redeliverSince = redeliverSinceOperation(core.statements)
     this.#retry = retryOperation(core.statements)
@@ -72,7 +76,8 @@ export class StoredDeliveries implements Deliveries {
   }
 
   async recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void> {
-    const { unblocked } = await this.#core.write(this.#record, { lease, delivery, attempt, then })
+    const operation = then.kind === 'retry' ? this.#recordRetried : this.#record
+    const { unblocked } = await this.#core.write(operation, { lease, delivery, attempt, then })
     if (unblocked) this.#core.hints.publish('deliveries', lease.instanceId, delivery.endpointId)
     this.#core.hints.publish('log', lease.instanceId)
   }

@@ -20,8 +20,8 @@ export interface Operation<I, O> {
   readonly isIndependent?: boolean
   /** A caller waits for it. If commits can run concurrently, it does not wait for those of the instance's owner. */
   readonly isCall?: boolean
-  /** A power failure may undo it, so a commit of such inputs alone does not wait for the disk. */
-  mayBeUndone?(input: I): boolean
+  /** A power failure may undo it, so a commit of such units alone does not wait for the disk. */
+  readonly mayBeUndone?: boolean
   /** Runs after the others of its commit, because it takes a lock that must be the transaction's last one. */
   readonly isLast?: boolean
   /** Whether this outcome means that something changed, for the audit. Default: any outcome except null and false. */

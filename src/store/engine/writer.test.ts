@@ -82,9 +82,9 @@ describe('the writer', () => {
 
   test('a commit waits for the disk unless a power failure may undo each of its units', async () => {
     const { ledger, writer, note } = setUp()
-    const lesser = { ...note, mayBeUndone: (input: string) => input !== '3' }
+    const lesser = { ...note, mayBeUndone: true }
     await Promise.all([writer.write(lesser, '1'), writer.write(lesser, '2')])
-    await writer.write(lesser, '3')
+    await writer.write(note, '3')
     await Promise.all([writer.write(lesser, '4'), writer.write(note, '5')])
     expect(ledger.committed).toEqual([['1', '2'], ['3'], ['4', '5']])
     expect(ledger.unsynced).toEqual([['1', '2']])
@@ -191,6 +191,21 @@ describe('the writer', () => {
       expect(ledger.committed).toEqual([['2/a']])
       resolve()
       await ordered
+    })
+
+    test('have commits of their own if they may be undone', async () => {
+      const { ledger, writer, note } = setUp(2)
+      const independent = { ...note, isIndependent: true }
+      const { promise, resolve } = Promise.withResolvers<void>()
+      ledger.hold = promise
+      const undoable = writer.write({ ...independent, mayBeUndone: true }, '1/a')
+      await new Promise(done => setImmediate(done))
+      ledger.hold = Promise.resolve()
+      await Promise.all([writer.write(note, '2/a'), writer.write(independent, '3/a')])
+      expect(ledger.committed.toSorted()).toEqual([['2/a'], ['3/a']])
+      resolve()
+      await undoable
+      expect(ledger.unsynced).toEqual([['1/a']])
     })
 
     test('keep their order with the rare writes of their instance', async () => {

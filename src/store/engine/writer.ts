@@ -34,17 +34,18 @@ interface Lane {
  * concurrent commits. A promise resolves only after its commit. A failing unit rejects alone; the others are committed
  * without it.
  *
- * If commits can run concurrently, independent units have commits of their own, which do not wait for the others. Only the
- * rare units of their instance keep their order with them, by turns.
+ * If commits can run concurrently, independent units have commits of their own, which do not wait for the others, and so do
+ * those of them that may be undone. Only the rare units of their instance keep their order with them, by turns.
  */
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
   readonly #monotonicNow: () => number
   readonly #ordered: Lane
-  /** Null if commits do not run concurrently. */
-  readonly #independent: Lane | null
+  readonly #independent: Lane
+  readonly #undoable: Lane
   readonly #lanes: readonly Lane[]
+  readonly #runsConcurrently: boolean
   /** The turns of each instance that have not ended, in their order. */
   readonly #turns = new Map<InstanceId, Turn[]>()
   #closed: PromiseWithResolvers<void> | null = null
@@ -54,27 +55,34 @@ export class Writer {
     this.#fence = fence
     this.#monotonicNow = monotonicNow
     this.#ordered = newLane(commitsAtOnce)
-    this.#independent = commitsAtOnce > 1 ? newLane(1) : null
-    this.#lanes = this.#independent === null ? [this.#ordered] : [this.#ordered, this.#independent]
+    this.#runsConcurrently = commitsAtOnce > 1
+    this.#independent = this.#runsConcurrently ? newLane(1) : this.#ordered
+    this.#undoable = this.#runsConcurrently ? newLane(1) : this.#ordered
+    this.#lanes = this.#runsConcurrently ? [this.#ordered, this.#independent, this.#undoable] : [this.#ordered]
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const urgent = operation.urgent === true
     const instanceId = operation.instanceId(input)
-    const lane = (operation.isIndependent ? this.#independent : null) ?? this.#ordered
+    const lane = this.#laneOf(operation)
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
     if (!urgent && this.#isOverloaded(lane, instanceId))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
     const lease = operation.lease?.(input)
     // Urgent units overtake the others, so they have no turn.
-    const takesTurns = this.#independent !== null && !urgent && (operation.isRare || operation.isIndependent)
+    const takesTurns = this.#runsConcurrently && !urgent && (operation.isRare || operation.isIndependent)
     const turn = takesTurns ? this.#joinTurn(operation.isRare === true, instanceId) : null
     const unit = { operation, input, instanceId, lease, turn, resolve, reject } as Unit
     if (urgent) lane.waiting.unshift(unit)
     else lane.waiting.push(unit)
     this.#startSoon(lane)
     return promise
+  }
+
+  #laneOf({ isIndependent, mayBeUndone }: Pick<Unit['operation'], 'isIndependent' | 'mayBeUndone'>): Lane {
+    if (!isIndependent) return this.#ordered
+    return mayBeUndone ? this.#undoable : this.#independent
   }
 
   #joinTurn(isRare: boolean, instanceId: InstanceId): Turn {
@@ -212,7 +220,7 @@ export class Writer {
       throw error
     }
     try {
-      await tx.commit(!units.every(({ operation, input }) => operation.mayBeUndone?.(input)))
+      await tx.commit(!units.every(({ operation }) => operation.mayBeUndone))
     } catch (error) {
       await tx.rollback()
       if (error instanceof PostFailed) throw error.cause

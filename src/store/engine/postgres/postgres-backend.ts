@@ -8,8 +8,8 @@ import { createPool, reach } from './pools.ts'
 
 /** With two, a commit that waits for another node's lock does not block all others. */
 const COMMITS_AT_ONCE = 2
-/** One more each for independent writes, for the writes that belong to no instance, and for calls. */
-const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 3
+/** One more each for independent writes, for those that may be undone, for writes that belong to no instance, and for calls. */
+const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 4
 const READING_CONNECTIONS = 5
 
 /** Reads use separate connections, so that a long list does not delay a write. */

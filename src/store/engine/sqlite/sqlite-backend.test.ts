@@ -79,22 +79,56 @@ describe('the SQLite backend', () => {
     }
   })
 
-  test('a commit that a power failure may undo does not wait for the disk; the next synced one syncs it too', async () => {
+  describe('a commit that a power failure may undo', () => {
     const sizes: number[] = []
-    syncFile = async descriptor => {
-      sizes.push(fstatSync(descriptor).size)
+    beforeEach(() => {
+      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+      sizes.length = 0
+      syncFile = async descriptor => {
+        sizes.push(fstatSync(descriptor).size)
+      }
+    })
+    afterEach(() => {
+      vi.useRealTimers()
+    })
+
+    const commit = async (change: string, isSynced: boolean) => {
+      const tx = await backend.begin()
+      await run(tx, change)
+      await tx.commit(isSynced)
+      return statSync(join(folder, 'pombal.db-wal')).size
     }
-    const first = await backend.begin()
-    await run(first, 'create table t (x)')
-    await first.commit(false)
-    expect(sizes).toEqual([])
-    expect(await run(backend.reader, 'select * from t')).toEqual([])
-    const size = statSync(join(folder, 'pombal.db-wal')).size
-    const second = await backend.begin()
-    await run(second, 'insert into t values (1)')
-    await second.commit()
-    expect(sizes).toHaveLength(1)
-    expect(sizes[0]).toBeGreaterThanOrEqual(size)
+
+    test('does not wait for the disk; the next synced one syncs it too', async () => {
+      const size = await commit('create table t (x)', false)
+      expect(sizes).toEqual([])
+      expect(await run(backend.reader, 'select * from t')).toEqual([])
+      await commit('insert into t values (1)', true)
+      expect(sizes).toHaveLength(1)
+      expect(sizes[0]).toBeGreaterThanOrEqual(size)
+    })
+
+    test('is synced a little later, with those that follow it', async () => {
+      await commit('create table t (x)', false)
+      const size = await commit('insert into t values (1)', false)
+      await vi.advanceTimersByTimeAsync(20)
+      expect(sizes).toEqual([size])
+      await commit('insert into t values (2)', false)
+      await vi.advanceTimersByTimeAsync(20)
+      expect(sizes).toHaveLength(2)
+    })
+
+    test('that cannot be synced later fails the next synced one, because its part of the log may be missing', async () => {
+      const working = syncFile
+      syncFile = () => Promise.reject(new Error('the disk is gone'))
+      await commit('create table t (x)', false)
+      await vi.advanceTimersByTimeAsync(20)
+      syncFile = working
+      await commit('insert into t values (1)', false)
+      await vi.advanceTimersByTimeAsync(20)
+      await expect(commit('insert into t values (2)', true)).rejects.toThrow('the disk is gone')
+      await commit('insert into t values (3)', true)
+    })
   })
 
   test('a log that cannot be synced fails the commit', async () => {

@@ -28,6 +28,8 @@ const AUTOMATIC_AT = 4
 const CACHE_KIB = 16_384
 /** How long to wait for a lock of another process. */
 const BUSY_TIMEOUT_MS = 5_000
+/** When a commit that nobody waits for is synced. Otherwise the next synced commit would have to write all of them to disk. */
+const SYNC_LATER_MS = 20
 const FIRST_PAUSE_MS = 5
 const LONGEST_PAUSE_MS = 50
 /**
@@ -58,8 +60,8 @@ export type SyncFile = (descriptor: number) => Promise<void>
  * Uses one connection for writes and one for reads.
  *
  * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite appends to
- * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. A commit that is not synced resolves at once; the next
- * synced one makes it durable too. SQLite still syncs the log before a checkpoint, so the database is always consistent.
+ * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. A commit that is not synced resolves at once, and is
+ * synced a little later. SQLite still syncs the log before a checkpoint, so the database is always consistent.
  */
 export class SqliteBackend implements Backend {
   readonly reader: Session
@@ -71,8 +73,12 @@ export class SqliteBackend implements Backend {
   readonly #transaction: SqliteTransaction
   readonly #log: number
   readonly #checkpoints: LogCheckpoints
+  readonly #syncLog: () => Promise<void>
   /** The sync of the newest commit that is synced. */
   #sync: Promise<void> = Promise.resolve()
+  /** The syncs that nobody waited for. If one fails, the next synced commit fails too: earlier parts of the log may be missing. */
+  #laterSyncs: Promise<void> = Promise.resolve()
+  #laterTimer: NodeJS.Timeout | null = null
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync), logBytes = LOG_BYTES) {
     this.#writing = openSqlite(path)
@@ -86,14 +92,25 @@ export class SqliteBackend implements Backend {
     const pageBytes = Number(this.#writing.pragma('page_size', { simple: true }))
     this.#writing.pragma(`wal_autocheckpoint = ${AUTOMATIC_AT * Math.floor(logBytes / pageBytes)}`)
     this.#checkpoints = new LogCheckpoints({ path, log: this.#log, pageBytes, logBytes })
+    this.#syncLog = () => syncFile(this.#log)
     const commit = this.#writing.prepare('commit')
     this.#transaction = new SqliteTransaction(this.#writing, async (isSynced = true) => {
       commit.run()
       this.#checkpoints.committed()
-      if (!isSynced) return
-      this.#sync = syncFile(this.#log)
+      if (!isSynced) return this.#syncLater()
+      const later = this.#laterSyncs
+      this.#laterSyncs = Promise.resolve()
+      this.#sync = bothOf(later, this.#syncLog())
       await this.#sync
     })
+  }
+
+  #syncLater(): void {
+    this.#laterTimer ??= setTimeout(() => {
+      this.#laterTimer = null
+      this.#laterSyncs = bothOf(this.#laterSyncs, this.#syncLog())
+      this.#laterSyncs.catch(() => undefined)
+    }, SYNC_LATER_MS)
   }
 
   untilSynced(): Promise<void> {
@@ -118,11 +135,17 @@ export class SqliteBackend implements Backend {
   }
 
   async close(): Promise<void> {
+    if (this.#laterTimer !== null) clearTimeout(this.#laterTimer)
+    await this.#laterSyncs.catch(() => undefined)
     await this.#checkpoints.close()
     this.#reading.close()
     this.#writing.close()
     closeSync(this.#log)
   }
+}
+
+async function bothOf(first: Promise<void>, second: Promise<void>): Promise<void> {
+  await Promise.all([first, second])
 }
 
 /** Retries while another process holds a lock. SQLite's own busy handler would block the event loop. */
