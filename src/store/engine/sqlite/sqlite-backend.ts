@@ -28,7 +28,7 @@ const AUTOMATIC_AT = 4
 const CACHE_KIB = 16_384
 /** How long to wait for a lock of another process. */
 const BUSY_TIMEOUT_MS = 5_000
-/** When a commit that nobody waits for is synced. Otherwise the next synced commit would have to write all of them to disk. */
+/** How soon a commit that nobody waits for is synced. Otherwise the next synced commit would have to write many of them to disk. */
 const SYNC_LATER_MS = 20
 const FIRST_PAUSE_MS = 5
 const LONGEST_PAUSE_MS = 50
@@ -76,7 +76,7 @@ export class SqliteBackend implements Backend {
   readonly #syncLog: () => Promise<void>
   /** The sync of the newest commit that is synced. */
   #sync: Promise<void> = Promise.resolve()
-  /** The syncs that nobody waited for. If one fails, the next synced commit fails too: earlier parts of the log may be missing. */
+  /** The syncs that nobody waits for. If one fails, the next synced commit fails too: a part of the log before it may be missing. */
   #laterSyncs: Promise<void> = Promise.resolve()
   #laterTimer: NodeJS.Timeout | null = null
 
