@@ -1,5 +1,6 @@
 import type { InstanceId } from '../domain/ids.ts'
 import { systemClock } from '../kit/clock.ts'
+import { Foreground } from '../kit/foreground.ts'
 import { StoredAccounts } from './accounts/stored-accounts.ts'
 import { LocalAdmission, SharedAdmission } from './admission/stored-admission.ts'
 import { StoredAlerts } from './alerts/stored-alerts.ts'
@@ -79,6 +80,7 @@ export class DatabaseStore implements Store {
   readonly alerts
   readonly accounts
   readonly audit
+  readonly foreground: Foreground
   readonly #backend: Backend
   readonly #writer: Writer
   /** Commits writes that belong to no instance. */
@@ -106,8 +108,9 @@ export class DatabaseStore implements Store {
     this.clock = clock
     this.#afterClose = afterClose
     const fence = new Fence(statements)
+    this.foreground = new Foreground()
     this.#probe = new Probe(statements)
-    this.#writer = new Writer(backend, fence, backend.commitsAtOnce)
+    this.#writer = new Writer(backend, fence, backend.commitsAtOnce, this.foreground)
     const { isShared } = statements.dialect
     this.#commonWriter = isShared ? new Writer(backend, fence) : this.#writer
     this.#callWriter = isShared ? new Writer(backend, fence) : this.#writer
@@ -169,6 +172,7 @@ export class DatabaseStore implements Store {
     const ofInstance = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
     const writer = operation.isCall ? this.#callWriter : ofInstance
     const startedAt = performance.now()
+    if (!operation.mayBeUndone) this.foreground.begin()
     try {
       const outcome = await writer.write(operation, input)
       this.#observer?.onWrite(operation.name, performance.now() - startedAt, 'committed')
@@ -178,6 +182,8 @@ export class DatabaseStore implements Store {
       this.#probe.noteFailure(error)
       this.#observer?.onWrite(operation.name, performance.now() - startedAt, endOf(error))
       throw error
+    } finally {
+      if (!operation.mayBeUndone) this.foreground.end()
     }
   }
 

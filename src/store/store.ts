@@ -1,3 +1,4 @@
+import type { Foreground } from '../kit/foreground.ts'
 import type { Accounts } from './accounts/accounts.ts'
 import type { Admission } from './admission/admission.ts'
 import type { Alerts } from './alerts/alerts.ts'
@@ -44,6 +45,8 @@ import type { Transfers } from './transfers/transfers.ts'
 export interface Store {
   readonly clock: StoreClock
   readonly hints: Hints
+  /** All writes, except the records of attempts whose retry is to come. */
+  readonly foreground: Pick<Foreground, 'hasPriority'>
   readonly admission: Admission
   readonly instances: Instances
   readonly apiKeys: ApiKeys

@@ -39,10 +39,12 @@ class Greedy implements LimitedUser {
 
 function setUp(capacity: number) {
   const clock = new ManualClock()
-  const limit = createConcurrencyLimit(capacity, clock)
+  const foreground = { hasPriority: false }
+  const limit = createConcurrencyLimit(capacity, clock, foreground)
   const log: string[] = []
   return {
     clock,
+    foreground,
     limit,
     log,
     user: (name: string, most?: number, group?: string) => new Greedy(limit, log, name, most, group),
@@ -186,6 +188,20 @@ describe('the concurrency limit', () => {
     }
     await clock.pass(10)
     expect(clock.timers).toBe(log.length)
+  })
+
+  test('users that fail fast do not start while the foreground has priority', async () => {
+    const { clock, foreground, user, log } = setUp(64)
+    foreground.hasPriority = true
+    const failing = ['x', 'y'].map(name => user(name, 1))
+    for (const each of failing) each.isFailing = true
+    for (const each of failing) each.onPermit()
+    user('healthy', 1).onPermit()
+    await clock.pass(10)
+    expect(log).toEqual(['healthy'])
+    foreground.hasPriority = false
+    await clock.pass(2)
+    expect(log).toEqual(['healthy', 'x', 'y'])
   })
 
   test('users that fail slowly start their requests at once, so that no permit stays unused', async () => {

@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts'
+import type { Foreground } from '../kit/foreground.ts'
 import { FailurePace } from './failure-pace.ts'
 
 /**
@@ -29,7 +30,7 @@ export interface Permit {
 export interface ConcurrencyLimit {
   /**
    * Null if no permit is free, if the user's first request is open and its consumer's speed still unknown, or if the user fails
-   * fast and another one that does has just started. The limit calls `onPermit` later, when it is the user's turn.
+   * fast and must wait for others (`FailurePace`). The limit calls `onPermit` later, when it is the user's turn.
    */
   acquire(user: LimitedUser): Permit | null
   remove(user: LimitedUser): void
@@ -95,14 +96,18 @@ class Pool {
  * A consumer of unknown speed may open one request. These have a third pool of size `capacity`, because after a start
  * a consumer that answers must not wait behind a thousand that hang.
  */
-export function createConcurrencyLimit(capacity: number, clock: Clock): ConcurrencyLimit {
+export function createConcurrencyLimit(
+  capacity: number,
+  clock: Clock,
+  foreground: Pick<Foreground, 'hasPriority'>,
+): ConcurrencyLimit {
   const pools: Record<ConsumerSpeed, Pool> = {
     unknown: new Pool(capacity),
     fast: new Pool(Math.ceil(capacity / 2)),
     slow: new Pool(Math.max(1, Math.floor(capacity / 2))),
   }
   const { slow } = pools
-  const failures = new FailurePace(clock)
+  const failures = new FailurePace(clock, foreground)
   /** Users whose first request is open. */
   const probing = new Set<LimitedUser>()
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { OK, setUp } from '../../test/units/dispatcher-harness.ts'
+import { OK, REFUSED, setUp } from '../../test/units/dispatcher-harness.ts'
 import { DEFAULT_ENDPOINT } from '../domain/events/endpoint.ts'
 
 describe('the endpoints of an instance', () => {
@@ -40,6 +40,23 @@ describe('the endpoints of an instance', () => {
       counts[to] = (counts[to] ?? 0) + 1
     const [each, half] = [COUNTED / 8, COUNTED / 2]
     expect(counts).toEqual({ a: each, a1: each, a2: each, a3: each, b: half })
+  })
+
+  test('one that fails gets new events a little later, and not while the foreground has priority', async () => {
+    const { clock, store, consumers, open } = setUp({ retryDelaysMs: [60_000] })
+    consumers.rule = () => REFUSED
+    open('a')
+    store.add('a', clock)
+    await clock.pass(400)
+    const second = store.add('a', clock)
+    await clock.pass(99)
+    expect(consumers.of(second)).toEqual([])
+    store.foreground.hasPriority = true
+    await clock.pass(500)
+    expect(consumers.of(second)).toEqual([])
+    store.foreground.hasPriority = false
+    await clock.pass(5)
+    expect(consumers.of(second)).toHaveLength(1)
   })
 
   test('a paused one gets no posts, has no timer and reads little; a hint resumes it', async () => {

@@ -45,7 +45,7 @@ export class Dispatcher {
     this.#laneOptions = {
       ...options,
       clock,
-      limit: createConcurrencyLimit(settings.maxInFlight ?? MAX_IN_FLIGHT, clock),
+      limit: createConcurrencyLimit(settings.maxInFlight ?? MAX_IN_FLIGHT, clock, options.store.foreground),
       onLeaseLost: instanceId => {
         void this.shut(instanceId)
         options.onLeaseLost(instanceId)

@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts'
+import type { Foreground } from '../kit/foreground.ts'
 
 interface FailingLane {
   onPermit(): void
@@ -9,23 +10,27 @@ const APART_MS = 1
 
 /**
  * Spreads the attempts at endpoints that fail fast: over all of them one starts every millisecond, each lane in turn. Otherwise
- * the retries of an event at nine failing endpoints come at once, and the post to the tenth, which answers, waits for them.
+ * the retries of an event at nine failing endpoints come at once, and the post to the tenth, which answers, waits for them. None
+ * starts while the foreground has priority, for example while an event is stored.
  */
 export class FailurePace {
   readonly #clock: Clock
+  readonly #foreground: Pick<Foreground, 'hasPriority'>
   readonly #waiting = new Set<FailingLane>()
   #called: FailingLane | null = null
   #nextAt = Number.NEGATIVE_INFINITY
   #hasTimer = false
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, foreground: Pick<Foreground, 'hasPriority'>) {
     this.#clock = clock
+    this.#foreground = foreground
   }
 
   /** Whether the lane may start one attempt now. Otherwise its `onPermit` is called when it is its turn. */
   mayStart(lane: FailingLane): boolean {
     const now = this.#clock.steady()
-    const isItsTurn = this.#called === lane || (this.#waiting.size === 0 && now >= this.#nextAt)
+    const isFree = this.#waiting.size === 0 && now >= this.#nextAt && !this.#foreground.hasPriority
+    const isItsTurn = this.#called === lane || isFree
     if (isItsTurn) {
       this.#called = null
       this.#nextAt = now + APART_MS
@@ -50,10 +55,15 @@ export class FailurePace {
     this.#hasTimer = false
     const [lane] = this.#waiting
     if (lane === undefined) return
+    if (this.#foreground.hasPriority) this.#nextAt = this.#clock.steady() + APART_MS
+    else this.#call(lane)
+    if (this.#waiting.size > 0) this.#setTimer(this.#clock.steady())
+  }
+
+  #call(lane: FailingLane): void {
     this.#waiting.delete(lane)
     this.#called = lane
     lane.onPermit()
     this.#called = null
-    if (this.#waiting.size > 0) this.#setTimer(this.#clock.steady())
   }
 }

@@ -1,6 +1,7 @@
 import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import { backoffMs } from '../kit/backoff.ts'
 import { waitAtMost } from '../kit/deadline.ts'
+import type { Foreground } from '../kit/foreground.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Endpoints } from '../store/endpoints/endpoints.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -17,6 +18,7 @@ interface LaneStore {
   deliveries: Pick<Deliveries, 'listFirst' | 'listRetries' | 'recordAttempt'>
   endpoints: Pick<Endpoints, 'findPosting' | 'listPosting'>
   hints: Hints
+  foreground: Pick<Foreground, 'hasPriority'>
 }
 
 export interface LaneOptions extends AttemptOptions {
@@ -36,6 +38,8 @@ const LONGEST_PAUSE_MS = 5_000
  * At random between these, so that the failing endpoints of an instance are not posted to all at once.
  */
 const FAILING_WAITS_MS = { from: 100, to: 300 }
+/** And this much longer, again and again, while the foreground has priority. */
+const YIELDS_MS = 2
 
 /**
  * Posts the deliveries of one endpoint: claim, attempt, record.
@@ -119,15 +123,16 @@ export class Lane implements LimitedUser {
     this.#advance()
   }
 
-  #wakeLater(): void {
+  #wakeLater(delayMs = between(FAILING_WAITS_MS)): void {
     // Now, because a slot may become free before the timer, and the new delivery may be the earliest.
     this.#claims.invalidate()
     if (this.#wakesLater) return
     this.#wakesLater = true
-    const { from, to } = FAILING_WAITS_MS
-    this.#options.clock.after(from + Math.random() * (to - from), () => {
+    const { clock, store } = this.#options
+    clock.after(delayMs, () => {
       this.#wakesLater = false
-      this.wake()
+      if (store.foreground.hasPriority) this.#wakeLater(YIELDS_MS)
+      else this.wake()
     })
   }
 
@@ -303,4 +308,8 @@ export class Lane implements LimitedUser {
     const level = error instanceof StoreUnavailable || error instanceof LeaseNotRenewed ? 'warn' : 'error'
     this.#options.logger[level]({ instanceId: this.#instanceId, err: error }, fact)
   }
+}
+
+function between({ from, to }: { from: number; to: number }): number {
+  return from + Math.random() * (to - from)
 }

@@ -71,6 +71,8 @@ describe.each(
       await show(harness, page, path === '/' ? path : `/instances/${instanceId}${path}`)
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').waitFor()
+      // Of the button, on a slow machine.
+      await page.getByRole('tooltip').waitFor({ state: 'detached' })
       problems.push(...(await problemsOf(page)).map(problem => `${button} ${problem}`))
     }
     expect(problems).toEqual([])

@@ -25,6 +25,7 @@ interface Row {
 class Rows {
   readonly rows: Row[] = []
   readonly hints = new LocalHints()
+  readonly foreground = { hasPriority: false }
   readonly epochs = new Map<string, number>()
   secrets: SigningSecrets = { current: 'whsec_AAAA', previous: null }
   unavailable = false

@@ -68,8 +68,9 @@ function setUp(commitsAtOnce = 1) {
     },
   }
   const time = { now: 0 }
-  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, () => time.now)
-  return { ledger, writer, note, runs, time }
+  const foreground = { hasPriority: false }
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, foreground, () => time.now)
+  return { ledger, writer, note, runs, time, foreground }
 }
 
 describe('the writer', () => {
@@ -206,6 +207,19 @@ describe('the writer', () => {
       resolve()
       await undoable
       expect(ledger.unsynced).toEqual([['1/a']])
+    })
+
+    test('yield to the foreground if they may be undone', async () => {
+      const { ledger, writer, note, foreground } = setUp(2)
+      const independent = { ...note, isIndependent: true }
+      foreground.hasPriority = true
+      const undoable = writer.write({ ...independent, mayBeUndone: true }, '1/a')
+      await writer.write(independent, '2/a')
+      await writer.write(note, '3/a')
+      expect(ledger.committed).toEqual([['2/a'], ['3/a']])
+      foreground.hasPriority = false
+      await undoable
+      expect(ledger.committed.at(-1)).toEqual(['1/a'])
     })
 
     test('keep their order with the rare writes of their instance', async () => {

@@ -1,4 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
+import type { Foreground } from '../../kit/foreground.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
 import type { Lease } from '../leases/leases.ts'
 import { type Backend, PostFailed, type Transaction } from './backend.ts'
@@ -16,9 +17,14 @@ const MAX_CONFLICTS = 5
 /** How long units wait for running commits before they start one of their own, if the concurrency limit allows. */
 const JOIN_WITHIN_MS = 10
 
+/** How soon a commit that yielded to the foreground is tried again. */
+const LOOK_AGAIN_MS = 2
+
 /** Commits of one kind of units: those that have started, and the units that wait. */
 interface Lane {
   readonly commitsAtOnce: number
+  /** Whether its commits start later while the foreground has priority. */
+  readonly yields: boolean
   waiting: Unit[]
   /** Start times of the running commits, the oldest first. */
   readonly begunAt: number[]
@@ -35,11 +41,13 @@ interface Lane {
  * without it.
  *
  * If commits can run concurrently, independent units have commits of their own, which do not wait for the others, and so do
- * those of them that may be undone. Only the rare units of their instance keep their order with them, by turns.
+ * those of them that may be undone, which also start later while the foreground has priority. Only the rare units of their
+ * instance keep their order with them, by turns.
  */
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
+  readonly #foreground: Pick<Foreground, 'hasPriority'> | null
   readonly #monotonicNow: () => number
   readonly #ordered: Lane
   readonly #independent: Lane
@@ -50,14 +58,21 @@ export class Writer {
   readonly #turns = new Map<InstanceId, Turn[]>()
   #closed: PromiseWithResolvers<void> | null = null
 
-  constructor(backend: Backend, fence: Fence, commitsAtOnce = 1, monotonicNow = () => performance.now()) {
+  constructor(
+    backend: Backend,
+    fence: Fence,
+    commitsAtOnce = 1,
+    foreground: Pick<Foreground, 'hasPriority'> | null = null,
+    monotonicNow = () => performance.now(),
+  ) {
     this.#backend = backend
     this.#fence = fence
+    this.#foreground = foreground
     this.#monotonicNow = monotonicNow
     this.#ordered = newLane(commitsAtOnce)
     this.#runsConcurrently = commitsAtOnce > 1
     this.#independent = this.#runsConcurrently ? newLane(1) : this.#ordered
-    this.#undoable = this.#runsConcurrently ? newLane(1) : this.#ordered
+    this.#undoable = this.#runsConcurrently ? newLane(1, true) : this.#ordered
     this.#lanes = this.#runsConcurrently ? [this.#ordered, this.#independent, this.#undoable] : [this.#ordered]
   }
 
@@ -129,6 +144,10 @@ export class Writer {
   #startCommits(lane: Lane): void {
     lane.startScheduled = false
     clearTimeout(lane.timer)
+    if (lane.yields && this.#foreground?.hasPriority) {
+      lane.timer = setTimeout(() => this.#startCommits(lane), LOOK_AGAIN_MS)
+      return
+    }
     while (lane.waiting.length > 0 && canStart(lane)) {
       // Waiting units join a running commit's successor, unless that takes long or a batch is full.
       const latestStart = lane.begunAt.at(-1)
@@ -252,8 +271,8 @@ export class Writer {
 
 type Outcomes = ReadonlyMap<Unit, unknown>
 
-function newLane(commitsAtOnce: number): Lane {
-  return { commitsAtOnce, waiting: [], begunAt: [], busy: new Map(), startScheduled: false, timer: undefined }
+function newLane(commitsAtOnce: number, yields = false): Lane {
+  return { commitsAtOnce, yields, waiting: [], begunAt: [], busy: new Map(), startScheduled: false, timer: undefined }
 }
 
 function canStart({ begunAt, commitsAtOnce }: Lane): boolean {

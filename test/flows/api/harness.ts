@@ -250,6 +250,7 @@ function parts(store: Store): Store {
   return {
     clock: store.clock,
     hints: store.hints,
+    foreground: store.foreground,
     admission: store.admission,
     instances: store.instances,
     apiKeys: store.apiKeys,

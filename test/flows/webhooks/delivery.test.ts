@@ -254,7 +254,7 @@ describe.each(STORES)('webhooks on %s', kind => {
     await using receiver = await createReceiver()
     await harness.stopLanes()
     const neverRecords = (store: Store) => ({
-      ...{ hints: store.hints, endpoints: store.endpoints },
+      ...{ hints: store.hints, foreground: store.foreground, endpoints: store.endpoints },
       deliveries: {
         listFirst: store.deliveries.listFirst.bind(store.deliveries),
         listRetries: store.deliveries.listRetries.bind(store.deliveries),

@@ -29,7 +29,7 @@ const CACHE_KIB = 16_384
 /** How long to wait for a lock of another process. */
 const BUSY_TIMEOUT_MS = 5_000
 /** How soon a commit that nobody waits for is synced. Otherwise the next synced commit would have to write many of them to disk. */
-const SYNC_LATER_MS = 20
+const SYNC_LATER_MS = 10
 const FIRST_PAUSE_MS = 5
 const LONGEST_PAUSE_MS = 50
 /**
