@@ -33,7 +33,7 @@ export async function eraseFilesOfChat(
   let cursor: string | undefined
   do {
     const page = await conversations.listLines(instanceId, { limit: LINES_AT_ONCE, cursor }, { chat })
-    for (const id of page.data.flatMap(fileIn)) {
+    for (const id of page.data.flatMap(filesIn)) {
       if (done.has(id)) continue
       done.add(id)
       const outcome = await erase(media, instanceId, id)
@@ -47,10 +47,14 @@ export async function eraseFilesOfChat(
   return { erased, inUse: inUse.size }
 }
 
-function fileIn(line: Line): string[] {
-  const { id, state } =
-    line.direction === 'out' ? { id: line.message.file?.mediaId, state: 'ready' } : (line.message.media ?? {})
-  return id !== undefined && (state === 'ready' || state === 'pending') ? [id] : []
+/** Its file, or the image of its link preview. */
+function filesIn(line: Line): string[] {
+  if (line.direction === 'out') {
+    const { file, extras } = line.message
+    return [file?.mediaId, extras?.preview?.image].filter(id => id !== undefined)
+  }
+  const { media } = line.message
+  return media && (media.state === 'ready' || media.state === 'pending') ? [media.id] : []
 }
 
 async function erase(

@@ -49,10 +49,22 @@ describe.each(STORES)('the files of a chat, on %s', store => {
     await until(`${id} to be read`, async () => (await number.instance.message(id)).status === 'read')
     return media
   }
+  async function sendPreview(to: string): Promise<string> {
+    const image = (await client.upload(sampleFile('image', 2_000).bytes)).body.data.id
+    const preview = { url: 'https://example.com', title: 'Example', image }
+    const response = await fetch(`${harness.service.url}/v1/messages/text`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${number.instance.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ instanceId: number.id, to, text: 'https://example.com', preview }),
+    })
+    const { id } = ((await response.json()) as { data: { id: string } }).data
+    await until(`${id} to be read`, async () => (await number.instance.message(id)).status === 'read')
+    return image
+  }
 
   test('are erased together, received and sent, and those of other chats stay', async () => {
     const [contact, other] = [newContact(), newContact()]
-    const files = [await receive(contact), await send(contact), await receive(contact)]
+    const files = [await receive(contact), await send(contact), await sendPreview(contact)]
     const others = [await receive(other), await send(other)]
     expect(await byToken(contact)).toEqual({ status: 200, body: { data: { erased: 3, inUse: 0 } } })
     for (const id of files) expect(await client.codeOf('GET', id)).toBe('media_gone')

@@ -14,8 +14,8 @@ export function eraseChatMedia(api: Api, { media, store }: ApiContext): void {
         operationId: 'eraseChatMedia',
         summary: 'Erase the files of a chat',
         description:
-          'Erases the files of all messages of a chat, as `eraseMedia` does for one file. Uploaded files are erased even if they were ' +
-          'also sent to other chats. The messages stay. Files of queued messages stay until a later call.',
+          'Erases the files of all messages of a chat and the images of its link previews, as `eraseMedia` does for one file. Uploaded ' +
+          'files are erased even if they were also sent to other chats. The messages stay. Files of queued messages stay until a later call.',
         tags: ['Media'],
         params: Type.Object({ chat: recipientSchema }),
         response: { 200: dataOf(erasedSchema, 'Erased.') },
