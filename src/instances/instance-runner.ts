@@ -67,7 +67,7 @@ export class InstanceRunner implements Running {
     return this.#connection?.isLinking ?? false
   }
 
-  /** Restarts the instance if it was deleted: its old lease is no longer valid, and a deleted one runs differently. */
+  /** Restarts the instance if it was deleted: its old lease is no longer valid, and a deleted instance runs differently. */
   onGoalChanged(): void {
     if (this.#deleted || this.#stopped) return
     const { store, lease } = this.#options

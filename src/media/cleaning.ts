@@ -11,7 +11,7 @@ const FILES_AT_ONCE = 20
 interface CleaningOptions {
   rows: MediaRows
   storage: MediaStorage
-  /** How long it is remembered why a medium is gone. */
+  /** How long Pombal remembers why a file is gone. */
   keepGoneMs: number
   logger: Logger
   now: () => number
@@ -19,7 +19,7 @@ interface CleaningOptions {
 
 /**
  * Removes files from the storage: claim, remove, record. Any number of nodes can do it at once. If a file cannot be removed, it
- * is tried again a minute later. `wake`: there may be files to remove.
+ * is tried again a minute later. Call `wake` when there may be files to remove.
  */
 export function startCleaning(options: CleaningOptions): Repeated {
   return repeat(stopping => clean(options, stopping), {

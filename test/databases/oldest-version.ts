@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { OLDEST_VERSION } from '../../src/store/engine/postgres/unusable.ts'
 import { OTHER_POSTGRES, POSTGRES_PACKAGE } from './postgres.ts'
 
-/** Version 15.0 in every package of the same name. */
+/** The npm release that contains PostgreSQL 15.0, the same for the package of every platform. */
 const RELEASE = '15.0.0-beta.6'
 const TESTS = [
   'test/contract',

@@ -9,7 +9,7 @@ import { useWords } from '../i18n/i18n.tsx'
 import { SearchIcon } from './icons.tsx'
 import { isTyping } from './log/keys.ts'
 import classes from './search-palette.module.css'
-import { usePaused } from './use-paused.ts'
+import { useDebounced } from './use-debounced.ts'
 
 const SHOWN_INSTANCES = 6
 
@@ -123,18 +123,18 @@ function Body({ onClose }: { onClose: () => void }) {
 
 function useChoices(text: string, onClose: () => void): { choices: Choice[]; isSearching: boolean } {
   const words = useWords()
-  const paused = usePaused(text)
-  const isOn = paused !== ''
+  const debounced = useDebounced(text)
+  const isOn = debounced !== ''
   const instances = useQuery({
-    queryKey: ['palette', 'instances', paused],
+    queryKey: ['palette', 'instances', debounced],
     queryFn: ({ signal }) =>
-      call<Page<Instance>>('/instances', { query: { search: paused, limit: SHOWN_INSTANCES }, signal }),
+      call<Page<Instance>>('/instances', { query: { search: debounced, limit: SHOWN_INSTANCES }, signal }),
     enabled: isOn,
     staleTime: 0,
   })
   const found = useQuery({
-    queryKey: ['palette', 'found', paused],
-    queryFn: ({ signal }) => callData<Found[]>('/search', { query: { text: paused }, signal }),
+    queryKey: ['palette', 'found', debounced],
+    queryFn: ({ signal }) => callData<Found[]>('/search', { query: { text: debounced }, signal }),
     enabled: isOn,
     staleTime: 0,
   })
@@ -143,7 +143,7 @@ function useChoices(text: string, onClose: () => void): { choices: Choice[]; isS
   if (text === '') return { choices: pages, isSearching: false }
   const named = pages.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
   // Enter must not open what an earlier text has found.
-  if (text !== paused) return { choices: named, isSearching: true }
+  if (text !== debounced) return { choices: named, isSearching: true }
   const hits = found.data?.map(hit => ({
     key: `${hit.kind} ${hit.id} ${hit.instance.id}`,
     name: `${words.tools.found[hit.kind]} ${hit.id}`,

@@ -113,8 +113,8 @@ export function currentState(
 }
 
 /**
- * Whether a number is linked. Messages for later are accepted then (contract §3), and WhatsApp keeps those for the instance while it
- * is offline.
+ * Whether a number is linked. While it is, scheduled messages are accepted (contract §3), and WhatsApp keeps incoming messages while
+ * the instance is offline.
  */
 export function isLinked(state: ConnectionState): boolean {
   return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
@@ -125,7 +125,7 @@ export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
 }
 
-/** The last report about a connection. `unlinked` is not an event, but ends the report before it. */
+/** The last report about a connection. `unlinked` causes no event, but replaces the previous report, so the next change is reported again. */
 export type Reported = InstanceEventKind | 'unlinked'
 
 /**

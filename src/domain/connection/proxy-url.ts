@@ -10,7 +10,7 @@ export function findProxyUrlFault(text: string): string | null {
   if (url === null || PORTS[url.protocol] === undefined || url.hostname === '')
     return '"url" must be an http, https or socks5 URL, such as "socks5://user:password@proxy.example:1080", or null.'
   if ((url.pathname !== '' && url.pathname !== '/') || url.search !== '' || url.hash !== '')
-    return '"url" must end with the host and the port of the proxy.'
+    return '"url" must not have a path, a query or a fragment after the proxy\'s host and port.'
   const login = loginOf(url)
   if (login === null) return 'The user name or password in "url" is not percent-encoded: write "%" as "%25".'
   const isTooLong = [login.user, login.password].some(text => Buffer.byteLength(text) > MAX_SOCKS_BYTES)

@@ -137,7 +137,7 @@ export function connectionBody(
 export interface EventMedia {
   id: string
   facts: FileFacts
-  /** Why it will not be there; null if it is, or is still being fetched. */
+  /** Why the file will not be available; null if it is available or is still being fetched. */
   failure: ReceivingFailure | null
 }
 
@@ -196,7 +196,7 @@ export function incomingBody(
   })
 }
 
-/** The text of an event, at most as long as an event may have it. */
+/** The text of an event, cut to `MAX_EVENT_TEXT_UNITS`. */
 function cutText(text: string | undefined) {
   const shown = text?.slice(0, endOfText(text))
   return { ...(shown !== undefined && { text: shown }), ...(shown !== text && { truncated: true }) }
@@ -207,7 +207,7 @@ function numberOf(chat: string): string | null {
   return chat.includes('@') ? null : chat
 }
 
-/** The message that was edited or deleted. Without an ID it is unknown here. */
+/** The message that was edited or deleted. `messageId` is null if Pombal does not know the message. */
 export interface Changed {
   messageId: MessageId | null
   direction: 'in' | 'out'
@@ -234,7 +234,9 @@ export function changeBody(instanceId: InstanceId, changed: Changed, change: Inc
   return body(kind, instanceId, sentAt, data)
 }
 
-/** References have both IDs. */
+/**
+ * A quote or reaction names its message by both IDs, WhatsApp's and Pombal's; `messageId` is null if Pombal does not know the message.
+ */
 export function showDetails({ quote, reaction, ...details }: IncomingDetails) {
   return {
     ...(quote && { quote: { ...quote, messageId: quote.messageId ?? null } }),

@@ -41,7 +41,8 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         made.map(({ delivery, attempt, row, then }) => ({
           instance_id: row.instance_id,
           delivery_seq: row.seq,
-          // The schedule's attempt of the same number is still to come.
+          // A requested attempt that failed does not use up its number: the scheduled attempt with this number is still to come.
+          // A negative number keeps the two rows apart.
           attempt_number: delivery.requested && then.kind === 'retry' ? -delivery.requested.at : attempt.attemptNumber,
           requested_number: delivery.requested && attempt.attemptNumber,
           event_id: row.event_id,
@@ -84,7 +85,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
   }
 }
 
-/** Whether a requested attempt was recorded before. For the others, the count of attempts shows it. */
+/** Whether a requested attempt is already recorded. A scheduled attempt that is recorded does not match `attempts` in the query `find`. */
 function isRecorded({ delivery }: AttemptInput, row: { requested_at: number | null; scheduled_at: number | null }) {
   return delivery.requested !== null && (row.scheduled_at === null || row.requested_at !== delivery.requested.at)
 }

@@ -68,7 +68,10 @@ export class Erasure {
     return step === 'gone'
   }
 
-  /** Fails while another process reads the file. The next retention step then does it. */
+  /**
+   * Removes the deleted rows from the database's log. If another process is reading the database, this fails silently, and a later
+   * retention step repeats it.
+   */
   async #eraseTraces(): Promise<void> {
     this.#core.traces.note()
     await this.#core.traces.erase().catch(() => undefined)

@@ -78,7 +78,10 @@ export class ReceivedFiles {
     )
   }
 
-  /** The event's description of the file, with the reason if it will not be fetched and that is known now. @param used in bytes */
+  /**
+   * The event's description of the file. It has a failure if it is already certain that the file will not be fetched.
+   * @param used in bytes
+   */
   assess({ id, facts, source, terms }: NewReceivedFile, used: number): EventMedia {
     const shown = { id, facts }
     if (terms === null) return { ...shown, failure: 'media_not_configured' }

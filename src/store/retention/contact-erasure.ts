@@ -69,7 +69,8 @@ export class ContactErasure {
     // The names are needed to find what is left.
     if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
     this.#core.traces.note()
-    // Fails while another process reads the file. The next retention step then does it.
+    // Removes the deleted rows from the database's log. If another process is reading the database, this fails silently, and a later
+    // retention step repeats it.
     await this.#core.traces.erase().catch(() => undefined)
     return total
   }

@@ -159,7 +159,7 @@ export class Sender {
     this.#claims.requestRead('start')
   }
 
-  /** A file may be there. */
+  /** A file may have become available. */
   #filesChanged(): void {
     this.#queue.releaseFiles()
     this.#claimSoon()
@@ -237,7 +237,7 @@ export class Sender {
 
   // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Once in a turn of the event loop, because a claim looks at every chat. */
+  /** Claims at most once per turn of the event loop, because a claim looks at every chat. */
   #claimSoon(): void {
     if (this.#claimRequested) return
     this.#claimRequested = true

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
 })
 
-test('a node with other settings than the others says so once, and they say so too', async () => {
+test('a node whose settings differ logs one warning for each other node, and each other node logs one about it', async () => {
   const database = await createDatabase('postgres', inject('postgresUrl'))
   cleanUps.push(() => database.dispose())
   const changes = [{}, {}, { RETENTION_DAYS: '7', ADMIN_KEY: randomBytes(32).toString('hex') }]

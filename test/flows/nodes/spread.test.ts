@@ -40,7 +40,7 @@ test(
 
     const stopped = second!.pid
     await second!.kill('SIGTERM')
-    // Given up, so the others need not wait until they lapse.
+    // The node released its leases, so the others need not wait until they lapse.
     const kept = `select 1 from leases where owner like '%-${stopped}-%' and lease_until > 0`
     expect(await harness.query(kept)).toEqual([])
     await until('the two that are left to share', async () => `${await harness.spread()}` === '3,0,3')
@@ -77,7 +77,8 @@ test(
     }
     // The median, because the machine may be busy during a round.
     expect(tookMs.toSorted((a, b) => a - b)[2]).toBeLessThan(BY_HINT_MS)
-    // Accepted by two nodes at once, messages get their numbers side by side and are committed in any order.
+    // Two nodes that accept at the same time assign numbers concurrently, so messages may be committed in another order than their
+    // numbers.
     const sent = await Promise.all(
       Array.from({ length: 40 }, (_, n) => linked.through(harness.nodes[n % 2]!).send(CONTACT, `together ${n}`)),
     )

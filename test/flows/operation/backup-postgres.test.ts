@@ -23,14 +23,14 @@ function findInstalled(): string | null {
   }
 }
 
-/** The block of commands in docs/backup.md that begins so. */
+/** The block of commands in docs/backup.md that begins with this word. */
 function commandsFrom(firstWord: string): string {
   const block = DOCUMENT.split('```').find(text => text.startsWith(`\n${firstWord} `))
   if (block === undefined) throw new Error(`docs/backup.md has no commands that begin with ${firstWord}.`)
   return block
 }
 
-test('the commands of docs/backup.md save and restore a PostgreSQL database, beside a running service', async context => {
+test('the commands of docs/backup.md save a PostgreSQL database while the service runs, and restore it', async context => {
   const binaries = findInstalled()
   if (binaries === null) return context.skip('No PostgreSQL with its tools is installed.')
   const server = await startPostgres({ binaries })
@@ -71,7 +71,7 @@ test('the commands of docs/backup.md save and restore a PostgreSQL database, bes
   expect(await isRead(restored)).toBe(true)
   await expect(restored.instance(id, token).message(later)).rejects.toMatchObject({ status: 404 })
   await restored.admin.untilState(id, 'connected')
-  // That of docs/operations.md, for a move from SQLite.
+  // The command from docs/operations.md, for a move from SQLite.
   await paste('createdb --encoding=UTF8 --template=template0 pombal')
   const empty = await start(url.replace(/[^/]+$/, 'pombal'))
   expect(await empty.admin.createInstance()).toMatchObject({ id: expect.any(String) })

@@ -117,7 +117,7 @@ describe.each(STORES)('the export of a contact, on %s', store => {
     expect(files.get('README.txt')!.toString()).toContain('messages.jsonl')
     const { lid } = JSON.parse(files.get('contact.json')!.toString()).contacts[0]
 
-    // Under the other name of the person it is the same.
+    // The export by the person's LID has the same messages.
     if (lid !== null) expect(linesOf(await exportOf(lid), 'messages.jsonl')).toEqual(messages)
     const audit = await fetch(`${harness.service.url}/admin/v1/audit?action=exportContact`, {
       headers: { authorization: `Bearer ${harness.service.adminKey}` },
@@ -128,7 +128,7 @@ describe.each(STORES)('the export of a contact, on %s', store => {
       details: { contact: `…${(lid ?? contact).replace('@lid', '').slice(-4)}` },
     })
 
-    // What is erased is what was exported; what was just sent stays.
+    // The erasure removes the exported messages, except those that were just sent.
     await until('all events to be posted', async () => {
       const erased = (await (await call(contact, 'DELETE')).json()) as { data: { kept: number } }
       return erased.data.kept === 2
@@ -167,7 +167,7 @@ describe.each(STORES)('the export of a contact, on %s', store => {
     expect(sha256(files.get(listed.get(ids[2]!)!.path!)!)).toBe(kept.hash)
   })
 
-  test('refuses a wrong key, what is not a person, and an unknown instance', async () => {
+  test('refuses a wrong key, an address that is not a person, and an unknown instance', async () => {
     const codeOf = async (response: Response) => ((await response.json()) as { error: { code: string } }).error.code
     expect(await codeOf(await call(`${GROUP}/export`))).toBe('invalid_request')
     expect(await codeOf(await call('1/export'))).toBe('invalid_request')

@@ -55,7 +55,7 @@ async function openLink(service: Service, id: string) {
 }
 
 test(
-  'a linked number keeps its proxy, its answer to calls and its link through a backup, a new master key and the move to PostgreSQL',
+  'a linked number keeps its proxy and its answer to calls, and an unlinked instance keeps its link, through a backup, a new master key and the move to PostgreSQL',
   async () => {
     noteSecret(LOGIN.password)
     const target = await createDatabase('postgres', inject('postgresUrl'))
@@ -94,7 +94,7 @@ test(
       const instance = service.instance(id, token)
       const { id: message } = await instance.send(CONTACT, when)
       await until('it to be read', async () => (await instance.message(message)).status === 'read')
-      // A proxy that is refused shows that nothing goes past it.
+      // While the proxy refuses connections, the number must not connect, because nothing may bypass the proxy.
       proxy.refuses = true
       await network.misbehave({ kind: 'cut', account: phone! })
       await until('the proxy to refuse', async () => (await service.admin.connection(id)).cause === 'proxy_failed')

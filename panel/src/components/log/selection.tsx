@@ -53,7 +53,7 @@ export function SelectionBar({ selection, children }: SelectionBarProps) {
   )
 }
 
-/** Runs `act` for one row after the other. A refusal ends neither the others nor the dialog's report. */
+/** Runs `act` for one row after the other. If one row is refused, the others still run, and the result counts the failures. */
 export async function forEachRow<T extends { id: string }>(
   rows: readonly T[],
   act: (row: T) => Promise<unknown>,

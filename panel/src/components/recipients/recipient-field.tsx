@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { type Addressee, addresseesQuery } from '../../api/queries.ts'
 import { useWords } from '../../i18n/i18n.tsx'
-import { usePaused } from '../use-paused.ts'
+import { useDebounced } from '../use-debounced.ts'
 import { recipientText } from './recipient.tsx'
 
 const MAX_SEARCH = 64
@@ -21,7 +21,7 @@ export function RecipientField({ instanceId, value, onChange, error }: Recipient
   const words = useWords()
   const [typed, setTyped] = useState('')
   const [picked, setPicked] = useState<Addressee | null>(null)
-  const search = usePaused(typed.trim().slice(0, MAX_SEARCH))
+  const search = useDebounced(typed.trim().slice(0, MAX_SEARCH))
   const { data } = useQuery({ ...addresseesQuery(instanceId, search), enabled: search !== '' })
   const found = search === '' ? [] : (data ?? [])
   const byId = new Map(found.map(one => [one.id, one]))

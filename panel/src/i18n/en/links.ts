@@ -10,7 +10,7 @@ export const links = {
   minutes: { 60: '1 hour', 240: '4 hours', 1440: '24 hours' },
   back: 'Address to return to',
   backHint: 'Offered on the page, such as your own site. Optional.',
-  made: 'Send this link to the person with the phone. It is shown only now.',
+  made: 'Send this link to the person with the phone. It is shown only once.',
   link: 'Link',
   list: 'Links that were handed out',
   ends: 'works until',
@@ -20,7 +20,7 @@ export const links = {
   notOpened: 'not opened yet',
   revoke: 'Revoke',
   revokeLabel: (name: string) => `Revoke ${name}`,
-  revokeText: 'The link stops working at once. A code that it shows now ends.',
+  revokeText: 'The link stops working at once. If it is showing a code, that code stops working too.',
   revoked: 'The link is revoked.',
   unnamed: 'Link without a name',
 }

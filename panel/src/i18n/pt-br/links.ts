@@ -11,7 +11,7 @@ export const links: Words['links'] = {
   minutes: { 60: '1 hora', 240: '4 horas', 1440: '24 horas' },
   back: 'Endereço de volta',
   backHint: 'Oferecido na página, como o seu site. Opcional.',
-  made: 'Envie este link à pessoa que está com o telefone. Ele só aparece agora.',
+  made: 'Envie este link à pessoa que está com o telefone. Ele só aparece uma vez.',
   link: 'Endereço do link',
   list: 'Links entregues',
   ends: 'funciona até',
@@ -21,7 +21,8 @@ export const links: Words['links'] = {
   notOpened: 'ainda não aberto',
   revoke: 'Revogar',
   revokeLabel: name => `Revogar ${name}`,
-  revokeText: 'O link deixa de funcionar na hora. Um código que ele mostra agora termina.',
+  revokeText:
+    'O link deixa de funcionar na hora. Se ele estiver mostrando um código, esse código também deixa de funcionar.',
   revoked: 'O link foi revogado.',
   unnamed: 'Link sem nome',
 }

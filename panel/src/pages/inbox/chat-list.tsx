@@ -10,7 +10,7 @@ import { Waiting } from '../../components/feedback/waiting.tsx'
 import { SearchIcon } from '../../components/icons.tsx'
 import { recipientText } from '../../components/recipients/recipient.tsx'
 import { Time } from '../../components/time.tsx'
-import { usePaused } from '../../components/use-paused.ts'
+import { useDebounced } from '../../components/use-debounced.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './inbox.module.css'
 import { authorOf, chatOf, previewOf } from './lines.ts'
@@ -33,7 +33,7 @@ interface ChatListProps {
 export function ChatList({ instanceId, log, chats, shown }: ChatListProps) {
   const words = useWords()
   const [text, setText] = useState('')
-  const search = usePaused(text.trim())
+  const search = useDebounced(text.trim())
   return (
     <>
       <TextInput

@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000
 /** Bucket lengths by number of hours. They give about fifty bars. */
 const BUCKET_MS: Readonly<Record<number, number>> = { 1: MINUTE_MS, 24: 30 * MINUTE_MS, 168: 180 * MINUTE_MS }
 const HOUR_MS = 60 * MINUTE_MS
-/** A past bucket without pending deliveries changes only by redeliveries, so it is cached for this time. */
+/** A past bucket without pending deliveries and queued messages changes only by redeliveries, so it is cached for this time. */
 const KEPT_MS = 5 * MINUTE_MS
 const MAX_KEPT = 5_000
 
@@ -31,7 +31,7 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
 
   /**
    * Counts one bucket per query, so that other calls can run in between.
-   * @param queued counted before, so that a bucket without queued messages gets none later
+   * @param queued the number of queued messages, counted before the outcomes: a bucket that has none then cannot get any later
    */
   async function count(instanceId: string, at: number, bucketMs: number, queued: number): Promise<Counted> {
     const key = `${instanceId} ${at} ${bucketMs}`
@@ -63,7 +63,12 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
             description: 'How far back: 1, 24 or 168.',
           }),
         }),
-        response: { 200: dataOf(statisticsSchema, 'The events by the time of their creation.') },
+        response: {
+          200: dataOf(
+            statisticsSchema,
+            'Events by the time of their creation, and messages by the time at which they were accepted or received.',
+          ),
+        },
       },
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },

@@ -11,7 +11,7 @@ export function getSignInOptions(api: Api, { oidc }: ApiContext): void {
         summary: 'Read how people can sign in',
         tags: ['Panel'],
         security: [],
-        response: { 200: dataOf(signInOptionsSchema, 'Besides the admin key and passwords.') },
+        response: { 200: dataOf(signInOptionsSchema, 'The ways to sign in besides the admin key and passwords.') },
       },
     },
     async () => ({ data: { oidc: oidc === null ? null : { name: oidc.name } } }),

@@ -1,6 +1,6 @@
 import { unavailable } from '../../../http/error-handler.ts'
 
-/** A provider that hangs must not occupy all requests that callers without a key may have open. */
+/** A provider that hangs must not use up the open requests that callers without a key share. */
 const MAX_OPEN = 50
 
 /** Limits how many sign-ins wait for the provider. */
