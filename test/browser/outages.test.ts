@@ -100,6 +100,20 @@ describe('while the service is away', () => {
     return comeBack
   }
 
+  /** Until the panel, half a second after it was opened, has read the scripts of these views and all that they import. */
+  async function untilReadAhead(page: Page, views: readonly string[]): Promise<void> {
+    const read = () => page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name))
+    await until(`the scripts of ${views}`, async () => {
+      const scripts = await read()
+      return views.every(view => scripts.some(name => name.includes(`/assets/${view}-`) && name.endsWith('.js')))
+    })
+    await until('no further scripts', async () => {
+      const before = (await read()).length
+      await page.waitForTimeout(1_000)
+      return (await read()).length === before
+    })
+  }
+
   /** The number of elements that say that all is well. */
   async function claimsOn(page: Page): Promise<number> {
     // Not the states that a filter offers: their list is outside.
@@ -193,7 +207,7 @@ describe('while the service is away', () => {
     })
     const page = await harness.openSignedIn(`/instances/${id}`)
     await page.getByText('Messages are sent and received.').waitFor()
-    await page.waitForLoadState('networkidle')
+    await untilReadAhead(page, ['messages', 'events', 'webhook', 'phone'])
     const comeBack = await takeAway()
     await page.getByText('No answer since').waitFor()
     const shown = {

@@ -139,6 +139,7 @@ test('the search finds messages, events and numbers in all instances by keyboard
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await find(event!.id, /Needle/, /events\?open=evt_/)
+  await page.getByRole('dialog', { name: /^Event/ }).waitFor()
   await page.keyboard.press('Escape')
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await find('+55 11 91234-5678', /Needle/, /messages\?search=5511912345678/)
