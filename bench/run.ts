@@ -3,7 +3,7 @@
  * Both are measured in the same run, alternately. Prints a table and writes JSON. Floors are shown, not enforced: the
  * exit code is 1 only if a measurement failed.
  *
- *   --only NAME     one scenario; may be repeated
+ *   --only NAMES    these scenarios, separated by commas; may be repeated
  *   --store KIND    sqlite or postgres alone
  *   --quick         fewer rounds and smaller sizes, a few minutes: checks that it runs, not how fast it is
  *   --long          more and longer rounds, where a scenario has them
@@ -61,7 +61,7 @@ interface Choice {
 }
 
 const USAGE =
-  'usage: npm run bench -- [--only SCENARIO]… [--store sqlite|postgres] [--quick | --long] [--seconds N] [--instances N] [--out FILE]'
+  'usage: npm run bench -- [--only SCENARIO,…] [--store sqlite|postgres] [--quick | --long] [--seconds N] [--instances N] [--out FILE]'
 
 function readChoice(): Choice {
   const { values } = readOptions(USAGE, {
@@ -74,7 +74,7 @@ function readChoice(): Choice {
     out: { type: 'string', default: join(import.meta.dirname, 'results/latest.local.json') },
   })
   const scenarios =
-    values.only?.map(name => oneOf(SCENARIOS, name, scenario => scenario.name)) ??
+    values.only?.flatMap(names => names.split(',')).map(name => oneOf(SCENARIOS, name, scenario => scenario.name)) ??
     SCENARIOS.filter(({ onlyIfNamed }) => !onlyIfNamed)
   const stores = values.store === undefined ? STORES : [oneOf(STORES, values.store, kind => kind)]
   const { quick, long, out } = values
