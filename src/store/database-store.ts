@@ -80,7 +80,7 @@ export class DatabaseStore implements Store {
   readonly alerts
   readonly accounts
   readonly audit
-  readonly foreground: Foreground
+  readonly foreground = new Foreground()
   readonly #backend: Backend
   readonly #writer: Writer
   /** Commits writes that belong to no instance. */
@@ -108,7 +108,6 @@ export class DatabaseStore implements Store {
     this.clock = clock
     this.#afterClose = afterClose
     const fence = new Fence(statements)
-    this.foreground = new Foreground()
     this.#probe = new Probe(statements)
     this.#writer = new Writer(backend, fence, backend.commitsAtOnce, this.foreground)
     const { isShared } = statements.dialect
