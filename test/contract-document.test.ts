@@ -240,7 +240,7 @@ const CHECKS: readonly [document: string, what: string, check: Check, from: stri
   [
     'docs/contract.md',
     'the codes of received files',
-    lists('3. Sending', '`media.error`', Object.keys(RECEIVING_FAILURES)),
+    lists('3. Sending', '`media.error.code`', Object.keys(RECEIVING_FAILURES)),
     '`media_damaged`',
     '`media_odd`',
   ],

@@ -67,7 +67,7 @@ export async function recordBacklog(store: Store, consumers: readonly Consumer[]
   return bodies
 }
 
-/** All leases, by instance. */
+/** Acquires all leases. @returns the leases, by instance */
 export async function acquireAll(store: Store): Promise<Map<InstanceId, Lease>> {
   const leases = await store.leases.acquire('bench', MANY_INSTANCES)
   return new Map(leases.map(lease => [lease.instanceId, lease]))

@@ -2,7 +2,7 @@ import type { Target } from '../processes/load.ts'
 
 export const TEXT = 'Your order 4711 is on its way and should be with you tomorrow 🚚'
 
-/** Sends it through the instance with this token. */
+/** The call that sends the text through the instance with this token. */
 export function textRequest(token: string, to: string): Target['requests'][number] {
   return { path: '/v1/messages/text', token, body: { to, text: TEXT } }
 }

@@ -44,7 +44,7 @@ const SETTLE_MS = 1_000
 const FIRST_SENT_WITHIN_MS = 120_000
 const WARM_UP_MS = 3_000
 
-/** Quiet rounds must end before the service gives up an unanswered text, after 15 s. */
+/** Quiet rounds must end before the service stops waiting for an acknowledgement, after 15 s. */
 const TIMES = {
   quick: { rounds: 1, closedMs: 1_000, openMs: 2_000 },
   short: { rounds: 2, closedMs: 2_000, openMs: 5_000 },
@@ -71,7 +71,7 @@ interface Round extends Latencies {
   perSecond: number
   /** Texts per second that WhatsApp acknowledged meanwhile. */
   sentPerSecond: number
-  /** Processor time of the service per time that passed. */
+  /** Processor time of the service per unit of elapsed time. */
   processors: number
 }
 

@@ -4,7 +4,8 @@
  * - Resident memory per instance: the growth of the process when they are linked, after garbage collection.
  * - Processor time of a minute without messages: keep-alives, leases, polls.
  * - The time from the start of the program until all of them are logged in again, after a SIGTERM.
- * - WhatsApp ends all sockets at once: the time until the instances are back, and the most that return within 100 ms.
+ * - WhatsApp ends all sockets at once: the time until the instances are back, and the highest number that return within any
+ *   100 ms.
  * - The 95th percentile of the latency of API calls, from the moment the sockets end until shortly after all instances are back. Every 20 ms a
  *   call posts a text or reads an instance, in turn, without waiting for earlier calls.
  *

@@ -60,10 +60,10 @@ export const lanes: Scenario = {
     const waiting = (FEW * copies).toLocaleString('en')
     return [
       figureOf({
-        name: `new event beside ${waiting} for a dead consumer`,
+        name: `new event while ${waiting} wait for a dead consumer`,
         store: bench.store,
         unit: 'ms',
-        against: `beside ${FEW.toLocaleString('en')}`,
+        against: `while ${FEW.toLocaleString('en')} wait`,
         ...rounds,
         floor: FLOOR,
         notes: [`95 of 100 within ${median(p95s.few).toFixed(1)} ms and ${median(p95s.many).toFixed(1)} ms`],
@@ -90,10 +90,10 @@ async function measureManyDead(
     bench.say,
   )
   return figureOf({
-    name: `new event beside ${MANY_DEAD.toLocaleString('en')} dead consumers`,
+    name: `new event with ${MANY_DEAD.toLocaleString('en')} dead consumers`,
     store: bench.store,
     unit: 'ms',
-    against: 'beside one',
+    against: 'with one',
     ...rounds,
     floor: FLOOR,
     notes: [`the first one after a start, when nobody has answered yet: ${(median(firstMs) / 1_000).toFixed(1)} s`],
@@ -121,7 +121,7 @@ async function measureNode(bench: Bench, { database }: Prepared, waiting: string
       floor: MEMORY_FLOOR,
     }),
     plainFigure({
-      name: `longer start with ${waiting} waiting`,
+      name: `extra start-up time with ${waiting} waiting`,
       store: bench.store,
       unit: 's',
       value: Math.max(0, fullS - emptyS),

@@ -62,7 +62,7 @@ describe('a name', () => {
     expect(parseName('name', ' \u00a0Shop one\t')).toBe('Shop one')
   })
 
-  test.each(['', ' ', 'x'.repeat(101), 'a\u0000', 'a\nb', '\ud800'])('%j is none', name => {
+  test.each(['', ' ', 'x'.repeat(101), 'a\u0000', 'a\nb', '\ud800'])('%j is refused', name => {
     expect(() => parseName('name', name)).toThrow(/"name"/)
   })
 })

@@ -68,11 +68,11 @@ const FAILURE_SENTENCES: Record<FailureCode, string> = {
   media_unsupported: 'WhatsApp does not show a file of this type in this form.',
   message_failed: 'The message that the command concerns failed or was erased.',
   edit_window_closed: 'The message was sent more than 15 minutes ago, so WhatsApp does not let it be edited.',
-  cancelled: 'The message was deleted before it was sent.',
-  instance_logged_out: 'The instance was logged out of WhatsApp before the message was sent.',
-  instance_deleted: 'The instance was deleted before the message was sent.',
-  expired: 'The message became too old before it could be sent.',
-  unconfirmed: 'The message was handed to WhatsApp, which never acknowledged it: it may have arrived.',
+  cancelled: 'The message was deleted before it was handed to WhatsApp.',
+  instance_logged_out: 'The number was unlinked before the message was handed to WhatsApp.',
+  instance_deleted: 'The instance was deleted before the message was handed to WhatsApp.',
+  expired: 'The message became too old before it was handed to WhatsApp.',
+  unconfirmed: 'The message may have been handed to WhatsApp, which did not acknowledge it: it may have arrived.',
 }
 
 /** @param whatsappCode WhatsApp's own refusal code, added to the sentence */

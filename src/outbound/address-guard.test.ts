@@ -89,7 +89,7 @@ const NEITHER = [
   'localhost',
 ]
 
-test('with ports, only those are reached, except where an allowed network names another one', () => {
+test('if ports are listed, only those are reached, except where an allowed network names another one', () => {
   const guard = createAddressGuard({
     ...CLOSED,
     allowedNetworks: ['10.1.0.0/16', { network: '10.2.0.0/16', port: 8443 }, { network: '0.0.0.0/0', port: 81 }],
@@ -123,7 +123,7 @@ describe('allowed addresses', () => {
     expect(everything.allows(address, 80)).toBe(false)
   })
 
-  test.each(NEITHER)('%j is refused unless the operator names it', address => {
+  test.each(NEITHER)('%j is refused even where loopback and private networks are allowed', address => {
     expect(closed.allows(address, 80)).toBe(false)
     expect(open.allows(address, 80)).toBe(false)
   })
@@ -157,7 +157,7 @@ describe('allowed addresses', () => {
     expect(guard.allows('127.0.0.1', 4000)).toBe(false)
   })
 
-  test('an IPv4 address is not allowed because it is embedded in IPv6', () => {
+  test('embedding a refused IPv4 address in IPv6 does not make it allowed', () => {
     const octet = fc.integer({ min: 0, max: 255 })
     const prefix = fc.constantFrom('::ffff:', '::', '::ffff:0:', '64:ff9b::')
     fc.assert(
@@ -203,7 +203,7 @@ describe('an IP address in a URL', () => {
     'http://[::]/',
     `http://localhost.:${OWN_PORT}@127.0.0.1:${OWN_PORT}/`,
     `http://127.0.0.1:${OWN_PORT}/`,
-  ])('%s is blocked, whatever is allowed', url => {
+  ])('%s is blocked even where loopback and private networks are allowed', url => {
     expect(open.checkLiteral(new URL(url))).toBe('blocked')
   })
 

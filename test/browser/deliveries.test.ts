@@ -128,7 +128,7 @@ test('while a new secret is introduced, the page says until when the previous on
   expect(await page.content()).not.toContain(before)
   await page.getByRole('button', { name: 'New secret' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'New secret' }).click()
-  await page.getByText('It is shown only now').waitFor()
+  await page.getByText('It is shown only once').waitFor()
   const secret = await page.getByText(/^whsec_/).textContent()
   expect(secret).not.toBe(before)
   await page.getByText('The previous secret also signs until').waitFor()

@@ -2,7 +2,7 @@ import { execFile, execFileSync } from 'node:child_process'
 
 const MAX_OUTPUT = 64 * 1024 * 1024
 
-/** Runs a command as somebody pastes it into a shell. @throws Error with its output if it fails */
+/** Runs a command as if pasted into a shell. @throws Error with its output if it fails */
 export function shell(command: string, folder: string): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile('bash', ['-e', '-c', command], { cwd: folder, maxBuffer: MAX_OUTPUT }, (error, stdout, stderr) => {

@@ -58,14 +58,14 @@ export interface PersonalInvite {
 export interface GroupChange {
   /** Number of the person: a member, or the owner of an account on the phone. Default: the first admin. */
   by?: string
-  /** Number of an account in the group. Default: the only account, or one in a group that has been changed before. */
+  /** Number of an account in the group. Default: an account that is in the group, else the only account. */
   account?: string
   subject?: string
   /** An empty text removes it. */
   description?: string
   /** True: only admins may write. */
   announcement?: boolean
-  /** True: only admins may change the subject, the description and the timer. */
+  /** True: only admins may change the subject, the description, the picture and the timer. */
   locked?: boolean
   /** True: every member may add members. */
   everybodyAdds?: boolean

@@ -170,13 +170,16 @@ async function queueDurably(network: Network, account: Account, stanzas: Node[])
   await account.applyDurably(() => queueAll(network, account, stanzas))
 }
 
-/** Call it in an event of the account. Queues nothing for an account without a client. */
+/** Call it inside `applyDurably`. Queues nothing for an account without a client. */
 function queueAll(network: Network, account: Account, stanzas: Node[]) {
   if (!account.companion) return []
   return stanzas.map(stanza => release(network, account, account.queue.add(stanza, Date.now())))
 }
 
-/** Resolves when the first text is written. The others follow when they are due. */
+/**
+ * Without `perSecond`, resolves when all texts are written. With it, resolves when the first one is written: the others follow
+ * when they are due.
+ */
 async function write(network: Network, account: Account, order: Of<'write'>): Promise<void> {
   const { from, text, group, count, perSecond } = order
   const one = (n: number) =>

@@ -12,5 +12,6 @@ it('is a self-signed certificate for this machine, valid from yesterday for a ye
   expect(certificate.checkIP('127.0.0.1')).toBe('127.0.0.1')
   expect(certificate.checkIP('::1')).toBeDefined()
   expect(certificate.validFromDate).toEqual(new Date(now - 86_400_000))
+  expect(certificate.validToDate).toEqual(new Date(now + 365 * 86_400_000))
   expect(key).toContain('PRIVATE KEY')
 })

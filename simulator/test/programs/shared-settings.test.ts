@@ -6,7 +6,7 @@ const [ANA, CONTACT, SAVED] = ['5511900000001', '5511999990001', '5511999990002'
 const jid = (number: string) => `${number}@s.whatsapp.net`
 
 it.each(['LID', 'number'])(
-  'a client that is linked later sees how chats were changed that are named by %s',
+  'a client that is linked later sees the changes of chats that were named by %s',
   async by => {
     const simulator = await startNetwork()
     const first = await startProgram(simulator, ANA, 'Ana')

@@ -8,7 +8,7 @@ import { attachmentHeader, etagOf, isKnown, parseRange } from './download-header
 
 export const fileHeadersSchema = Type.Object({
   Range: Type.Optional(
-    Type.String({ description: 'One range of bytes, such as `bytes=0-1023`. Several are ignored.' }),
+    Type.String({ description: 'One range of bytes, such as `bytes=0-1023`. A list of ranges is ignored.' }),
   ),
   'If-None-Match': Type.Optional(Type.String({ description: 'The `ETag` of a copy that the caller has.' })),
 })

@@ -130,7 +130,7 @@ export const createdAlertTargetSchema = Type.Object(
     target: alertTargetSchema,
     secret: nullable(
       Type.String({
-        description: 'Signs the posts to a `webhook` like those of events. Shown only now; null for other channels.',
+        description: 'Signs the posts to a `webhook` like those of events. Shown only once; null for other channels.',
       }),
     ),
   },

@@ -144,9 +144,16 @@ function deliveryProblems(row: DeliveriesRow, urls: readonly string[]): Problem[
       rule: 'events_given_up',
       subject,
       since: null,
-      detail: `${givenUp === MAX_COUNTED ? 'At least ' : ''}${givenUp.toLocaleString('en')} events were given up after the last attempt.`,
+      detail: givenUpDetail(givenUp),
     })
   return problems
+}
+
+/** @param count at most `MAX_COUNTED`, which stands for any larger number */
+function givenUpDetail(count: number): string {
+  if (count === 1) return '1 event was given up after the last attempt.'
+  const atLeast = count === MAX_COUNTED ? 'At least ' : ''
+  return `${atLeast}${count.toLocaleString('en')} events were given up after the last attempt.`
 }
 
 /** A path or a query may hold a secret, so only the hosts are named. */

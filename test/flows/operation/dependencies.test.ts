@@ -23,7 +23,7 @@ function run(script: string, path = process.env['PATH'] ?? ''): { code: number |
   return { code: status, output: stdout + stderr }
 }
 
-/** A folder with an npm in it that prints this. */
+/** @returns a `PATH` on which npm prints this text and fails */
 function fakeNpm(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-npm-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))

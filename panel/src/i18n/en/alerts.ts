@@ -42,7 +42,7 @@ export const alerts = {
   email: 'By e-mail',
   to: 'Address',
   secret: 'Signing secret',
-  secretOnce: 'It signs each post, as the secret of a webhook does. It is shown only now.',
+  secretOnce: 'It signs each post, as the secret of a webhook does. It is shown only once: copy it now.',
   done: 'I have copied it',
   test: 'Send a test',
   testOf: (name: string) => `Send a test to ${name}`,

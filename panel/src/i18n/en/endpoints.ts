@@ -57,7 +57,7 @@ export const endpoints = {
     'New events are no longer posted there. Events that already wait for it are still delivered, even if it is paused.',
   removed: 'The endpoint was removed.',
   secret: 'Signing secret',
-  secretOnce: 'Copy it to where your receiver keeps secrets. It is shown only now; if it is lost, create a new one.',
+  secretOnce: 'Copy it to where your receiver keeps secrets. It is shown only once: if it is lost, create a new one.',
   done: 'I have copied it',
   filter: 'Endpoint',
   gone: 'removed endpoint',

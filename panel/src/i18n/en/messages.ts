@@ -80,13 +80,13 @@ export const failures = {
   media_unsupported: 'WhatsApp does not take a file of this type.',
   message_failed: 'The message that the command concerns failed or was erased.',
   edit_window_closed: 'WhatsApp allows a text to be edited only within 15 minutes after it was sent.',
-  cancelled: 'It was deleted before it was sent.',
+  cancelled: 'It was deleted before it was passed to WhatsApp.',
   instance_logged_out:
-    'The number was unlinked before the message could be sent. Link the number again, then resend the message.',
-  instance_deleted: 'The instance was deleted before the message could be sent.',
+    'The number was unlinked before the message was passed to WhatsApp. Link the number again, then resend the message.',
+  instance_deleted: 'The instance was deleted before the message was passed to WhatsApp.',
   expired: 'The message could not be sent in time. It never left this machine.',
   unconfirmed:
-    'The message was passed to WhatsApp, which never confirmed it. It may have arrived: ask the recipient before you send it again.',
+    'The message may have been passed to WhatsApp, which did not confirm it. It may have arrived: ask the recipient before you send it again.',
 }
 
 export const phone = {

@@ -27,7 +27,7 @@ export const people = {
   link: 'Link',
   linkTitle: (name: string) => `Send this link to ${name}`,
   linkText:
-    'It works once, for 3 days, and is shown only now. The person who opens it first sets the password of the account.',
+    'It works once, for 3 days, and is shown only once: copy it now. The person who opens it first sets the password of the account.',
   linkEnds: 'Link valid until',
   withProvider: 'signs in with the provider',
   notYet: 'has not accepted yet',

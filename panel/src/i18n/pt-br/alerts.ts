@@ -44,7 +44,7 @@ export const alerts: Words['alerts'] = {
   email: 'Por e-mail',
   to: 'Endereço',
   secret: 'Segredo de assinatura',
-  secretOnce: 'Ele assina cada envio, como o segredo de um webhook. Só é mostrado agora.',
+  secretOnce: 'Ele assina cada envio, como o segredo de um webhook. Ele só é mostrado uma vez: copie-o agora.',
   done: 'Já copiei',
   test: 'Enviar teste',
   testOf: name => `Enviar teste para ${name}`,

@@ -59,7 +59,7 @@ export const endpoints: Words['endpoints'] = {
     'Eventos novos deixam de ser enviados para ele. O que ele devia receber até agora ainda é enviado, mesmo se estiver pausado.',
   removed: 'O endpoint foi removido.',
   secret: 'Segredo de assinatura',
-  secretOnce: 'Copie-o para onde seu receptor guarda segredos. Ele aparece só agora; se for perdido, crie outro.',
+  secretOnce: 'Copie-o para onde seu receptor guarda segredos. Ele só aparece uma vez: se for perdido, crie outro.',
   done: 'Já copiei',
   filter: 'Destino',
   gone: 'endpoint removido',

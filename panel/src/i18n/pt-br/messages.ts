@@ -82,12 +82,12 @@ export const failures: Words['failures'] = {
   media_unsupported: 'O WhatsApp não aceita arquivos deste tipo.',
   message_failed: 'A mensagem a que o comando se refere falhou ou foi removida.',
   edit_window_closed: 'O WhatsApp deixa editar um texto por 15 minutos.',
-  cancelled: 'Foi apagada antes de ser enviada.',
+  cancelled: 'Foi apagada antes de sair.',
   instance_logged_out: 'O número foi desvinculado antes de a mensagem sair. Vincule-o de novo e envie outra vez.',
   instance_deleted: 'A instância foi excluída antes de a mensagem sair.',
   expired: 'Não pôde ser enviada a tempo e foi abandonada. Ela nunca saiu desta máquina.',
   unconfirmed:
-    'Foi entregue ao WhatsApp, que nunca a confirmou. Pode ter chegado: confirme com o destinatário antes de enviar de novo.',
+    'Talvez tenha sido entregue ao WhatsApp, que não a confirmou. Pode ter chegado: confirme com o destinatário antes de enviar de novo.',
 }
 
 export const phone: Words['phone'] = {

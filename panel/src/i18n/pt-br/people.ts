@@ -28,7 +28,7 @@ export const people: Words['people'] = {
   createLink: 'Criar o link',
   link: 'Endereço do convite',
   linkTitle: name => `Envie este link a ${name}`,
-  linkText: 'Vale uma vez, por 3 dias, e só é mostrado agora. Quem o abre define a senha da conta.',
+  linkText: 'Vale uma vez, por 3 dias, e só é mostrado uma vez: copie-o agora. Quem o abre define a senha da conta.',
   linkEnds: 'Link válido até',
   withProvider: 'entra pelo provedor',
   notYet: 'ainda não aceitou',

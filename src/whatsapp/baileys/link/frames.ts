@@ -15,12 +15,12 @@ const MAX_UNANSWERED = 2_048
 /** Stands for an error code of WhatsApp that is not a number. */
 const UNKNOWN_ERROR = 500
 
-/** The events that Baileys emits for one stanza: all stanzas, by kind, and by the query that it answers. */
+/** What Baileys emits for a stanza: `frame` for every stanza, `CB:` by its kind, `TAG:` by the query that it answers. */
 const STANZA_EVENT = /^(?:frame$|CB:|TAG:)/
 
 type Done = (error?: Error) => void
 
-/** The `ws` socket inside Baileys' client, which is missing in its types. */
+/** The `ws` socket inside Baileys' client, which is missing from its types. */
 interface RawSocket {
   send(data: Uint8Array, done: Done): void
 }
@@ -90,7 +90,7 @@ export function containStanzas({ ws }: WASocket, scope: LibraryScope): void {
  * the counters would have a gap.
  * @param durable called for each new frame; resolves when its changes are durable, rejects if it must not be sent
  * @param mayAct called just before a frame is sent; false if another node may own the account
- * @param onRefused the socket is unusable
+ * @param onRefused called once the socket is unusable
  */
 export function sendDurably(
   { ws }: WASocket,

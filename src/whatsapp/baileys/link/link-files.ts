@@ -31,7 +31,7 @@ export class LinkFiles {
   }
 
   /**
-   * Uploads the file to WhatsApp's media hosts. They erase it after some weeks if no message refers to it.
+   * Uploads the file to WhatsApp's media hosts, which hold it for some weeks.
    * @returns the content of a message that refers to it
    * @throws UploadFailed, FileUnavailable, or LinkClosed when the link ends first
    */

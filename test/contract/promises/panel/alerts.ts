@@ -266,6 +266,8 @@ export function alertsContract(createHarness: CreateHarness): void {
         const [delivery] = await listReady(store, lease.instanceId)
         await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!), { kind: 'delivered' })
         expect(await find(now)).toEqual(['events_given_up'])
+        const [{ detail } = { detail: '' }] = await store.alerts.findProblems(now)
+        expect(detail).toBe('1 event was given up after the last attempt.')
       })
 
       test('a deleted instance has none', async () => {

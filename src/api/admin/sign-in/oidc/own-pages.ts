@@ -4,7 +4,8 @@ import type { ApiContext, OidcApi } from '../../../context.ts'
 import { isSameOrigin } from '../session-cookie.ts'
 
 /**
- * The provider, for a request that a page of the panel sent from `PUBLIC_URL`, where the provider sends the browser back to.
+ * The provider, for a request that a page of the panel sent from `PUBLIC_URL`, the address to which the provider sends the
+ * browser back.
  * @throws Refusal
  */
 export function providerFor({ oidc, settings }: ApiContext, request: FastifyRequest): OidcApi {

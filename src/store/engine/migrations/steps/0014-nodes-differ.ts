@@ -1,8 +1,8 @@
 import type { Flavour } from '../flavour.ts'
 
 /**
- * Supports nodes with different settings. A retry stores when its attempt failed, by the clock of `due_at`, which gives its
- * whole delay. A node stores whether it runs sandbox instances.
+ * Supports nodes with different settings. A retry stores when its attempt failed, by the same clock as `due_at`: the
+ * difference between the two is the full delay. A node stores whether it runs sandbox instances.
  */
 export function nodesDiffer({ integer }: Flavour): string[] {
   return [
