@@ -3,8 +3,9 @@ import type { Settings } from './config.ts'
 import { identifyFolder } from './media/storage/folder-id.ts'
 
 /**
- * The settings that all nodes must share, by name, as nodes compare them. Sandboxes and the connection to WhatsApp may differ. The
- * database and the master key need no comparison: with other ones a node does not see the others, or does not start.
+ * The settings that nodes compare, by name. All nodes must share them. Sandboxes and the connection to WhatsApp may differ. The
+ * database and the master key need no comparison: with other ones a node does not see the others, or does not start. The mail
+ * server, the name of the OpenID Connect provider and the client's secret there are not compared, but must be shared too.
  */
 export function sharedSettings(settings: Settings, adminKey: string): Record<string, string> {
   const { webhook, media, oidc } = settings

@@ -12,7 +12,7 @@ const ENDPOINT_CHANGES = [
   ['replace', 'Secret'],
 ] as const
 
-/** Operations that delete, unlink, redeliver, change access, or hand out what is stored of a person. */
+/** Operations that delete, unlink, redeliver, retry, change access, import a session, or hand out what is stored of a person. */
 const AUDITED: ReadonlySet<string> = new Set([
   'importSession',
   'deleteInstance',

@@ -15,7 +15,7 @@ describe('quiet hours', () => {
     expect(quietUntil(pace(12, 13), at('2026-11-24T12:00:00Z'))).toBe(at('2026-11-24T13:00:00Z'))
   })
 
-  test('are over outside of them', () => {
+  test('do not apply outside of them', () => {
     expect(quietUntil(pace(22, 7), at('2026-11-24T07:00:00Z'))).toBe(null)
     expect(quietUntil(pace(22, 7), at('2026-11-24T21:59:59Z'))).toBe(null)
     expect(quietUntil(NO_PACE, at('2026-11-24T12:00:00Z'))).toBe(null)

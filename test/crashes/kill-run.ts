@@ -122,7 +122,7 @@ function fileIn(folder: string, { database, seed }: Pick<KillRunOptions, 'databa
 
 async function killAt(harness: LoadHarness, { kind, onceConnected, afterMs, thenMs }: KillPoint): Promise<void> {
   const { service } = harness
-  // Before the first kill the service already runs, so a kill during start-up is one at a moment.
+  // Before the first kill the service already runs, so the kind `during start-up` acts like `at a moment` there.
   if (service.url === null) {
     service.boot()
     if (kind !== 'during start-up') await service.ready()

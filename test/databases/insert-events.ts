@@ -6,7 +6,7 @@ interface LargeEvents {
   count: number
   /** Of their texts. */
   length: number
-  /** With a row of the message, or as they were before there were any. */
+  /** `new`: with a row of the message. `old`: from before there were such rows. */
   form: 'old' | 'new'
 }
 

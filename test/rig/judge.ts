@@ -2,7 +2,7 @@ import type { AcceptedText, Arrival, Facts } from './facts.ts'
 import { incomingAsWritten, incomingInOrder, lostIncoming } from './judge-incoming.ts'
 import { firstLineOf } from './texts.ts'
 
-/** Attempts of one instance that may be in flight when the service is killed (contract §5). */
+/** Attempts that an endpoint may have in flight when the service is killed (contract §5). Each instance has one endpoint. */
 const IN_FLIGHT = 8
 const WAY: readonly string[] = ['message.sent', 'message.delivered', 'message.read']
 

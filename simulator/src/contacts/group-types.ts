@@ -18,7 +18,10 @@ export interface JoinRequest {
 
 /** Times are in seconds since the epoch. */
 export interface Group {
-  /** True for a group that was never created explicitly. Every account is a member. An account that was not added to it has its own view of it. */
+  /**
+   * True for a group that nobody created. Every account counts as a member until it leaves or is removed. Accounts that were
+   * not added by a change or by `/members` each see a member list of their own.
+   */
   isDefault?: boolean
   subject: string
   /** Who changed the subject, and when. Undefined if nobody has. */

@@ -49,7 +49,7 @@ export class AccountPasskey {
     this.#change({ isRequired })
   }
 
-  /** @throws SimulatorError for a key that is not one of P-256. @param spki as a browser's `getPublicKey()` returns it, base64url */
+  /** @throws SimulatorError unless the key is a P-256 key. @param spki as a browser's `getPublicKey()` returns it, base64url */
   register(id: string, spki: string): void {
     this.#change({ credential: { id, publicKey: toCose(spki).toString('base64url'), counter: 0 } })
   }

@@ -48,7 +48,7 @@ describe('an upload', () => {
   it.each<[string, Action]>([
     ['is refused', { error: '403' }],
     ['finds the host broken', { error: '507' }],
-    ['meets the error of a stanza', { error: '42' }],
+    ['gets an error code that is meant for stanzas', { error: '42' }],
     ['is cut in the middle', 'cut'],
     ['gets no answer, because the connection is lost', 'cut_after'],
     ['is altered on its way', 'garble'],

@@ -26,7 +26,7 @@ import { until } from '../../until.ts'
 const OWNER = 'test'
 /** The client then creates no pre-keys when it is linked. */
 const CLAIMED_PRE_KEYS = 500
-/** The first byte of a WebSocket message in one frame (RFC 6455, 5.2); short ones give their length in the second. */
+/** The first byte of a WebSocket message in one frame (RFC 6455, 5.2). A short message has its length in the second byte. */
 const FINAL_BINARY = 0x82
 
 /** The TCP connection between the driver and the network. It can be cut, and data from WhatsApp can be held back. */

@@ -64,7 +64,7 @@ export const tools = {
   exporting: (rows: number) => `${rows} rows…`,
   exported: (rows: number) => (rows === 1 ? '1 row was exported.' : `${rows} rows were exported.`),
   exportedPart: (rows: number) =>
-    `Only the first ${rows} rows were exported, because the file reached 100 MB. Export the rest with a shorter period.`,
+    `Only the first ${rows} rows were exported, because the file reached 100 MiB. Export the rest with a shorter period.`,
   search: 'Find anything',
   searchKeys: 'Find anything (Ctrl+K)',
   searchHint: 'Name, number, message ID or event ID',

@@ -66,7 +66,7 @@ export const tools: Words['tools'] = {
   exporting: rows => `${rows} linhas…`,
   exported: rows => (rows === 1 ? '1 linha foi exportada.' : `${rows} linhas foram exportadas.`),
   exportedPart: rows =>
-    `Só as primeiras ${rows} linhas foram exportadas, porque o arquivo chegou a 100 MB. Exporte o resto com um período menor.`,
+    `Só as primeiras ${rows} linhas foram exportadas, porque o arquivo chegou a 100 MiB. Exporte o resto com um período menor.`,
   search: 'Encontrar tudo',
   searchKeys: 'Encontrar tudo (Ctrl+K)',
   searchHint: 'Nome, número, ID de mensagem ou de evento',

@@ -24,7 +24,7 @@ export interface BubbleMenuProps {
   onRemove: (messageId: string) => void
 }
 
-/** The actions for a message. A reader who may not write can copy its ID. */
+/** The actions for a message. A person who may not write can copy its ID. */
 export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onWriting, onRemove }: BubbleMenuProps) {
   const words = useWords()
   const toast = useToast()

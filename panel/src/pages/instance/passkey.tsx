@@ -23,7 +23,7 @@ interface PasskeyProps {
   instance: string
   answer(assertion: Assertion): Promise<unknown>
   confirm(): Promise<unknown>
-  /** Ends the linking. Null: the reader cannot. */
+  /** Ends the linking. Null: this person may not. */
   cancel: (() => Promise<unknown>) | null
 }
 

@@ -27,7 +27,7 @@ interface MessageDrawerProps {
   messageId: string | undefined
   steps: Steps
   onClose: () => void
-  /** Undefined if the reader may not send. */
+  /** Undefined if the signed-in person may not send. */
   onSendAgain: ((message: MessageLife) => void) | undefined
 }
 

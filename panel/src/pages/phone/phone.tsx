@@ -18,7 +18,7 @@ import { Handset } from './handset.tsx'
 import classes from './phone.module.css'
 import { WriteModal } from './write.tsx'
 
-/** The simulated phones of a sandbox instance. Shows the messages to its contacts, and lets the reader write as a contact. */
+/** The simulated phones of a sandbox instance. Shows the messages to its contacts, and lets people write as a contact. */
 export function Phone() {
   const words = useWords()
   const instance = useInstance()

@@ -85,7 +85,10 @@ export class FeedCursor {
     return String(this.#position ?? 0)
   }
 
-  /** Reads the next page, and moves the cursor to its end. @throws Refusal if the token was replaced or the cursor has expired */
+  /**
+   * Reads the next page, and moves the cursor to its end.
+   * @throws Refusal if the token or key is no longer valid, or the cursor has expired
+   */
   async read(limits: Pick<FeedQuery, 'limit' | 'maxBytes'>): Promise<FeedPage> {
     // Created before the read, so a hint that arrives during the read is not missed.
     this.#news = Promise.withResolvers()

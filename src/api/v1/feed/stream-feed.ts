@@ -34,7 +34,7 @@ export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders):
           'Server-sent events (WHATWG HTML): the events of `readFeed`, each as soon as it is recorded. The `id` is the ' +
           "event's cursor. To continue after a disconnect, send it as `Last-Event-ID`, as every client library does; the " +
           'header takes precedence over `after`. An `id` without `data` is a cursor without an event. The stream ends when ' +
-          'the token is replaced.',
+          'the token or API key that it was opened with is replaced, revoked or expired, or the instance is deleted.',
         tags: ['Feed'],
         querystring: Type.Object(feedQuery),
         headers: Type.Object({

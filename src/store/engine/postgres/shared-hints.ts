@@ -9,7 +9,7 @@ import { createClient } from './pools.ts'
 const CHANNEL = 'pombal_hints'
 /** PostgreSQL's limit is 8,000 bytes. */
 const MAX_PAYLOAD_LENGTH = 7_500
-/** `log` hints only refresh the panel, so they are batched: a busy instance causes a few per second. */
+/** `log` hints only wake the panel and callers that wait for events or files, so they are batched: a busy instance causes many. */
 const BATCH_LOG_MS = 200
 const ALIVE_EVERY_MS = 5_000
 const FIRST_PAUSE_MS = 100
