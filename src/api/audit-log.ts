@@ -78,7 +78,9 @@ function factsOf(request: FastifyRequest, action: string) {
     requestId: request.id,
     action,
     by: callerOf(request, action),
-    instanceId: request.instanceId || (isOfSession || isOfOperator ? undefined : id),
+    instanceId:
+      request.instanceId ||
+      (isOfSession || isOfOperator ? undefined : (id ?? request.audit?.entry.instanceId ?? undefined)),
     eventId,
     keyId,
     endpointId: isOfOperator ? id : endpointId,
@@ -92,10 +94,13 @@ function factsOf(request: FastifyRequest, action: string) {
   }
 }
 
-function callerOf({ account, apiKey, instanceId, sessionId }: FastifyRequest, action: string): string {
+function callerOf({ account, apiKey, instanceId, sessionId, audit }: FastifyRequest, action: string): string {
   if (account !== null) return `account ${account.id}`
   if (apiKey !== null) return `key ${apiKey.id}`
   if (instanceId !== '') return 'token'
   if (sessionId !== '') return `session ${sessionId.slice(0, SHOWN_OF_SESSION)}`
-  return action === 'signIn' || action === 'finishOidcSignIn' ? 'sign-in' : 'admin key'
+  if (action === 'signIn' || action === 'finishOidcSignIn') return 'sign-in'
+  if (action === 'startLink') return `link ${audit?.entry.actor}`
+  if (action === 'acceptInvitation') return `account ${audit?.entry.actor}`
+  return 'admin key'
 }

@@ -145,7 +145,10 @@ class LinkPage {
       address: callerAddress(request),
       details: { by: phone === null ? 'qr' : 'pairing_code' },
     }
-    const outcome = await store.audit.during(entry, () => store.handouts.request(key, phone))
+    const outcome = await store.audit.during(entry, pending => {
+      request.audit = pending
+      return store.handouts.request(key, phone)
+    })
     if (outcome.kind !== 'requested') throw refusalOf(outcome)
   }
 

@@ -48,6 +48,8 @@ describe('accounts', () => {
     expect((await signIn('nobody', PASSWORD)).status).toBe(401)
     const text = JSON.stringify(api.logged)
     for (const secret of [token, PASSWORD]) expect(text).not.toContain(secret)
+    const line = api.logged.find(({ msg, action }) => msg === 'audit' && action === 'acceptInvitation')
+    expect(line?.['by']).toBe(`account ${id}`)
 
     const { data } = (await api.admin('GET', `/audit?limit=200&by=${id}`)).body
     expect(data.map((record: { action: string; byName: string }) => [record.action, record.byName])).toEqual([

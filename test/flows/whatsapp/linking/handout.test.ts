@@ -123,10 +123,14 @@ describe('a link for linking', () => {
 
   test('links by pairing code', async () => {
     const id = await createInstance()
-    const { token } = await handOut(id)
+    const { id: linkId, token } = await handOut(id)
     const page = await openPage(token)
     expect(await page.start({ phone: '+55' })).toMatchObject({ status: 400, code: 'invalid_request' })
     expect(await page.start({ phone: '5511912340001' })).toMatchObject({ status: 202, data: { pairingCodesLeft: 2 } })
+    const line = await until('the audit line', () =>
+      service.logLines.find(({ action, instanceId }) => action === 'startLink' && instanceId === id),
+    )
+    expect(line['by']).toBe(`link ${linkId}`)
     expect(await page.start({ phone: '5511912340001' })).toMatchObject({ status: 429, code: 'too_many_attempts' })
     const code = await until('a pairing code', async () => (await page.read()).data.pairingCode)
     await network.typePairingCode(code, '5511912340001')
