@@ -12,6 +12,7 @@ import { IncomingMessages } from './link/incoming-messages.ts'
 import { LinkFiles } from './link/link-files.ts'
 import { findMetadata, type LinkOptions } from './link/link-options.ts'
 import { LinkingWatch } from './link/linking-watch.ts'
+import { listGroups } from './link/list-groups.ts'
 import { requestPendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
 import { markRead } from './link/read-marks.ts'
@@ -169,11 +170,9 @@ export class Link {
     return toGroupDetails(await this.#calls.orClosed(() => this.#socket.groupMetadata(group)))
   }
 
-  /** All groups of the account, in one query. */
+  /** All groups of the account, in one query. @throws if WhatsApp does not answer */
   async queryGroups(): Promise<GroupDetails[]> {
-    return Object.values(await this.#calls.orClosed(() => this.#socket.groupFetchAllParticipating())).map(
-      toGroupDetails,
-    )
+    return this.#calls.orClosed(() => listGroups(this.#socket))
   }
 
   /** @returns false if it was not read; it may be readable later */

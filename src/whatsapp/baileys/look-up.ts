@@ -81,3 +81,8 @@ async function askFor(
   const list = getBinaryNodeChild(getBinaryNodeChild(answer, 'usync'), 'list')
   return { kind: list ? 'list' : 'unusable', user: getBinaryNodeChildren(list, 'user')[0] }
 }
+
+/** True if WhatsApp has answered with an error. Baileys has its code in `data`. */
+export function isRefusal(error: unknown): boolean {
+  return typeof (error as { data?: unknown } | null)?.data === 'number'
+}

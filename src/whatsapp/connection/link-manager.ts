@@ -247,7 +247,7 @@ export class LinkManager {
     runStep(async () => {
       if (credentials !== this.#credentials) return
       this.close()
-      const reason = 'The keys of the connection could not be stored.'
+      const reason = 'The keys of the connection could not be stored or read.'
       await this.#openAfterPause({ state: 'reconnecting', cause: 'keys_not_stored', reason, slow: false })
     })
   }

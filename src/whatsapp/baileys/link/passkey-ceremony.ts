@@ -6,6 +6,7 @@ import {
   parsePasskeyRequest,
 } from '../../../domain/connection/passkey.ts'
 import type { LinkingObstacle } from '../link-end.ts'
+import { isRefusal } from '../look-up.ts'
 import { createAdvSecret, deriveHandoffKey, PasskeyKeys, type PhoneKeys, parsePhoneKeys } from './passkey-keys.ts'
 
 /** WhatsApp's web client waits two minutes for each step, which is eight times the default time for a query. */
@@ -205,9 +206,4 @@ function bytesOf(node: BinaryNode, tag: string): Uint8Array | undefined {
   const content = getBinaryNodeChild(node, tag)?.content
   if (typeof content === 'string') return Buffer.from(content)
   return content instanceof Uint8Array ? content : undefined
-}
-
-/** True if WhatsApp has answered with an error. Baileys has its code in `data`. */
-function isRefusal(error: unknown): boolean {
-  return typeof (error as { data?: unknown } | null)?.data === 'number'
 }

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Credentials } from '../../../store/credentials/credentials.ts'
 import { LeaseLost, StoreUnavailable } from '../../../store/errors.ts'
 import { CredentialStore } from './credential-store.ts'
@@ -44,6 +44,18 @@ function open(credentials: Credentials) {
 }
 
 const session = (counter: number) => ({ session: { 'a.0': { counter } as unknown as Uint8Array } })
+
+test('a store that cannot be read ends the socket; a row that cannot be read does not', async () => {
+  let error: Error = new StoreUnavailable()
+  const { store, broken } = open({ ...memory().credentials, get: () => Promise.reject(error) })
+  const clock = vi.spyOn(performance, 'now').mockReturnValueOnce(0).mockReturnValue(20_000)
+  await expect(store.keys.get('session', ['a.0'])).rejects.toBe(error)
+  clock.mockRestore()
+  expect(broken).toEqual([error])
+  error = new Error('The row cannot be decrypted.')
+  await expect(store.keys.get('session', ['a.0'])).rejects.toBe(error)
+  expect(broken).toHaveLength(1)
+})
 
 describe('changes of the keys', () => {
   test('are visible at once and are durable once settled', async () => {

@@ -9,6 +9,7 @@ import {
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
 import type { Credentials } from '../../../store/credentials/credentials.ts'
+import { StoreUnavailable } from '../../../store/errors.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
 import { untilStored } from '../../../store/until-stored.ts'
 import { outsideLibrary } from '../library-scope.ts'
@@ -38,7 +39,10 @@ const STORE_WITHIN_MS = 10_000
 interface CredentialStoreOptions {
   lease: Lease
   credentials: Credentials
-  /** A write failed for good. Memory is ahead of the store, so the socket must end at once. */
+  /**
+   * A write failed for good, or the store could not be read, so the socket must end at once. After a write, memory is ahead of the
+   * store. After a read, Baileys would acknowledge the message that it cannot decrypt.
+   */
   onBroken(error: unknown): void
 }
 
@@ -115,12 +119,7 @@ export class CredentialStore {
       else if (known !== null) found.set(id, known)
     }
     if (missing.length === 0) return found
-    const { credentials, lease } = this.#options
-    const rows = await untilStored(
-      () => credentials.get(lease.instanceId, type, missing),
-      this.#closed.signal,
-      STORE_WITHIN_MS,
-    )
+    const rows = await this.#readStored(type, missing)
     for (const id of missing) {
       const row = rows.get(id)
       const key = `${type}/${id}`
@@ -130,6 +129,17 @@ export class CredentialStore {
       if (value !== null) found.set(id, value)
     }
     return found
+  }
+
+  async #readStored(type: RowType, ids: readonly string[]): Promise<Map<string, Uint8Array>> {
+    const { credentials, lease, onBroken } = this.#options
+    const { signal } = this.#closed
+    try {
+      return await untilStored(() => credentials.get(lease.instanceId, type, ids), signal, STORE_WITHIN_MS)
+    } catch (error) {
+      if (error instanceof StoreUnavailable && !signal.aborted) onBroken(error)
+      throw error
+    }
   }
 
   /** Visible at once. Resolves when durable. A null value deletes the row. A failure also ends the socket. */

@@ -9,6 +9,7 @@ import {
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
+import { isRefusal } from '../look-up.ts'
 import type { Journal } from './journal.ts'
 import { keepSenderKeysWhole } from './sender-key-states.ts'
 import { restoreFailedSessions } from './session-attempts.ts'
@@ -19,6 +20,8 @@ type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>
 
 const CONTACTS_WITHOUT_LID = 1_000
 const NO_LID_FRESH_MS = 600_000
+/** After an error instead of an answer. */
+const NO_LID_REFUSED_MS = 30_000
 
 /** Padded. Baileys acknowledges it as received. */
 const EMPTY_MESSAGE = Uint8Array.of(1)
@@ -168,14 +171,24 @@ function withNumbersForMissingLids(base: LIDMappingStore): LIDMappingStore {
   })
 }
 
-/** Caches negative answers: Baileys queries a missing LID at every use of a session. */
+/**
+ * Caches negative answers: Baileys queries a missing LID at every use of a session. An error that WhatsApp answers is one, too, as
+ * Baileys' timeouts are: if it failed the decryption of a message, Baileys would acknowledge the message, and it would be lost.
+ */
 function cachingMisses(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
-  const askedAt = new BoundedMap<string, number>(CONTACTS_WITHOUT_LID)
+  const missingUntil = new BoundedMap<string, number>(CONTACTS_WITHOUT_LID)
   return async pns => {
-    const due = pns.filter(pn => !(performance.now() - (askedAt.get(pn) ?? Number.NEGATIVE_INFINITY) < NO_LID_FRESH_MS))
+    const due = pns.filter(pn => performance.now() >= (missingUntil.get(pn) ?? 0))
     if (due.length === 0) return []
-    const found = await pnToLid(due)
-    for (const pn of due) if (!found?.some(one => userOf(one.pn) === userOf(pn))) askedAt.set(pn, performance.now())
+    let freshMs = NO_LID_FRESH_MS
+    const found = await pnToLid(due).catch(error => {
+      if (!isRefusal(error)) throw error
+      freshMs = NO_LID_REFUSED_MS
+      return []
+    })
+    for (const pn of due) {
+      if (!found?.some(one => userOf(one.pn) === userOf(pn))) missingUntil.set(pn, performance.now() + freshMs)
+    }
     return found
   }
 }

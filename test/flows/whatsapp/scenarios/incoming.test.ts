@@ -105,6 +105,15 @@ describe.concurrent('a sender', () => {
     if ('from' in expected) expect(event).not.toHaveProperty('addressing')
   })
 
+  test('named by number alone is reported although WhatsApp refuses to look up the LID', async () => {
+    const lookUp = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } } as const
+    await using world = await openHarness([lookUp, { error: '429' }], [INCOMING, { address: 'pn', alternate: false }])
+    const { harness, id, phone } = world
+    for (const text of ['one', 'two']) await harness.network.writeAs({ from: CONTACT, to: phone, text })
+    expect(await texts(harness, id, 2)).toEqual(['one', 'two'])
+    expect((await harness.received(id))[0]).toMatchObject({ from: CONTACT })
+  })
+
   test('named by LID alone is reported with its number once WhatsApp has given it, even after a restart', async () => {
     await using world = await openHarness()
     const { harness, id, phone, connection } = world
