@@ -233,7 +233,7 @@ describe('by token', () => {
       (await api.admin('POST', `/instances/${instance.id}/keys`, { name: 'CRM', scopes })).body.data.key
     const byKey = async (key: string) => call('GET', `/v1/events/${eventId}`, undefined, key)
     const ofInstance = `/admin/v1/instances/${instance.id}`
-    const paths = [`/events/${eventId}`, '/events', `/messages/${messageId}`, '/webhook'].map(
+    const paths = [`/events/${eventId}`, '/events', `/messages/${messageId}`, '/webhook', '/endpoint-health'].map(
       path => `${ofInstance}${path}`,
     )
     const byPerson = async (role: 'operator' | 'viewer') => {

@@ -124,7 +124,7 @@ export function listEndpointHealth(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'listEndpointHealth',
         summary: 'List the endpoints of an instance with the state of their deliveries',
-        description: 'Without secrets, so that every role may read it.',
+        description: 'Without secrets, so that every role may read it. For viewers, `url` is shortened to its origin.',
         tags: ['Webhooks'],
         params: instanceParams,
         response: { 200: dataOf(Type.Array(endpointHealthSchema), 'The default endpoint first, then by age.') },
@@ -136,7 +136,8 @@ export function listEndpointHealth(api: Api, { store, now }: ApiContext): void {
       const endpoints = await store.endpoints.list(id)
       const ids = endpoints.map(endpoint => endpoint.id)
       const found = await store.statistics.endpoints(id, ids, now() - WEEK_MS)
-      return { data: endpoints.map((endpoint, index) => endpointHealthView(endpoint, found[index]!, now())) }
+      const views = endpoints.map((endpoint, index) => endpointHealthView(endpoint, found[index]!, now()))
+      return { data: views.map(view => ({ ...view, url: shownUrl(request, view.url) })) }
     },
   )
 }
@@ -150,6 +151,9 @@ async function showWebhook(
   const changedAt = await store.endpoints.findSecretChangedAt(webhook.instanceId, DEFAULT_ENDPOINT)
   const view = adminWebhookView(webhook, changedAt, now())
   if (hasRole(request, 'owner')) return view
-  const url = hasRole(request, 'operator') || view.url === null ? view.url : hideUrl(view.url)
-  return { ...view, url, secret: null }
+  return { ...view, url: view.url && shownUrl(request, view.url), secret: null }
+}
+
+function shownUrl(request: FastifyRequest, url: string): string {
+  return hasRole(request, 'operator') ? url : hideUrl(url)
 }
