@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { Redeliverable } from '../../domain/events/delivery.ts'
-import { isSubscribed, type Reach } from '../../domain/events/endpoint.ts'
+import { isOperatorEndpoint, isOperatorPattern, isSubscribed, type Reach } from '../../domain/events/endpoint.ts'
+import type { EventKind } from '../../domain/events/event.ts'
 import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -46,7 +47,7 @@ export function redeliverOperation(statements: Statements) {
       const [event] = await tx.query(statements.locking(query, 'key share', 'events'))
       if (event === undefined) return 'no_event'
       const wanted = endpoints.filter(({ id, events }) =>
-        endpointId === undefined ? isSubscribed(events, event.kind) : id === endpointId,
+        endpointId === undefined ? isSubscribed(events, event.kind) : id === endpointId && mayReceive(id, event.kind),
       )
       if (wanted.length === 0) return endpointId === undefined ? 'no_webhook' : 'no_endpoint'
       const open = await redeliveries.findOpen(tx, instanceId, [eventId])
@@ -182,4 +183,9 @@ class RedeliveryWriter {
 
 function keyOf({ event_id, endpoint_id }: { event_id: EventId; endpoint_id: EndpointId }): string {
   return `${event_id}/${endpoint_id}`
+}
+
+/** Operator endpoints receive only events about connections, also if a caller names one. */
+function mayReceive(endpointId: EndpointId, kind: EventKind): boolean {
+  return !isOperatorEndpoint(endpointId) || isOperatorPattern(kind)
 }

@@ -1,4 +1,6 @@
+import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
+import Sqlite from 'better-sqlite3'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import type { OperatorEndpointView } from '../../../src/api/resources/events/operator-endpoint.ts'
 import type { DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
@@ -36,6 +38,13 @@ async function stopNumber(instance: Created, endpointId: string): Promise<DueDel
   await api.record(instance.id, { state: 'stopped', reason: 'Stopped.' })
   const [delivery] = await api.store.deliveries.listFirst(instance.id, 0, 1, endpointId)
   return delivery!
+}
+
+/** @returns the ID of a text that was sent, which is an event about a message */
+async function sendText(instance: Created): Promise<string> {
+  const sent = await api.send(instance, { to: '5511987654321', text: 'confidential' })
+  await api.progress(instance, sent.body.data.id, 'sent')
+  return sent.body.data.id
 }
 
 async function fail(instance: Created, delivery: DueDelivery, kind: 'retry' | 'exhausted'): Promise<void> {
@@ -167,6 +176,38 @@ describe('operator endpoints', () => {
       expect([listed.delivery.url, deliveries[0].url, deliveries[0].attempts[0].url]).toContain(url)
       expect(JSON.stringify([listed, deliveries]).includes('hidden')).toBe(role === 'owner')
       expect('webhook-signature' in deliveries[0].attempts[0].headers).toBe(role === 'owner')
+    }
+  })
+
+  test('get no event about a message, even if somebody names them in a redelivery', async () => {
+    const instance = await api.createConnected()
+    const { id } = await create()
+    const messageId = await sendText(instance)
+    const { headers } = await createPerson(api, 'operator', [instance.id])
+    const ofInstance = `/admin/v1/instances/${instance.id}`
+    const [sent] = (await api.call({ path: `${ofInstance}/messages/${messageId}`, headers })).body.data.events
+    const path = `${ofInstance}/events/${sent.id}/redeliver`
+    for (const credentials of [{ headers }, { key: ADMIN_KEY }]) {
+      const { status, body } = await api.call({ method: 'POST', path, body: { endpointId: id }, ...credentials })
+      expect([status, body.error?.code]).toEqual([404, 'endpoint_not_found'])
+    }
+    expect(await api.store.deliveries.listFirst(instance.id, 0, 1, id)).toEqual([])
+  })
+
+  test("show their URL to owners only, also in a message's timeline, where an earlier version could put them", async () => {
+    const instance = await api.createConnected()
+    await call('PUT', `/v1/webhooks/${instance.id}`, { url: URL }, instance.token)
+    const { id } = await create()
+    const messageId = await sendText(instance)
+    const database = new Sqlite(join(dirname(api.mediaDir), 'pombal.db'))
+    database.prepare('UPDATE deliveries SET endpoint_id = ? WHERE instance_id = ?').run(id, instance.id)
+    database.close()
+    for (const role of ['owner', 'operator', 'viewer'] as const) {
+      const { headers } = await createPerson(api, role, [instance.id])
+      const answer = await api.call({ path: `/admin/v1/instances/${instance.id}/messages/${messageId}`, headers })
+      const [{ delivery }] = answer.body.data.events
+      const url = role === 'owner' ? URL : 'https://operator.example/…'
+      expect([role, delivery]).toEqual([role, expect.objectContaining({ endpointId: id, url })])
     }
   })
 

@@ -11,7 +11,7 @@ import { messageIdSchema, messageSchema, messageView } from '../../resources/mes
 import { messageLifeSchema, messageLifeView } from '../../resources/message-life.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
-import { hasRole } from '../access/authorize.ts'
+import { hiddenFrom } from '../access/authorize.ts'
 import { getInstanceOrRefuse, getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const querySchema = Type.Object({
@@ -86,9 +86,8 @@ export function getInstanceMessage(api: Api, { store, now }: ApiContext): void {
       if (!message) throw new Refusal('message_not_found')
       const waits = await findWaits(store, id, [message], now())
       const view = messageLifeView(message, await store.messages.listEvents(id, messageId), waits)
-      return {
-        data: hasRole(request, 'operator') ? view : { ...view, events: view.events.map(event => hideEndpoint(event)) },
-      }
+      const isHidden = hiddenFrom(request)
+      return { data: { ...view, events: view.events.map(event => hideEndpoint(event, isHidden)) } }
     },
   )
 }
