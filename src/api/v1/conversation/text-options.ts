@@ -95,7 +95,15 @@ function checkMentions(mentions: string[] | 'all', to: string): string[] | 'all'
 }
 
 function checkMetadata(metadata: Record<string, unknown>): Record<string, unknown> {
-  if (Buffer.byteLength(JSON.stringify(metadata)) > MAX_METADATA_BYTES)
-    throw invalid('metadata', 'must not be longer than 1 KiB as JSON')
+  if (jsonBytesOf(metadata) > MAX_METADATA_BYTES) throw invalid('metadata', 'must not be longer than 1 KiB as JSON')
   return metadata
+}
+
+function jsonBytesOf(parsed: Record<string, unknown>): number {
+  try {
+    return Buffer.byteLength(JSON.stringify(parsed))
+  } catch {
+    // JSON.parse accepts any depth; JSON.stringify throws after some thousand levels.
+    return Number.POSITIVE_INFINITY
+  }
 }

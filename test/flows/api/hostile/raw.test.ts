@@ -208,6 +208,9 @@ describe('bodies', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     expectError(await post(deep), 400, 'invalid_request')
     expect((await post(`{"to":"5511987654321","text":"x","more":${deep}}`)).status).toBe(202)
+    const refused = await post(`{"to":"5511987654321","text":"x","metadata":{"a":${deep}}}`)
+    expectError(refused, 400, 'invalid_request')
+    expect(JSON.parse(refused.body).error.details).toMatchObject([{ field: 'metadata' }])
     expectError(await post('{"a":'.repeat(100_000)), 400, 'invalid_request')
   })
 
