@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyRequest } from 'fastify'
 import type { InstanceId, MessageId } from '../domain/ids.ts'
 import { newMessageId, newWhatsappId } from '../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../domain/refusal.ts'
 import { parseTraceparent } from '../domain/trace-context.ts'
 import type { NewMessage } from '../store/messages/messages.ts'
 import type { ApiContext } from './context.ts'
+import { deletedMeanwhile } from './deleted-meanwhile.ts'
 import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
 
@@ -46,15 +47,15 @@ export function composeMessage(
 
 /**
  * Stores the message with the trace context of the call.
- * @throws Refusal; `invalid_token` if the instance was deleted meanwhile
+ * @throws Refusal
  */
 export async function acceptMessage(
   { store, traces }: Pick<ApiContext, 'store' | 'traces'>,
   message: NewMessage,
-  headers: IncomingHttpHeaders,
+  call: Pick<FastifyRequest, 'headers' | 'instanceId'>,
   now: number,
 ): Promise<{ id: MessageId; replayed: boolean }> {
-  const caller = parseTraceparent(headers['traceparent'])
+  const caller = parseTraceparent(call.headers['traceparent'])
   const span = traces?.accept(message, caller)
   const traceparent = span === undefined ? caller : span.traceparent
   const outcome = await store.messages
@@ -83,7 +84,7 @@ export async function acceptMessage(
     case 'old_nodes':
       return refuseBesideOldNodes()
     case 'no_instance':
-      throw new Refusal('invalid_token')
+      throw new Refusal(deletedMeanwhile(call))
   }
 }
 

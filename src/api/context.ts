@@ -78,7 +78,14 @@ export interface MediaApi {
   /** Resolves when the file is stored. It may leave the rest of `bytes` unread if it throws. */
   upload(
     instanceId: InstanceId,
-    upload: { bytes: AsyncIterable<Uint8Array>; length: number | null; type: string | null; filename: string | null },
+    upload: {
+      bytes: AsyncIterable<Uint8Array>
+      length: number | null
+      type: string | null
+      filename: string | null
+      /** The refusal if the instance was deleted meanwhile. */
+      ifDeleted: RefusalCode
+    },
   ): Promise<Media>
   /**
    * @param as `preview`: for the panel, outside the limits of the instance's own downloads. `export`: for the export of a contact,

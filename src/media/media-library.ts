@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type InstanceId, newMediaFileId, newMediaId } from '../domain/ids.ts'
 import { type ByteRange, type GoneReason, type Media, RECEIVING_FAILURES } from '../domain/media.ts'
-import { Refusal } from '../domain/refusal.ts'
+import { Refusal, type RefusalCode } from '../domain/refusal.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import { StoreUnavailable } from '../store/errors.ts'
 import type { FileName, FoundMedia, MediaRows } from '../store/media/media.ts'
@@ -44,6 +44,8 @@ export interface Upload {
   /** The declared type. The content decides. */
   type: string | null
   filename: string | null
+  /** The refusal if the instance was deleted meanwhile. */
+  ifDeleted: RefusalCode
 }
 
 /** A medium whose bytes are there. */
@@ -70,14 +72,14 @@ export class MediaLibrary {
   }
 
   /** Resolves when the file and its row survive a power failure. */
-  async upload(instanceId: InstanceId, { bytes, length, type, filename }: Upload): Promise<Media> {
+  async upload(instanceId: InstanceId, { bytes, length, type, filename, ifDeleted }: Upload): Promise<Media> {
     const { rows, quotaBytes, retentionMs, now } = this.#options
     refuseLarge(length ?? 0, null)
     using transfer = this.#transfers.begin('upload', instanceId, length ?? 0)
     const file = { instanceId, fileId: newMediaFileId(now()) }
     const key = randomBytes(KEY_BYTES)
     const begun = await rows.begin({ ...file, key, size: length ?? 0, quotaBytes })
-    if (begun === 'no_instance') throw new Refusal('invalid_token')
+    if (begun === 'no_instance') throw new Refusal(ifDeleted)
     if (begun === 'full') throw new Refusal('media_quota_exceeded')
     try {
       const intake = new Intake(type, count => transfer.count(count))

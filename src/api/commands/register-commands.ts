@@ -118,7 +118,7 @@ async function accept(
     // A digest of an object never equals that of a text, which is a list.
     idempotency: key === undefined ? undefined : { key, digest: hash('sha256', JSON.stringify({ command }), 'buffer') },
   }
-  const { id, replayed } = await acceptMessage(context, message, call.headers, acceptedAt)
+  const { id, replayed } = await acceptMessage(context, message, call, acceptedAt)
   call.messageId = id
   if (replayed) reply.header('idempotent-replayed', 'true')
   reply.code(202)

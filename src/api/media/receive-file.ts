@@ -5,6 +5,7 @@ import type { InstanceId } from '../../domain/ids.ts'
 import { cleanFilename, MAX_FILENAME_LENGTH, type Media, parseMimetype } from '../../domain/media.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { Api, MediaApi } from '../context.ts'
+import { deletedMeanwhile } from '../deleted-meanwhile.ts'
 import { mayTakeLong } from '../http/limits/slow-bodies.ts'
 import { compileValidator } from '../http/schemas.ts'
 
@@ -67,6 +68,7 @@ export function receiveFile(
     length: parseLength(headers['content-length']),
     type: headers['content-type'] ?? null,
     filename: filename === undefined ? null : cleanFilename(filename),
+    ifDeleted: deletedMeanwhile(request),
   })
 }
 

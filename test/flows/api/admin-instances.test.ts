@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { Store } from '../../../src/store/store.ts'
 import { ApiHarness } from './harness.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -144,4 +145,57 @@ describe('lists', () => {
     const answer = await api.admin('GET', `/instances?${query}`)
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
+})
+
+test('a call whose instance is deleted while it runs is 404 by the management API, and by token 401', async () => {
+  let deletes = false
+  /** After `method` has found the instance, the instance is deleted. */
+  function deletingAfter<T extends object>(store: Store, part: T, method: keyof T, idOf: (found: never) => string): T {
+    return new Proxy(part, {
+      get(target, name) {
+        const original = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>
+        return async (...args: unknown[]) => {
+          const found = await Reflect.apply(original, target, args)
+          if (deletes && name === method) await store.instances.delete(idOf(found as never), Date.now())
+          return found
+        }
+      },
+    })
+  }
+  await using racing = await ApiHarness.start({
+    store: store => ({
+      instances: deletingAfter(store, store.instances, 'find', ({ id }: { id: string }) => id),
+      admission: deletingAfter(store, store.admission, 'admit', (found: { instanceId: string }) => found.instanceId),
+    }),
+  })
+  const text = { to: '5511987654321', text: 'x' }
+  const message = '/messages/msg_000000000000'
+  const calls = [
+    ['POST', '/messages', text],
+    ['PUT', `${message}/reaction`, { emoji: '👍' }],
+    ['DELETE', `${message}/reaction`],
+    ['PATCH', message, { text: 'y' }],
+    ['DELETE', message],
+    ['POST', `${message}/read`],
+    ['POST', '/media', 'bytes'],
+  ] as const
+  const answers: unknown[] = []
+  for (const [method, path, body] of calls) {
+    deletes = false
+    const { id } = await racing.createConnected()
+    deletes = true
+    const answer = await racing.admin(method, `/instances/${id}${path}`, body)
+    answers.push([method, path, answer.status, answer.body.error.code])
+  }
+  expect(answers).toEqual(calls.map(([method, path]) => [method, path, 404, 'instance_not_found']))
+  for (const [path, body] of [
+    ['/messages/text', text],
+    ['/media', 'bytes'],
+  ] as const) {
+    deletes = false
+    const { token } = await racing.createConnected()
+    deletes = true
+    const answer = await racing.call({ method: 'POST', path: `/v1${path}`, key: token, body })
+    expect([path, answer.status, answer.body.error.code]).toEqual([path, 401, 'invalid_token'])
+  }
 })

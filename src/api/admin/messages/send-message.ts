@@ -59,7 +59,7 @@ export function sendMessage(api: Api, context: ApiContext): void {
       const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, name), form }
       const content = { to, text, ...(file && { file }), ...options }
       const message = composeMessage(instance.id, content, key, acceptedAt)
-      const { id } = await acceptMessage(context, message, request.headers, acceptedAt)
+      const { id } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },

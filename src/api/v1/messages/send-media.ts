@@ -80,7 +80,7 @@ export function sendMedia(api: Api, context: ApiContext): void {
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
       const message = composeMessage(instanceId, { to, text, file, ...options }, key, acceptedAt)
-      const { id, replayed } = await acceptMessage(context, message, request.headers, acceptedAt)
+      const { id, replayed } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
       const sent = form === 'voice' ? await store.messages.find(instanceId, id) : null
       const note = sent?.file?.notVoice && { note: NOT_VOICE }

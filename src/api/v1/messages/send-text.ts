@@ -37,7 +37,7 @@ export function sendText(api: Api, context: ApiContext): void {
       if (options.extras?.preview?.image !== undefined && media === null) throw new Refusal('media_not_configured')
       const key = findIdempotencyKey(request.headers)
       const message = composeMessage(request.instanceId, { to, text, ...options }, key, acceptedAt)
-      const { id, replayed } = await acceptMessage(context, message, request.headers, acceptedAt)
+      const { id, replayed } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
       if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })
