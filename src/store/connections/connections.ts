@@ -53,8 +53,15 @@ export interface Connections {
   requestLogout(id: InstanceId): Promise<boolean>
   /** The hint `goal` announces it, and the owner reconnects through it. False if there is no such instance. @param proxy its URL; null: none */
   setProxy(id: InstanceId, proxy: string | null): Promise<boolean>
-  /** The other instances that are linked to the number, the oldest first; at most `limit`. Sandbox instances are not linked to real numbers. */
-  listSameNumber(record: Pick<ConnectionRecord, 'instanceId' | 'kind' | 'phone'>, limit: number): Promise<SameNumber[]>
+  /**
+   * The other instances that are linked to the number, the oldest first; at most `limit`. Sandbox instances are not linked to real numbers.
+   * @param reached only these. Default: all of them
+   */
+  listSameNumber(
+    record: Pick<ConnectionRecord, 'instanceId' | 'kind' | 'phone'>,
+    limit: number,
+    reached?: readonly InstanceId[] | null,
+  ): Promise<SameNumber[]>
   /** It applies to calls that begin from now on. False if there is no such instance. */
   setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**

@@ -105,6 +105,7 @@ export class StoredConnections implements Connections {
   async listSameNumber(
     { instanceId, kind, phone }: Parameters<Connections['listSameNumber']>[0],
     limit: number,
+    reached: readonly InstanceId[] | null = null,
   ): Promise<SameNumber[]> {
     if (phone === null || kind !== 'whatsapp') return []
     const { db } = this.#core.statements
@@ -118,8 +119,9 @@ export class StoredConnections implements Connections {
         .where('instances.kind', '=', 'whatsapp')
         .where('instances.deleted_at', 'is', null),
     )
+    const listed = reached === null ? others : others.filter(({ id }) => reached.includes(id))
     // Sorted here, because SQLite would read all instances in this order.
-    const sorted = others.toSorted((one, other) => Number(one.seq) - Number(other.seq))
+    const sorted = listed.toSorted((one, other) => Number(one.seq) - Number(other.seq))
     return sorted.slice(0, limit).map(({ id, name }) => ({ id, name }))
   }
 

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { type ConnectionView, connectionView } from '../../resources/connection.ts'
-import { hasRole, mayReach } from '../access/authorize.ts'
+import { hasRole } from '../access/authorize.ts'
 
 /** More are not helpful. */
 const MAX_SAME_NUMBER = 10
@@ -18,8 +18,8 @@ export async function findConnection(
   const instance = await store.instances.find(id)
   const stored = await store.connections.find(id)
   if (!instance || !stored) return null
-  const others = await store.connections.listSameNumber(stored, MAX_SAME_NUMBER)
-  const sameNumber = others.filter(other => mayReach(request, other.id))
+  const reached = request.account?.instances ?? null
+  const sameNumber = await store.connections.listSameNumber(stored, MAX_SAME_NUMBER, reached)
   const view = connectionView(instance, stored, settings.simulated ?? false, now(), sameNumber)
   return hasRole(request, 'operator') ? view : { ...view, qr: null, pairingCode: null, passkey: null }
 }

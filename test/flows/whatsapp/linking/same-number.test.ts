@@ -43,3 +43,17 @@ test('somebody who may not see the other instance does not learn of it', async (
   const everybody = await createPerson(api, 'viewer')
   expect(await read(everybody.headers)).toEqual([{ id: foreign.id, name: 'Foreign' }])
 })
+
+test('somebody sees their other instance even if ten older ones of the number are not theirs', async () => {
+  await using api = await ApiHarness.start()
+  const link = async (name: string): Promise<string> => {
+    const { id } = await api.createInstance('whatsapp', name)
+    await api.record(id, { state: 'connected', phone: '5511977770000' })
+    return id
+  }
+  for (let count = 0; count < 10; count += 1) await link('Foreign')
+  const [own, other] = [await link('Own'), await link('Other')]
+  const { headers } = await createPerson(api, 'viewer', [own, other])
+  const { body } = await api.call({ path: `/admin/v1/instances/${own}/connection`, headers })
+  expect(body.data.sameNumber).toEqual([{ id: other, name: 'Other' }])
+})
