@@ -18,7 +18,7 @@ import {
   readableTarget,
   recordAnswers,
 } from './http/requests.ts'
-import { compileSerializer, compileValidator } from './http/schemas.ts'
+import { compileSerializer, compileValidator, refuseUnknownFilters } from './http/schemas.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
 import { refuseUnknownPaths } from './http/unknown-paths.ts'
 import { openApiOptions } from './openapi/document.ts'
@@ -99,6 +99,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('account', null)
   api.decorateRequest('apiKey', null)
 
+  api.addHook('onRoute', refuseUnknownFilters)
   const allowed = new AllowedMethods()
   api.addHook('onRoute', route => {
     if (!route.config?.refusesOnly) allowed.add(route)

@@ -54,6 +54,8 @@ describe('a query string', () => {
     const { error } = check('querystring', query, given) as { error: Error }
     expect(error).toMatchObject({ code: 'invalid_request', details: [{ field: name }] })
     expect(error.message).toContain('it has limit, to')
+    const { error: withoutAny } = check('querystring', Type.Object({}), given) as { error: Error }
+    expect(withoutAny.message).toBe('"limit" is not a parameter of this call; it has none.')
   })
 
   test('has its integers parsed, and accepts only decimal ones', () => {

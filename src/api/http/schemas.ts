@@ -1,6 +1,6 @@
 import fastJsonStringify from 'fast-json-stringify'
-import type { FastifySchemaCompiler, FastifySerializerCompiler } from 'fastify'
-import type { TSchema } from 'typebox'
+import type { FastifySchema, FastifySchemaCompiler, FastifySerializerCompiler, RouteOptions } from 'fastify'
+import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
 
@@ -27,6 +27,20 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   }
 }
 
+/** Gives a list without filters the query schema without parameters, so that it refuses all of them (contract §1). */
+export function refuseUnknownFilters(route: RouteOptions): void {
+  const { method, schema, config } = route
+  const isRead = method === 'GET' || method === 'HEAD'
+  if (!isRead || schema === undefined || schema.querystring !== undefined || !isList(schema)) return
+  route.schema = { ...schema, querystring: Type.Object({}) }
+  route.config = { ...config, refusals: [...(config?.refusals ?? []), 'invalid_request'] }
+}
+
+function isList({ response }: FastifySchema): boolean {
+  const answer = (response as Record<string, TSchema> | undefined)?.['200']
+  return answer !== undefined && propertiesOf(answer)['data']?.type === 'array'
+}
+
 /** Compiles the schema of a response when the first one is sent, because most are never sent and all together delay a start. */
 export const compileSerializer: FastifySerializerCompiler<TSchema> = ({ schema }) => {
   let serialize: ((body: unknown) => string) | undefined
@@ -48,7 +62,7 @@ function findUnknown(schema: TSchema, query: unknown): string | undefined {
 function refuseUnknown(schema: TSchema, name: string): Refusal {
   const field = name.slice(0, MAX_NAME_LENGTH)
   const known = Object.keys(propertiesOf(schema)).join(', ')
-  const message = `is not a parameter of this call; it has ${known}`
+  const message = `is not a parameter of this call; it has ${known || 'none'}`
   return new Refusal('invalid_request', `"${field}" ${message}.`, { details: [{ field, message }] })
 }
 

@@ -174,6 +174,34 @@ describe.each(STORES)('on %s', on => {
       expect((await api.call({ path: '/v1', key: instance.token })).body.error.code).toBe('not_found')
     })
 
+    test('every list refuses a query parameter that it does not have', async () => {
+      const { paths } = api.server.swagger() as { paths: Record<string, { get?: { operationId?: string } }> }
+      const lists = Object.keys(paths).filter(path => /^list/.test(paths[path]?.get?.operationId ?? ''))
+      expect(lists).toEqual(
+        expect.arrayContaining([
+          '/admin/v1/accounts',
+          '/admin/v1/sessions',
+          '/admin/v1/endpoints',
+          '/admin/v1/alerts/targets',
+          '/admin/v1/alerts/rules',
+          '/admin/v1/instances/{id}/keys',
+          '/admin/v1/instances/{id}/links',
+          '/admin/v1/instances/{id}/endpoints',
+          '/admin/v1/instances/{id}/endpoint-health',
+          '/v1/webhooks/{instanceId}/endpoints',
+        ]),
+      )
+      for (const list of lists) {
+        const path = list.replace(/\{(id|instanceId)\}/, instance.id)
+        const key = path.startsWith('/admin') ? ADMIN_KEY : instance.token
+        for (const method of ['GET', 'HEAD']) {
+          const { status, body } = await api.call({ method, path: `${path}?nonsense=x`, key })
+          expect([list, method, status]).toEqual([list, method, 400])
+          if (method === 'GET') expect(body.error.details).toMatchObject([{ field: 'nonsense' }])
+        }
+      }
+    })
+
     test.each([
       ['GET', '/v1/messages/text', 'POST'],
       ['HEAD', '/v1/messages/text', 'POST'],
