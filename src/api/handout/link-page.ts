@@ -149,7 +149,7 @@ class LinkPage {
       request.audit = pending
       return store.handouts.request(key, phone)
     })
-    if (outcome.kind !== 'requested') throw refusalOf(outcome)
+    if (outcome.kind !== 'requested' && outcome.kind !== 'under_way') throw refusalOf(outcome)
   }
 
   /** @throws Refusal. Unknown tokens are limited by address. */
@@ -166,7 +166,9 @@ class LinkPage {
   }
 }
 
-function refusalOf(outcome: Exclude<FoundHandout | HandoutRequest, { kind: 'found' | 'requested' }>): Refusal {
+function refusalOf(
+  outcome: Exclude<FoundHandout | HandoutRequest, { kind: 'found' | 'requested' | 'under_way' }>,
+): Refusal {
   switch (outcome.kind) {
     case 'none':
       return new Refusal('link_not_found')

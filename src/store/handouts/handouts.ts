@@ -37,8 +37,10 @@ export interface HandoutKey {
 /** `none`: it was used, revoked or has expired, or never existed. `in_use`: another browser has opened it. */
 export type FoundHandout = { kind: 'found'; handout: Handout } | { kind: 'in_use' } | { kind: 'none' }
 
+/** `under_way`: the link is bound to this browser, and a QR code is already requested. Nothing changed. */
 export type HandoutRequest =
   | { kind: 'requested' }
+  | { kind: 'under_way' }
   | { kind: 'none' | 'in_use' | 'linked' | 'codes_spent' }
   | { kind: 'too_soon'; waitMs: number }
 
@@ -55,7 +57,7 @@ export interface Handouts {
   find(key: HandoutKey): Promise<FoundHandout>
   /**
    * Binds the link to the browser, and requests a QR code or, for `phone`, a pairing code, in one commit. Never for an instance with a
-   * linked number. A QR code that is under way is not requested again.
+   * linked number. A QR code that is under way is not requested again: if the link is bound already, nothing changes.
    */
   request(key: HandoutKey, phone: PhoneNumber | null): Promise<HandoutRequest>
 }

@@ -271,6 +271,8 @@ function operations(statements: Statements) {
         const ofRow = db.updateTable('handouts').where('instance_id', '=', instanceId).where('id', '=', row.id)
         const bound = { browser_digest: key.browser, opened_at: row.opened_at ?? now }
         if (phone === null && state === 'linking' && goal === 'online' && pairing_phone === null) {
+          // It is bound to this browser: `refusalOf` has refused all others.
+          if (row.browser_digest !== null) return { kind: 'under_way' }
           await tx.query(ofRow.set(bound))
           return { kind: 'requested' }
         }

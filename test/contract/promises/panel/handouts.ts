@@ -66,7 +66,21 @@ export function handoutsContract(createHarness: CreateHarness): void {
       await store.handouts.request(key, null)
       expect(await store.handouts.request(key, PHONE)).toMatchObject({ kind: 'too_soon', waitMs: expect.any(Number) })
       await store.connections.record(lease, { state: 'linking', qr: '2@abc' }, 10)
+      const hints = watchHints(store, lease.instanceId)
+      expect(await store.handouts.request(key, null)).toEqual({ kind: 'under_way' })
+      expect(hints).toEqual([])
+      expect((await store.connections.find(lease.instanceId))?.goalVersion).toBe(1)
+    })
+
+    test('a QR code that somebody else requested is shown by a link once it is bound to a browser', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { key, elsewhere } = await handOut(store, lease.instanceId)
+      await store.connections.requestConnect(lease.instanceId, null)
+      await store.connections.record(lease, { state: 'linking', qr: '2@abc' }, 10)
       expect(await store.handouts.request(key, null)).toEqual({ kind: 'requested' })
+      expect(await store.handouts.find(elsewhere)).toEqual({ kind: 'in_use' })
+      expect(await store.handouts.request(key, null)).toEqual({ kind: 'under_way' })
       expect((await store.connections.find(lease.instanceId))?.goalVersion).toBe(1)
     })
 

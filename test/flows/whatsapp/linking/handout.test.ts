@@ -121,6 +121,20 @@ describe('a link for linking', () => {
     expect(JSON.stringify(records.data)).not.toContain(link.token)
   })
 
+  test('repeated requests while a QR code is shown leave it alone, and the audit has only the first', async () => {
+    const id = await createInstance()
+    const { id: linkId, token } = await handOut(id)
+    const page = await openPage(token)
+    await page.start()
+    const qr = await until('a QR code', async () => (await page.read()).data.qr)
+    for (let count = 0; count < 5; count += 1)
+      expect(await page.start()).toMatchObject({ status: 202, data: { state: 'linking', qr: expect.any(String) } })
+    const records = (await byAdmin('GET', `/audit?instanceId=${id}&action=startLink`)).data
+    expect(records.map(({ by }: { by: string }) => by)).toEqual([linkId])
+    await network.scanQr(qr)
+    await until('the number to be linked', async () => (await page.read()).data.linked)
+  })
+
   test('links by pairing code', async () => {
     const id = await createInstance()
     const { id: linkId, token } = await handOut(id)
