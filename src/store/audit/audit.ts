@@ -61,7 +61,7 @@ export type AuditNumber = Pick<AuditRecord, 'seq' | 'digest'>
 export interface Audit {
   /**
    * Runs a change. Its first write that changes something records `entry`, as it is at that time, in the same commit. The
-   * writes of an owner (those with a lease) never record it.
+   * writes of an owner (those with a lease) never record it, nor do those that only prepare a change.
    */
   during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T
   /** Ends a change. If it succeeded and no write has recorded the entry, records it. Later writes never record it. */

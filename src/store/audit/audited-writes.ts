@@ -80,7 +80,7 @@ export class AuditedWrites {
   readonly write: Write = async <I, O>(operation: Operation<I, O>, input: I): Promise<O> => {
     const state = this.#current.getStore()
     const isTaken = state === undefined || state.recorded !== null || state.isTaken
-    if (isTaken || operation.lease || operation.isLast) return this.#write(operation, input)
+    if (isTaken || operation.lease || operation.isLast || operation.isNoChange) return this.#write(operation, input)
     state.isTaken = true
     try {
       const { entry } = state

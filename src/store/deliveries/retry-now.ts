@@ -63,6 +63,7 @@ export function retryOperation(statements: Statements) {
       await tx.each(update, [{ instance_id: instanceId, event_id: eventId, endpoint_id, requested_at: now }])
       return { kind: 'requested' }
     },
+    ({ kind }) => kind === 'requested',
   )
 }
 
@@ -106,6 +107,7 @@ export function retryAllOperation(statements: Statements) {
       const next = last === undefined || rows.length < STEP ? null : { due_at: last.due_at, seq: last.seq }
       return { count: mayRetry.length, next }
     },
+    ({ count }) => count > 0,
   )
 }
 

@@ -318,8 +318,8 @@ function operations(statements: Statements) {
   }
 
   return {
-    create: oneByOne('endpoints.create', ofInstance, create),
-    change: oneByOne('endpoints.change', ofInstance, change),
+    create: oneByOne('endpoints.create', ofInstance, create, kind => kind === 'created'),
+    change: oneByOne('endpoints.change', ofInstance, change, kind => kind === 'changed'),
     replaceSecret: oneByOne('endpoints.replaceSecret', ofInstance, replaceSecret),
     delete: oneByOne('endpoints.delete', ofInstance, remove),
   }

@@ -179,6 +179,7 @@ function operations(statements: Statements) {
         await tx.query(db.insertInto('operator_endpoints').values(row))
         return 'created'
       },
+      kind => kind === 'created',
     ),
 
     update: oneByOne('operatorEndpoints.update', ofNone, async (tx, { id, set }: { id: EndpointId; set: object }) => {

@@ -26,6 +26,8 @@ export interface Operation<I, O> {
   readonly isLast?: boolean
   /** Whether this outcome means that something changed, for the audit. Default: any outcome except null and false. */
   changes?(outcome: O): boolean
+  /** The audit ignores it, because it only prepares a change, or changes nothing that the audit records. */
+  readonly isNoChange?: boolean
   /** The effects of this outcome on messages, for the metrics. */
   steps?(input: I, outcome: O): readonly MessageStep[]
   /** Goes to the front of the queue and is never refused. */
@@ -47,32 +49,51 @@ function leaseOf({ lease }: { lease: Lease }): Lease {
   return lease
 }
 
+/** `Operation.changes`, or false for `Operation.isNoChange`. */
+type Changes<O> = ((outcome: O) => boolean) | false
+
+/** A string, and an object with a `kind`, can be a refusal, so their operations must say what is a change. */
+type ChangesArgument<O> = [Extract<O, string | { kind: string }>] extends [never]
+  ? [changes?: Changes<O>]
+  : [changes: Changes<O>]
+
 /** An operation that processes its inputs one by one, because it is rare. */
 export function oneByOne<I, O>(
   name: string,
   instanceId: (input: I) => InstanceId,
   run: (tx: Transaction, input: I) => Promise<O>,
-  changes?: (outcome: O) => boolean,
+  ...[changes]: ChangesArgument<O>
+): Operation<I, O> {
+  return {
+    ...rare(name, instanceId, run),
+    ...(changes && { changes }),
+    ...(changes === false && { isNoChange: true }),
+  }
+}
+
+/** The same for an owner's write, which the audit ignores. */
+export function fencedOneByOne<I extends { lease: Lease }, O>(
+  name: string,
+  run: (tx: Transaction, input: I) => Promise<O>,
+): Operation<I, O> {
+  return { ...rare(name, leasedInstance, run), lease: leaseOf }
+}
+
+function rare<I, O>(
+  name: string,
+  instanceId: (input: I) => InstanceId,
+  run: (tx: Transaction, input: I) => Promise<O>,
 ): Operation<I, O> {
   return {
     name,
     instanceId,
     isRare: true,
-    ...(changes && { changes }),
     async run(tx, inputs) {
       const outcomes: O[] = []
       for (const input of inputs) outcomes.push(await run(tx, input))
       return outcomes
     },
   }
-}
-
-/** The same for an owner's write. */
-export function fencedOneByOne<I extends { lease: Lease }, O>(
-  name: string,
-  run: (tx: Transaction, input: I) => Promise<O>,
-): Operation<I, O> {
-  return { ...oneByOne(name, leasedInstance, run), lease: leaseOf }
 }
 
 /** One call of an operation that waits for its commit. */

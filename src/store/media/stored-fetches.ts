@@ -117,8 +117,11 @@ function operations(statements: Statements) {
       return (await tx.query(change(fetch, { due_at: claimedUntil }))).length > 0
     }),
 
-    fetched: oneByOne('fetches.fetched', instanceOf, (tx, input: OneFetch & { file: FetchedFile }) =>
-      finish(tx, statements, rows, input),
+    fetched: oneByOne(
+      'fetches.fetched',
+      instanceOf,
+      (tx, input: OneFetch & { file: FetchedFile }) => finish(tx, statements, rows, input),
+      outcome => outcome === 'stored',
     ),
 
     retry: oneByOne(

@@ -134,44 +134,60 @@ function operations(statements: Statements) {
   const { db, now: databaseNow } = statements
   const rows = new FileRows(statements)
 
+  // An upload is a change when it has ended. The operations before are not, nor are those that clean up.
   return {
-    begin: oneByOne('media.begin', instanceOf, async (tx, file: NewRow): Promise<'begun' | 'full' | 'no_instance'> => {
-      const { instanceId, fileId, sealedKey, size, quotaBytes } = file
-      // The lock waits for a deletion of the instance, and delays a later one.
-      const instance = db
-        .selectFrom('instances')
-        .select('id')
-        .where('id', '=', instanceId)
-        .where('deleted_at', 'is', null)
-      if ((await tx.query(statements.locking(instance, 'key share', 'instances'))).length === 0) return 'no_instance'
-      const used = await rows.lockUsage(tx, instanceId)
-      const fits = used + size <= quotaBytes
-      if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
-      // A file that does not fit may turn out to be known. It reserves nothing, so it takes no room from others.
-      const reserved = fits ? size : 0
-      await tx.query(
-        db.insertInto('media_files').values({
-          instance_id: instanceId,
-          id: fileId,
-          state: 'writing',
-          sealed_key: sealedKey,
-          size: reserved,
-          due_at: sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`,
-        }),
-      )
-      await rows.use(tx, instanceId, reserved)
-      return 'begun'
-    }),
+    begin: oneByOne(
+      'media.begin',
+      instanceOf,
+      async (tx, file: NewRow): Promise<'begun' | 'full' | 'no_instance'> => {
+        const { instanceId, fileId, sealedKey, size, quotaBytes } = file
+        // The lock waits for a deletion of the instance, and delays a later one.
+        const instance = db
+          .selectFrom('instances')
+          .select('id')
+          .where('id', '=', instanceId)
+          .where('deleted_at', 'is', null)
+        if ((await tx.query(statements.locking(instance, 'key share', 'instances'))).length === 0) return 'no_instance'
+        const used = await rows.lockUsage(tx, instanceId)
+        const fits = used + size <= quotaBytes
+        if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
+        // A file that does not fit may turn out to be known. It reserves nothing, so it takes no room from others.
+        const reserved = fits ? size : 0
+        await tx.query(
+          db.insertInto('media_files').values({
+            instance_id: instanceId,
+            id: fileId,
+            state: 'writing',
+            sealed_key: sealedKey,
+            size: reserved,
+            due_at: sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`,
+          }),
+        )
+        await rows.use(tx, instanceId, reserved)
+        return 'begun'
+      },
+      false,
+    ),
 
-    extend: oneByOne('media.extend', instanceOf, async (tx, file: FileName) => {
-      const due_at = sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`
-      const extended = db.updateTable('media_files').set({ due_at }).where('state', '=', 'writing')
-      return (await tx.query(rows.of(extended, file).returning('id'))).length > 0
-    }),
+    extend: oneByOne(
+      'media.extend',
+      instanceOf,
+      async (tx, file: FileName) => {
+        const due_at = sql<number>`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS)}`
+        const extended = db.updateTable('media_files').set({ due_at }).where('state', '=', 'writing')
+        return (await tx.query(rows.of(extended, file).returning('id'))).length > 0
+      },
+      false,
+    ),
 
-    finish: oneByOne('media.finish', instanceOf, (tx, file: FinishedFile & { now: number }) => finish(tx, rows, file)),
+    finish: oneByOne(
+      'media.finish',
+      instanceOf,
+      (tx, file: FinishedFile & { now: number }) => finish(tx, rows, file),
+      ({ kind }) => kind === 'stored',
+    ),
 
-    discard: oneByOne('media.discard', instanceOf, (tx, file: FileName) => rows.doom(tx, file, 'writing')),
+    discard: oneByOne('media.discard', instanceOf, (tx, file: FileName) => rows.doom(tx, file, 'writing'), false),
 
     erase: oneByOne(
       'media.erase',
@@ -188,6 +204,7 @@ function operations(statements: Statements) {
         await rows.letGo(tx, found, 'erased', now)
         return true
       },
+      erased => erased === true,
     ),
 
     expire: oneByOne(
@@ -231,12 +248,17 @@ function operations(statements: Statements) {
       },
     ),
 
-    forget: oneByOne('media.forget', instanceOf, async (tx, file: FileName): Promise<void> => {
-      await rows.lockUsage(tx, file.instanceId)
-      const removal = db.deleteFrom('media_files').where('state', '=', 'removing')
-      const [row] = await tx.query(rows.of(removal, file).returning('size'))
-      if (row !== undefined) await rows.use(tx, file.instanceId, -row.size)
-    }),
+    forget: oneByOne(
+      'media.forget',
+      instanceOf,
+      async (tx, file: FileName): Promise<void> => {
+        await rows.lockUsage(tx, file.instanceId)
+        const removal = db.deleteFrom('media_files').where('state', '=', 'removing')
+        const [row] = await tx.query(rows.of(removal, file).returning('size'))
+        if (row !== undefined) await rows.use(tx, file.instanceId, -row.size)
+      },
+      false,
+    ),
   }
 }
 

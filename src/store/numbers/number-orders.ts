@@ -27,6 +27,7 @@ export class NumberOrders {
       'numbers.order',
       (input: OrderInput) => input.instanceId,
       (tx, input) => this.#write(tx, input),
+      ({ kind }) => kind === 'ordered',
     )
     this.#settle = fencedOneByOne('numbers.settle', async (tx, { lease, number }: { lease: Lease; number: string }) => {
       await tx.query(this.#ofInstance(lease.instanceId).where('number', '=', number))

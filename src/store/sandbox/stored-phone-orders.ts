@@ -40,6 +40,7 @@ function operations({ statements }: Core) {
   const { db, now } = statements
   const ofInstance = ({ instanceId }: { instanceId: InstanceId }) => instanceId
 
+  // The phone may refuse an order, so the audit records the call when it has succeeded.
   return {
     leave: oneByOne(
       'phoneOrders.leave',
@@ -58,6 +59,7 @@ function operations({ statements }: Core) {
             .onConflict(oc => oc.columns(['instance_id', 'id']).doNothing()),
         )
       },
+      false,
     ),
 
     take: fencedOneByOne('phoneOrders.take', async (tx, { lease }: { lease: Lease }) => {
@@ -113,6 +115,7 @@ function operations({ statements }: Core) {
         )
         return row?.answer ?? null
       },
+      false,
     ),
   }
 }

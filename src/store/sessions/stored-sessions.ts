@@ -94,8 +94,6 @@ export class StoredSessions implements Sessions {
 function operations({ statements }: Core) {
   const { db, now: clock } = statements
   const noInstance = () => ''
-  /** Counting a wrong key is not a change that the audit records. */
-  const isNoChange = () => false
 
   /** False if it is not the password any more. The lock waits for a change of the password, or a removal of the account. */
   async function lockPassword(tx: Transaction, accountId: string | null, passwordHash: string): Promise<boolean> {
@@ -195,7 +193,7 @@ function operations({ statements }: Core) {
         }
         return counts
       },
-      isNoChange,
+      false,
     ),
 
     uncountWrongKey: oneByOne(
@@ -207,7 +205,7 @@ function operations({ statements }: Core) {
           await tx.query(counted.set(eb => ({ count: eb('count', '-', 1) })))
         }
       },
-      isNoChange,
+      false,
     ),
 
     setPassword: oneByOne(
