@@ -5,9 +5,11 @@ import { buffer } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
+import { StoreUnavailable } from '../../../src/store/errors.ts'
 import { STORES } from '../../databases/database.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { until } from '../../until.ts'
+import { ADMIN_KEY, ApiHarness } from '../api/harness.ts'
 import { MediaClient, sha256 } from '../media/harness.ts'
 import { newContact, sendFrom, untilSettled } from '../media/receiving-harness.ts'
 import { sampleFile } from '../media/sample-files.ts'
@@ -178,4 +180,32 @@ describe.each(STORES)('the export of a contact, on %s', store => {
     // A person without messages has an export too.
     expect(linesOf(await exportOf(newContact()), 'messages.jsonl')).toEqual([])
   })
+})
+
+test('exports whose audit record cannot be written do not keep later ones from running', async () => {
+  let isDown = false
+  await using api = await ApiHarness.start({
+    store: ({ audit }) => ({
+      audit: new Proxy(audit, {
+        get(target, name: keyof typeof audit) {
+          if (name !== 'finish') return target[name].bind(target)
+          return async (...args: Parameters<typeof audit.finish>) => {
+            if (isDown) throw new StoreUnavailable('The disk is full.')
+            return target.finish(...args)
+          }
+        },
+      }),
+    }),
+  })
+  const { id } = await api.createInstance()
+  const path = `/admin/v1/instances/${id}/contacts/${newContact()}/export`
+  const statusOf = async () => {
+    const answer = await fetch(api.url + path, { headers: { authorization: `Bearer ${ADMIN_KEY}` } })
+    await answer.arrayBuffer()
+    return answer.status
+  }
+  isDown = true
+  for (let count = 0; count < 3; count += 1) expect(await statusOf()).toBe(503)
+  isDown = false
+  expect(await statusOf()).toBe(200)
 })

@@ -1,3 +1,4 @@
+import { finished } from 'node:stream'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { attachmentHeader } from '../../media/download-headers.ts'
@@ -47,6 +48,8 @@ export function exportContact(api: Api, { store, media, closing }: ApiContext): 
         archive.once('close', () => {
           open -= 1
         })
+        // If an error is answered instead, for example because the audit record cannot be written, nobody reads the archive.
+        finished(reply.raw, () => archive.destroy())
         const name = `contact-${contact.replace('@lid', '-lid')}.zip`
         return reply.type('application/zip').header('content-disposition', attachmentHeader(name)).send(archive)
       } catch (error) {
