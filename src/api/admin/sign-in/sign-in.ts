@@ -105,7 +105,9 @@ export function signIn(
     async (request, reply) => {
       const { key, name } = request.body
       const who = await check(request, key, name).catch(async error => {
-        if (error instanceof Refusal) await failures.record(callerAddress(request))
+        // The service was busy, so nothing was checked.
+        const isFailed = error instanceof Refusal && error.code !== 'service_unavailable'
+        if (isFailed) await failures.record(callerAddress(request))
         throw error
       })
       const id = await startSession(context, request, reply, who)

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { Derivations } from '../../../../src/api/admin/sign-in/passwords/scrypt.ts'
+import { Refusal } from '../../../../src/domain/refusal.ts'
 import { ADMIN_KEY, API_SETTINGS, ApiHarness } from '../harness.ts'
 
 const PASSWORD = 'correct horse battery'
@@ -69,6 +71,22 @@ test.each([
     expect((await accept(invited.body.data.url, '192.0.2.2')).status).toBe(200)
   },
 )
+
+test('a sign-in that is refused because too many passwords wait to be checked is not recorded as a failed one', async () => {
+  await using service = await start()
+  const signIn = (key: string) => service.signIn('203.0.113.7', { name: 'nobody', key })
+  const derive = vi.spyOn(Derivations.prototype, 'derive').mockRejectedValueOnce(new Refusal('service_unavailable'))
+  try {
+    expect((await signIn(PASSWORD)).status).toBe(503)
+    expect(derive).toHaveBeenCalledOnce()
+  } finally {
+    derive.mockRestore()
+  }
+  const list = async () => (await service.api.admin('GET', '/audit?action=signIn')).body.data
+  expect(await list()).toEqual([])
+  expect((await signIn(WRONG)).status).toBe(401)
+  expect(await list()).toMatchObject([{ by: 'nobody', details: { succeeded: false, notRecordedBefore: 0 } }])
+})
 
 test('the cookie of a known browser counts for its name only, and has a limit of its own', async () => {
   await using service = await start()
