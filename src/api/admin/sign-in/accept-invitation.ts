@@ -65,9 +65,14 @@ export function acceptInvitation(api: Api, context: ApiContext, wrongKeys: Wrong
         address: callerAddress(request),
         details: {},
       }
-      const account = await store.audit.during(entry, () => store.accounts.accept(digest, passwordHash))
+      const { account, accepted } = await store.audit.during(entry, async pending => ({
+        account: await store.accounts.accept(digest, passwordHash),
+        accepted: pending,
+      }))
       if (account === null) throw new Refusal('invitation_not_found')
       const id = await startSession(context, request, reply, { account, passwordHash })
+      // The sign-in has a record of its own. The line of this call names that of the invitation.
+      request.audit = accepted
       return { data: await findSessionView(context, id, account) }
     },
   )
