@@ -39,6 +39,9 @@ export interface WrongKeyCount {
   endsInMs: number
 }
 
+/** `not_owner`: the account is no longer an owner. `signed_out`: the session that would be kept has ended. */
+export type PanelPasswordChange = 'changed' | 'not_owner' | 'signed_out'
+
 export interface Sessions {
   /**
    * False, and nothing is created, if the account does not exist, or the password or identity that was checked has been replaced
@@ -64,9 +67,9 @@ export interface Sessions {
   /** The account that set the panel's password. Null: none is set, or it was set with the admin key or the old password. */
   findPasswordSetter(): Promise<string | null>
   /**
-   * Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit. False, and
-   * nothing changes, if `setBy` is no longer an owner.
+   * Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit.
+   * @param keptId the caller's session. Null: the admin key
    * @param setBy the account, whose removal will clear the password. Null: the admin key, or a session without an account
    */
-  setPasswordHash(hash: string | null, keptId: string | null, setBy?: string | null): Promise<boolean>
+  setPasswordHash(hash: string | null, keptId: string | null, setBy?: string | null): Promise<PanelPasswordChange>
 }

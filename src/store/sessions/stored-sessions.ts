@@ -6,7 +6,14 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import { clearPanelPassword, PASSWORD_KEY, PASSWORD_SETTER_KEY } from './panel-password.ts'
-import type { NewSession, PanelSession, Sessions, WrongKeyCount, WrongKeyWindow } from './sessions.ts'
+import type {
+  NewSession,
+  PanelPasswordChange,
+  PanelSession,
+  Sessions,
+  WrongKeyCount,
+  WrongKeyWindow,
+} from './sessions.ts'
 
 /** The panel's sessions and its password. They belong to no instance. */
 export class StoredSessions implements Sessions {
@@ -86,7 +93,11 @@ export class StoredSessions implements Sessions {
     return this.#core.write(this.#operations.uncountWrongKey, { windows })
   }
 
-  setPasswordHash(hash: string | null, keptId: string | null, setBy: string | null = null): Promise<boolean> {
+  setPasswordHash(
+    hash: string | null,
+    keptId: string | null,
+    setBy: string | null = null,
+  ): Promise<PanelPasswordChange> {
     return this.#core.write(this.#operations.setPassword, { hash, keptId, setBy })
   }
 }
@@ -121,6 +132,13 @@ function operations({ statements }: Core) {
       .where('subject', '=', subject)
       .where('account_id', '=', accountId)
     return (await tx.query(bound)).length > 0
+  }
+
+  /** False if the session of an account, or (null) without one, has ended. The lock waits for a call that is ending it. */
+  async function lockSession(tx: Transaction, id: string, accountId: string | null): Promise<boolean> {
+    const table = accountId === null ? 'panel_sessions' : 'account_sessions'
+    const session = db.selectFrom(table).select('id').where('id', '=', id)
+    return (await tx.query(statements.locking(session, 'share', table))).length > 0
   }
 
   /** Deletes the sessions of an account, or (null) those without one. */
@@ -211,13 +229,14 @@ function operations({ statements }: Core) {
     setPassword: oneByOne(
       'sessions.setPassword',
       noInstance,
-      async (tx, { hash, keptId, setBy }: { hash: string | null; keptId: string | null; setBy: string | null }) => {
+      async (tx, { hash, keptId, setBy }: NewPanelPassword): Promise<PanelPasswordChange> => {
         if (setBy !== null) {
           // The lock waits for a removal of the account, which would not see the new password.
           const owner = db.selectFrom('accounts').select('id').where('id', '=', setBy).where('role', '=', 'owner')
           const found = await tx.query(statements.locking(owner, 'share', 'accounts'))
-          if (found.length === 0) return false
+          if (found.length === 0) return 'not_owner'
         }
+        if (keptId !== null && !(await lockSession(tx, keptId, setBy))) return 'signed_out'
         await clearPanelPassword(tx, statements)
         const rows = [
           { key: PASSWORD_KEY, value: hash },
@@ -227,10 +246,17 @@ function operations({ statements }: Core) {
           if (value !== null) await tx.query(db.insertInto('meta').values({ key, value: Buffer.from(value) }))
         }
         await tx.query(db.deleteFrom('panel_sessions').where('id', '!=', keptId ?? ''))
-        return true
+        return 'changed'
       },
+      outcome => outcome === 'changed',
     ),
   }
+}
+
+interface NewPanelPassword {
+  hash: string | null
+  keptId: string | null
+  setBy: string | null
 }
 
 interface WrongKeyWindows {

@@ -281,7 +281,7 @@ export function accountsContract(createHarness: CreateHarness): void {
           await sessions.create({ ...session, accountId: null, passwordHash: await sessions.findPasswordHash() })
           return () => sessions.find(tokenDigest, 1_500)
         }
-        expect(await sessions.setPasswordHash(HASH, null, one.id)).toBe(true)
+        expect(await sessions.setPasswordHash(HASH, null, one.id)).toBe('changed')
         const find = await openPanel()
         await accounts.remove(two.id)
         await accounts.change(one.id, { role: 'owner', instances: null })
@@ -290,7 +290,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         await accounts.change(one.id, { role: 'operator', instances: null })
         expect([await sessions.findPasswordSetter(), await sessions.findPasswordHash()]).toEqual([null, null])
         expect(await find()).toBeNull()
-        for (const id of [one.id, two.id]) expect(await sessions.setPasswordHash(HASH, null, id)).toBe(false)
+        for (const id of [one.id, two.id]) expect(await sessions.setPasswordHash(HASH, null, id)).toBe('not_owner')
         expect(await sessions.findPasswordHash()).toBeNull()
 
         await accounts.change(one.id, { role: 'owner', instances: null })

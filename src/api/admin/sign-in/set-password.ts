@@ -36,8 +36,9 @@ export function setPassword(api: Api, { store }: ApiContext): void {
     async (request, reply) => {
       const { password } = request.body
       const hash = password === null ? null : await hashPassword(password, request.account?.id ?? request.sessionId)
-      const isSet = await store.sessions.setPasswordHash(hash, request.sessionId || null, request.account?.id ?? null)
-      if (!isSet) throw new Refusal('forbidden')
+      const change = await store.sessions.setPasswordHash(hash, request.sessionId || null, request.account?.id ?? null)
+      if (change === 'not_owner') throw new Refusal('forbidden')
+      if (change === 'signed_out') throw new Refusal('invalid_admin_key')
       return reply.code(204).send(null)
     },
   )

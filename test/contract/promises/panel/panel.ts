@@ -72,6 +72,32 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await sessions.list(null, 1_500)).toEqual([])
     })
 
+    test('a session that has ended cannot set the password, with an account or without', async () => {
+      const { sessions, accounts } = context.store
+      const digest = randomBytes(32)
+      const account = { id: 'acc_ended', name: 'Ended', role: 'owner' as const, instances: null }
+      await accounts.create(account, { digest, lastsMs: HOUR_MS }, 0)
+      await accounts.accept(digest, 'scrypt$own')
+      const own = newSession({ accountId: account.id, passwordHash: 'scrypt$own' })
+      for (const [session, setBy] of [[newSession(), null] as const, [own, account.id] as const]) {
+        await sessions.create(session)
+        expect(await sessions.setPasswordHash('scrypt$set', session.id, setBy)).toBe('changed')
+        await sessions.endOthers(setBy, null)
+        expect(await sessions.setPasswordHash('scrypt$stolen', session.id, setBy)).toBe('signed_out')
+        expect(await sessions.setPasswordHash(null, session.id, setBy)).toBe('signed_out')
+        expect(await sessions.findPasswordHash()).toBe('scrypt$set')
+        // At the same time, whichever comes first.
+        await sessions.create(session)
+        const [ended, change] = await Promise.all([
+          sessions.endOthers(setBy, null),
+          sessions.setPasswordHash('scrypt$race', session.id, setBy),
+        ])
+        expect(ended).toBe(true)
+        expect(await sessions.findPasswordHash()).toBe(change === 'changed' ? 'scrypt$race' : 'scrypt$set')
+      }
+      await sessions.setPasswordHash(null, null)
+    })
+
     test('a new password ends a sign-in with the old one that is still running', async () => {
       const { sessions } = context.store
       const signIn = (passwordHash: string | null) => sessions.create(newSession({ passwordHash }))

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { noteSecret } from '../../../logs/log-capture.ts'
-import { ApiHarness } from '../harness.ts'
+import { ADMIN_KEY, ApiHarness } from '../harness.ts'
 import { createPerson, startSession } from './people.ts'
 
 const PASSWORD = 'correct horse battery'
@@ -156,6 +156,33 @@ describe('accounts', () => {
     const changed = await post('/session/password', passwords, headers)
     expect([changed.status, changed.body.error.code]).toEqual([401, 'invalid_admin_key'])
     expect((await post('/session', { name: 'Ana', key: PASSWORD })).status).toBe(200)
+  })
+
+  test('a session that ends while it sets the password of the panel changes nothing', async () => {
+    await using ending = await ApiHarness.start({
+      store: ({ sessions }) => ({
+        sessions: new Proxy(sessions, {
+          get(target, name: keyof typeof sessions) {
+            if (name !== 'setPasswordHash') return target[name].bind(target)
+            return async (...[hash, keptId, setBy]: Parameters<typeof sessions.setPasswordHash>) => {
+              if (keptId !== null) await target.endOthers(setBy ?? null, null)
+              return target.setPasswordHash(hash, keptId, setBy)
+            }
+          },
+        }),
+      }),
+    })
+    const call = (method: string, path: string, body: object, headers = {}) =>
+      ending.call({ method, path: `/admin/v1${path}`, body, headers })
+    const withKey = { ...cookieOf(await call('POST', '/session', { key: ADMIN_KEY })), origin: ending.url }
+    const { headers: withAccount } = await createPerson(ending, 'owner')
+    for (const headers of [withKey, withAccount]) {
+      const set = await call('PUT', '/password', { password: PASSWORD }, headers)
+      expect([set.status, set.body.error.code]).toEqual([401, 'invalid_admin_key'])
+      expect((await call('POST', '/session', { key: PASSWORD })).status).toBe(401)
+    }
+    expect((await ending.admin('PUT', '/password', { password: PASSWORD })).status).toBe(204)
+    expect((await call('POST', '/session', { key: PASSWORD })).status).toBe(200)
   })
 
   test('the old password cannot be guessed in a session that somebody left open', async () => {
