@@ -201,4 +201,12 @@ describe('the plans of SQLite', () => {
     )
     expect(steps.filter(step => /^SCAN (m|messages)\b/.test(step))).toEqual([])
   })
+
+  test('retention looks for unfinished deliveries of a message by its events', async () => {
+    const steps = await planOf(() => store.retention.step(1, 1))
+    const ofMessage = 'SEARCH of_message USING COVERING INDEX events_message (instance_id=? AND message_id=?)'
+    const ofEvent = 'SEARCH d USING COVERING INDEX sqlite_autoindex_deliveries_1 (instance_id=? AND event_id=?)'
+    expect(steps.filter(step => step.includes(' of_message '))).toEqual(Array(3).fill(ofMessage))
+    expect(steps.filter(step => step.includes('sqlite_autoindex_deliveries_1'))).toEqual(Array(4).fill(ofEvent))
+  })
 })

@@ -140,7 +140,7 @@ function findInstances(statements: Statements) {
               .select('i.id')
               .whereRef('i.instance_id', '=', 'instances.id')
               .where('i.id', '<', p.beforeMessage)
-              .where(INCOMING_HAS_NO_OPEN_DELIVERY),
+              .where(hasNoOpenDelivery('i')),
           ),
           exists(
             selectFrom('events as e')
@@ -148,7 +148,7 @@ function findInstances(statements: Statements) {
               .whereRef('e.instance_id', '=', 'instances.id')
               .where('e.id', '<', p.beforeEvent)
               .where(HAS_NO_MESSAGE)
-              .where(hasNoOpenDelivery('e', 'event_id')),
+              .where(EVENT_HAS_NO_OPEN_DELIVERY),
           ),
         ]),
       )
@@ -183,19 +183,23 @@ const OLD_IDS = [
 /** The age of a scheduled message counts from its scheduled time. */
 function isErasable(before: number) {
   return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
-    and ${hasNoOpenDelivery('m', 'message_id')}`
+    and ${hasNoOpenDelivery('m')}`
 }
 
-function hasNoOpenDelivery(alias: 'm' | 'e', column: 'message_id' | 'event_id') {
-  return sql<boolean>`not exists (select 1 from deliveries as d
-    where d.instance_id = ${sql.ref(`${alias}.instance_id`)}
-      and ${sql.ref(`d.${column}`)} = ${sql.ref(`${alias}.id`)})`
+/**
+ * No event of the message has an unfinished delivery. Found by the events, because deliveries of incoming messages and of commands,
+ * and redeliveries, do not name the message. `limit` and `cross join` make PostgreSQL and SQLite look up the events of each message.
+ * Otherwise they read all events of the instance, or all its unfinished deliveries.
+ */
+function hasNoOpenDelivery(message: 'm' | 'i') {
+  return sql<boolean>`(select 1 from events as of_message cross join deliveries as d
+    where of_message.instance_id = ${sql.ref(`${message}.instance_id`)}
+      and of_message.message_id = ${sql.ref(`${message}.id`)}
+      and d.instance_id = of_message.instance_id and d.event_id = of_message.id limit 1) is null`
 }
 
-/** No event of the incoming message `i` has an unfinished delivery. Deliveries of these events do not name the message. */
-const INCOMING_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from events as of_i
-    join deliveries as d on d.instance_id = of_i.instance_id and d.event_id = of_i.id
-    where of_i.instance_id = i.instance_id and of_i.message_id = i.id)`
+const EVENT_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from deliveries as d
+    where d.instance_id = e.instance_id and d.event_id = e.id)`
 
 /** The event `e` does not report a message, or its message is erased. */
 const HAS_NO_MESSAGE = sql<boolean>`(e.message_id is null or (
@@ -284,7 +288,7 @@ class Eraser {
       .select('i.id')
       .where('i.instance_id', '=', instanceId)
       .where('i.id', '<', firstMessageId(before))
-      .where(INCOMING_HAS_NO_OPEN_DELIVERY)
+      .where(hasNoOpenDelivery('i'))
       .orderBy('i.id')
       .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'i'))
@@ -297,7 +301,7 @@ class Eraser {
       .where('e.instance_id', '=', instanceId)
       .where('e.id', '<', firstEventId(before))
       .where(HAS_NO_MESSAGE)
-      .where(hasNoOpenDelivery('e', 'event_id'))
+      .where(EVENT_HAS_NO_OPEN_DELIVERY)
       .orderBy('e.id')
       .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'e'))

@@ -1,19 +1,28 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { newCommandId, newMessageId } from '../../../src/domain/ids.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
+import { newCommandId, newEndpointId, newMessageId } from '../../../src/domain/ids.ts'
+import type { Lease } from '../../../src/store/leases/leases.ts'
+import type { NewMessage } from '../../../src/store/messages/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
   accept,
   acceptPrepared,
   attempt,
   createConnected,
+  createOwned,
   deliverAll,
   idempotency,
   incoming,
   listReady,
   newMessage,
   PREPARED,
+  URL,
 } from '../fixture.ts'
 import type { CreateHarness, StoreHarness } from '../harness.ts'
+
+/** Messages of an instance, and instances, that retention handles at a time. */
+const STEP = 50
+const INSTANCES_STEP = 50
 
 export function retentionContract(createHarness: CreateHarness): void {
   describe('retention', () => {
@@ -38,6 +47,11 @@ export function retentionContract(createHarness: CreateHarness): void {
 
     async function count(table: string): Promise<number> {
       return Number((await harness.execute(`select count(*) as count from ${table}`))[0]!['count'])
+    }
+
+    async function acceptFailed(lease: Lease, message: NewMessage): Promise<void> {
+      expect(await store.messages.accept(message, 1_000)).toMatchObject({ kind: 'accepted' })
+      await store.messages.recordFailure(lease, message, { code: 'expired', message: 'Too late.' }, 1_000)
     }
 
     test('erases old messages with their events, deliveries and attempts, and keeps recent ones', async () => {
@@ -112,6 +126,48 @@ export function retentionContract(createHarness: CreateHarness): void {
       await deliverAll(store, lease)
       expect(await eraseBefore(later)).toBe(2 + 3 + 3 + 3)
       expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
+    })
+
+    test('erases old messages behind commands whose events wait for a paused endpoint', async () => {
+      await open()
+      const lease = await createConnected(store, { url: null })
+      const { instanceId } = lease
+      const paused = { instanceId, id: newEndpointId(), url: URL, secret: 'whsec_b3RoZXI=', active: false }
+      await store.endpoints.create({ ...paused, events: ['command.*'], description: null }, 1_000)
+      await store.events.storeIncoming(lease, incoming(), 1_000)
+      const [{ id: targetId } = { id: '' }] = await harness.execute('select id from incoming_messages')
+      const command = { kind: 'read', targetId: String(targetId) } as const
+      for (let number = 0; number < STEP; number += 1) {
+        const held = newMessage(instanceId, { id: newCommandId(1_000 + number), extras: { command } })
+        await acceptFailed(lease, held)
+      }
+      const free = newMessage(instanceId, { id: newMessageId(1_000) })
+      await acceptFailed(lease, free)
+      await eraseBefore(2_000)
+      expect(await store.messages.find(instanceId, free.id)).toBeNull()
+      expect(await count('messages')).toBe(STEP)
+      expect(await count('incoming_messages')).toBe(0)
+    })
+
+    test('cleans an instance behind others whose redeliveries wait for a paused endpoint', async () => {
+      await open()
+      const old = (lease: Lease) => acceptFailed(lease, newMessage(lease.instanceId, { id: newMessageId(1_000) }))
+      for (let number = 0; number < INSTANCES_STEP; number += 1) {
+        const lease = await createConnected(store)
+        const { instanceId } = lease
+        await old(lease)
+        await deliverAll(store, lease)
+        await store.endpoints.change(instanceId, DEFAULT_ENDPOINT, { active: false })
+        const [event] = (await store.events.list(instanceId, { limit: 1 })).data
+        expect(await store.deliveries.redeliver(instanceId, event!.id, 1_000)).toBe('queued')
+      }
+      // Instances are cleaned in the order of their IDs.
+      const last = await createOwned(store, { id: 'inst_zzzzzzzzzzzz' })
+      await store.connections.record(last, { state: 'connected', reason: 'Connected.' }, 1_000)
+      await old(last)
+      await eraseBefore(2_000)
+      expect(await harness.execute("select id from messages where instance_id = 'inst_zzzzzzzzzzzz'")).toEqual([])
+      expect([await count('messages'), await count('deliveries')]).toEqual([INSTANCES_STEP, INSTANCES_STEP])
     })
 
     test('erases expired idempotency keys and numbers, and no others', async () => {
