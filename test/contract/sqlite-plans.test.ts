@@ -138,12 +138,27 @@ describe('the plans of SQLite', () => {
         'SEARCH c USING PRIMARY KEY (instance_id=?)',
         'SEARCH l USING PRIMARY KEY (instance_id=?)',
         'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=? AND event_id>?)',
+        'SEARCH o USING PRIMARY KEY (instance_id=? AND event_id=? AND seq=?)',
+        'SEARCH own USING PRIMARY KEY (instance_id=? AND id=?)',
         'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=? AND endpoint_id<?)',
       ]),
     )
     expect(steps.filter(step => /^SCAN (i|c|l|f|d)\b/.test(step))).toEqual([])
     const ofNamed = await planOf(() => store.statistics.troubles(0, [instanceId]))
     expect(ofNamed.filter(step => /^(SCAN (i|c|l|f|d)\b|.*rowid>)/.test(step))).toEqual([])
+  })
+
+  test('problems of webhooks are found by a few look-ups per endpoint', async () => {
+    const steps = await planOf(() => store.alerts.findProblems(0))
+    expect(steps).toEqual(
+      expect.arrayContaining([
+        'SEARCH d USING COVERING INDEX deliveries_retry (instance_id=? AND endpoint_id=?)',
+        'SEARCH d USING INDEX sqlite_autoindex_deliveries_1 (instance_id=? AND event_id<?)',
+        'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=? AND event_id>?)',
+        'SEARCH o USING PRIMARY KEY (instance_id=? AND event_id=? AND seq=?)',
+      ]),
+    )
+    expect(steps.filter(step => /^(SCAN [dfg]\b|SEARCH f USING PRIMARY KEY)/.test(step))).toEqual([])
   })
 
   test('one conversation, and the ends of every conversation, are read by the indexes of chats', async () => {

@@ -2,8 +2,9 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Problem } from '../../domain/alert.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import { newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
-import { endedAtOwn, isToOperator, isToOwn } from '../engine/schema/events.ts'
+import { isToOperator } from '../engine/schema/events.ts'
 
 /** A delivery is a problem once it has been retried for this long. Four attempts of the default schedule have failed by then. */
 const RETRIED_FOR_MS = 60_000
@@ -16,24 +17,13 @@ const MAX_HOSTS = 3
 /** Finds the instances whose number or webhook does not work, and the operator endpoints that do not. */
 export async function findProblems({ statements, reader }: Core, now: number): Promise<Problem[]> {
   const read = <O>(query: RawBuilder<O>) => reader.query<O>({ compile: () => query.compile(statements.db) })
-  const [connections, deliveries, operators] = await Promise.all([
+  const [connections, own, operators] = await Promise.all([
     read(connectionsQuery(statements.now)),
     read(deliveriesQuery(now)),
     read(operatorsQuery(now)),
   ])
-  const retrying = deliveries.filter(row => row.retried_since !== null).map(({ subject }) => subject)
-  const urls = retrying.length === 0 ? [] : await read(retriedUrlsQuery(retrying))
-  const urlsOf = Map.groupBy(
-    [...urls, ...operators.map(({ subject, url }) => ({ subject, url }))],
-    ({ subject }) => subject,
-  )
-  const failing = [...deliveries, ...operators].flatMap(row =>
-    deliveryProblems(
-      row,
-      (urlsOf.get(row.subject) ?? []).map(({ url }) => url),
-    ),
-  )
-  return [...connections.map(connectionProblem), ...failing]
+  const endpoints = Map.groupBy([...own, ...operators], ({ subject }) => subject)
+  return [...connections.map(connectionProblem), ...[...endpoints.values()].flatMap(deliveryProblems)]
 }
 
 interface ConnectionRow {
@@ -66,85 +56,89 @@ function connectionProblem({ instance_id: subject, state, reason, since }: Conne
   return { rule: 'number_down', subject, since, detail: state === 'connected' ? 'No node runs this number.' : reason }
 }
 
-interface DeliveriesRow {
+/** An endpoint that refuses events, or has missed some. */
+interface EndpointRow {
   /** The instance, or the operator endpoint. */
   subject: InstanceId | EndpointId
+  url: string
+  /** Null also for a paused endpoint: nothing is posted to it, so its retries wait. */
   retried_since: number | null
   given_up: number
-  /** Whether the newest event that was given up is the last of its endpoint that ended. */
+  /** Whether the newest event that was given up is the last that ended. 0 for a paused endpoint. */
   ends_in_failure: number
 }
 
-function deliveriesQuery(now: number): RawBuilder<DeliveriesRow> {
-  const givenUpBy = (instance: RawBuilder<unknown>) => sql`finished_deliveries f
-    where f.instance_id = ${instance} and f.state = 'exhausted' and f.superseded = 0
-      and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)} and ${endedAtOwn('f')}`
-  const deliveredLater = sql`select 1 from finished_deliveries g
-    where g.instance_id = f.instance_id and g.state = 'delivered' and g.superseded = 0
-      and g.event_id > f.event_id and g.endpoint_id = f.endpoint_id`
-  const newestGivenUp = sql`select case when exists (${deliveredLater}) then 0 else 1 end
-    from ${givenUpBy(sql`found.subject`)} order by f.event_id desc limit 1`
-  // `|| ''` keeps both databases from using the index of retries by time, which contains the whole backlog.
-  const oldestRetry = sql`select e.created_at from deliveries d
-    join events e on e.instance_id = d.instance_id and e.id = d.event_id
-    where d.instance_id = l.instance_id and d.readiness || '' = 'retry' and ${isToOwn('d')}
-      and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)} order by d.event_id limit 1`
-  // The subquery in `ends_in_failure` runs only where its result matters, because it may take long for a busy instance.
-  return sql<DeliveriesRow>`select found.*,
-      case when retried_since is null and given_up > 0 then (${newestGivenUp}) else 0 end as ends_in_failure
-    from (select l.instance_id as subject, (${oldestRetry}) as retried_since,
-        (select count(*) from (select 1 from ${givenUpBy(sql`l.instance_id`)} limit ${sql.lit(MAX_COUNTED)}) as counted)
-          as given_up
-      from leases as l join instances as i on i.id = l.instance_id where i.deleted_at is null) as found
-    where retried_since is not null or given_up > 0`
-}
+/** Endpoints that an instance still has. Deleted ones are no problem: their events cannot be redelivered. */
+const OWN_ENDPOINTS = sql`(
+    select id as subject, ${sql.lit(DEFAULT_ENDPOINT)} as id, webhook_url as url, webhook_active as active
+    from instances where webhook_url is not null and deleted_at is null
+  union all
+    select own.instance_id, own.id, own.url, own.active from endpoints as own
+    join instances as i on i.id = own.instance_id where own.deleted_at is null and i.deleted_at is null)`
 
-/** The endpoints of these instances whose events are retried. */
-function retriedUrlsQuery(instances: readonly string[]): RawBuilder<{ subject: string; url: string }> {
-  const of = sql`in (${sql.join(instances)})`
-  return sql`select subject, url from (
-      select id as subject, ${sql.lit(DEFAULT_ENDPOINT)} as id, webhook_url as url from instances where id ${of} and webhook_url is not null
-      union all select instance_id, id, url from endpoints where instance_id ${of} and deleted_at is null) as e
-    where exists (select 1 from deliveries as d
-      where d.instance_id = e.subject and d.endpoint_id = e.id and d.readiness = 'retry')
-    order by subject, id`
+function deliveriesQuery(now: number): RawBuilder<EndpointRow> {
+  const givenUp = sql`${newestGivenUp(sql`e.subject`, firstEventId(now - GIVEN_UP_FOR_MS))} as given_up
+    where given_up.endpoint_id = e.id`
+  const hasRetries = sql`exists (select 1 from deliveries d
+    where d.instance_id = e.subject and d.endpoint_id = e.id and d.readiness = 'retry')`
+  // `|| ''` keeps both databases from using the index of retries by time, which contains the whole backlog.
+  const oldestRetry = sql`select event.created_at from deliveries d
+    join events event on event.instance_id = d.instance_id and event.id = d.event_id
+    where d.instance_id = e.subject and d.endpoint_id = e.id and d.readiness || '' = 'retry'
+      and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)} order by d.event_id limit 1`
+  const deliveredLater = sql`select 1 from finished_deliveries g
+    where g.instance_id = e.subject and g.state = 'delivered' and g.superseded = 0
+      and g.event_id > (select max(given_up.event_id) from ${givenUp}) and g.endpoint_id = e.id`
+  // Materialized, so that each subquery runs once. The one in `ends_in_failure` runs only where its result matters, because it may
+  // take long for a busy instance.
+  return sql<EndpointRow>`with found as materialized (
+      select e.*, case when e.active = 1 and ${hasRetries} then (${oldestRetry}) end as retried_since,
+        (select count(*) from (select 1 from ${givenUp} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up
+      from ${OWN_ENDPOINTS} as e)
+    select e.subject, e.url, e.retried_since, e.given_up,
+      case when e.active = 1 and e.retried_since is null and e.given_up > 0 and not exists (${deliveredLater})
+        then 1 else 0 end as ends_in_failure
+    from found as e where e.retried_since is not null or e.given_up > 0 order by e.subject, e.id`
 }
 
 /** A dead operator endpoint is one problem, however many instances have events for it. */
-function operatorsQuery(now: number): RawBuilder<DeliveriesRow & { url: string }> {
+function operatorsQuery(now: number): RawBuilder<EndpointRow> {
   const ended = (state: 'delivered' | 'exhausted') => sql`finished_deliveries f
     where f.endpoint_id = o.id and ${isToOperator('f')} and f.superseded = 0 and f.state = ${sql.lit(state)}
       and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)}`
   const last = (state: 'delivered' | 'exhausted') => sql`coalesce((select max(f.event_id) from ${ended(state)}), '')`
   return sql`select * from (select o.id as subject, o.url,
-      (select min(e.created_at) from deliveries d
+      case when o.active = 1 then (select min(e.created_at) from deliveries d
         join events e on e.instance_id = d.instance_id and e.id = d.event_id
         where d.endpoint_id = o.id and ${isToOperator('d')} and d.readiness || '' = 'retry'
-          and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)}) as retried_since,
+          and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)}) end as retried_since,
       (select count(*) from (select 1 from ${ended('exhausted')} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up,
-      case when ${last('exhausted')} > ${last('delivered')} then 1 else 0 end as ends_in_failure
+      case when o.active = 1 and ${last('exhausted')} > ${last('delivered')} then 1 else 0 end as ends_in_failure
     from operator_endpoints as o where o.deleted_at is null) as found
     where retried_since is not null or given_up > 0`
 }
 
-/** @param urls of the endpoints that fail, if they are known */
-function deliveryProblems(row: DeliveriesRow, urls: readonly string[]): Problem[] {
-  const { subject } = row
+/** @param endpoints of one subject */
+function deliveryProblems(endpoints: readonly EndpointRow[]): Problem[] {
+  const { subject } = endpoints[0]!
   const problems: Problem[] = []
-  if (row.retried_since !== null || Number(row.ends_in_failure) === 1)
+  const failing = endpoints.filter(row => row.retried_since !== null || Number(row.ends_in_failure) === 1)
+  if (failing.length > 0) {
+    const retriedSince = failing.map(row => row.retried_since).filter(since => since !== null)
     problems.push({
       rule: 'webhook_failing',
       subject,
-      since: row.retried_since,
-      detail: failureDetail(urls),
+      since: retriedSince.length === 0 ? null : Math.min(...retriedSince),
+      detail: failureDetail(failing.map(({ url }) => url)),
     })
-  const givenUp = Number(row.given_up)
+  }
+  const givenUp = endpoints.reduce((sum, { given_up }) => sum + Number(given_up), 0)
   if (givenUp > 0)
     problems.push({
       rule: 'events_given_up',
       subject,
       since: null,
-      detail: givenUpDetail(givenUp),
+      detail: givenUpDetail(Math.min(givenUp, MAX_COUNTED)),
     })
   return problems
 }
@@ -160,7 +154,6 @@ function givenUpDetail(count: number): string {
 function failureDetail(urls: readonly string[]): string {
   const hosts = [...new Set(urls.map(url => new URL(url).host))]
   const [first] = hosts
-  if (first === undefined) return 'The webhook does not accept events.'
   if (hosts.length === 1) return `The webhook at ${first} does not accept events.`
   const others = hosts.length - MAX_HOSTS
   const named = [...hosts.slice(0, MAX_HOSTS), ...(others > 0 ? [`${others} more`] : [])]

@@ -2,11 +2,13 @@ import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { StoredConnectionState } from '../../domain/connection/connection.ts'
 import { type ConnectionCause, currentState } from '../../domain/connection/connection.ts'
+import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 import { currentStateOf } from '../connections/current-state.ts'
+import { newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
-import { endedAtOwn, isToOwn } from '../engine/schema/events.ts'
+import { isToOwn } from '../engine/schema/events.ts'
 import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
 
 /** Instances checked by one query. Other calls run in between. */
@@ -88,8 +90,8 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
         or (c.state = 'logged_out' and coalesce(c.cause, '') <> 'logged_out_as_asked')
         or (c.state = 'unlinked' and c.cause in (${sql.join(FAILED_TO_LINK.map(cause => sql.lit(cause)))}))
         or ${currentStateOf('c', 'l', now)} = 'disconnected' then 1 else 0 end as is_down,
-      case when exists (select 1 from finished_deliveries f where f.instance_id = i.id and f.state = 'exhausted'
-        and f.superseded = 0 and f.event_id >= ${first} and ${endedAtOwn('f')}) then 1 else 0 end as given_up,
+      case when exists (select 1 from ${newestGivenUp(sql`i.id`, first)} as given_up
+        where ${isOwnEndpoint(sql`given_up.endpoint_id`)}) then 1 else 0 end as given_up,
       case when exists (select 1 from deliveries d where d.instance_id = i.id and d.readiness = 'retry'
         and ${isToOwn('d')})
         then 1 else 0 end as retrying
@@ -98,6 +100,13 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
     join leases l on l.instance_id = i.id
     where ${which} and i.deleted_at is null
   ) as checked where is_down = 1 or given_up = 1 or retrying = 1 or coalesce(restricted_until, 0) > now`
+}
+
+/** The instance `i` still has this endpoint, so the event can be redelivered to it. */
+function isOwnEndpoint(id: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`case when ${id} = ${sql.lit(DEFAULT_ENDPOINT)} then i.webhook_url is not null
+    else exists (select 1 from endpoints as own
+      where own.instance_id = i.id and own.id = ${id} and own.deleted_at is null) end`
 }
 
 function toTrouble(row: TroubleRow): InstanceTrouble {

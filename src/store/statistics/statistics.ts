@@ -22,7 +22,7 @@ export interface InstanceActivity {
 /** The limit for counts of deliveries in a list of instances. */
 export const MAX_RECENT = 1_000
 
-/** Finished deliveries of an instance that are read to find the last one of each endpoint. */
+/** Finished deliveries of an instance that are read to find those of each endpoint. */
 export const MAX_LOOKED_AT = 2_000
 
 export interface EndpointDeliveries {
@@ -84,7 +84,7 @@ export interface InstanceTrouble {
   since: number
   /** Null without a restriction in force. */
   restrictedUntil: number | null
-  /** Has exhausted events that were not delivered later. */
+  /** Has exhausted events that were not delivered later, among the newest `MAX_LOOKED_AT`. Those of deleted endpoints do not count. */
   hasGivenUp: boolean
   isRetrying: boolean
 }

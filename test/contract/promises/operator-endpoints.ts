@@ -252,6 +252,9 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await problems()).toEqual([])
       for (const lease of leases) await fail(lease, (await firsts(lease, id))[0]!, 50)
       expect(await problems()).toEqual([['webhook_failing', id]])
+      await store.operatorEndpoints.change(id, { active: false })
+      expect(await problems()).toEqual([])
+      await store.operatorEndpoints.change(id, { active: true })
       for (const lease of leases) {
         const [retry] = await store.deliveries.listRetries(lease.instanceId, { dueAt: -1, seq: 0 }, 99, 9, id)
         await end(lease, retry!, 'exhausted')
@@ -260,6 +263,9 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
         ['webhook_failing', id],
         ['events_given_up', id],
       ])
+      await store.operatorEndpoints.change(id, { active: false })
+      expect(await problems()).toEqual([['events_given_up', id]])
+      await store.operatorEndpoints.change(id, { active: true })
       await store.connections.record(leases[0]!, STOPPED, Date.now())
       await end(leases[0]!, (await firsts(leases[0]!, id))[0]!)
       expect(await problems()).toEqual([['events_given_up', id]])

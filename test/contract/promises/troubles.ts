@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { RECONNECTING_MS } from '../../../src/domain/connection/connection.ts'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
+import { newEndpointId } from '../../../src/domain/ids.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
-import { attempt, createConnected, createOwned, incoming, listReady, withStore } from '../fixture.ts'
+import { attempt, createConnected, createOwned, incoming, listReady, URL, withStore } from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -89,6 +91,28 @@ export function troublesContract(createHarness: CreateHarness): void {
       expect(await troubles([lease], made + HOUR_MS)).toMatchObject([{ hasGivenUp: false, isRetrying: true }])
       await store.deliveries.redeliver(lease.instanceId, second!.eventId, made)
       expect(await troubles([lease], made)).toMatchObject([{ hasGivenUp: false, isRetrying: true }])
+    })
+
+    test('events that were given up at an endpoint that is deleted are no trouble', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const made = Date.now()
+      const giveUp = async (endpoint: string) => {
+        await store.events.storeIncoming(lease, incoming(), made)
+        const delivery = (await store.deliveries.listFirst(instanceId, 0, 10, endpoint)).at(-1)!
+        await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), { kind: 'exhausted' })
+      }
+      await giveUp(DEFAULT_ENDPOINT)
+      expect(await troubles([lease], made)).toMatchObject([{ hasGivenUp: true }])
+      await store.endpoints.delete(instanceId, DEFAULT_ENDPOINT, made)
+      expect(await troubles([lease], made)).toEqual([])
+      const other = { instanceId, id: newEndpointId(), url: URL, secret: 'whsec_b3RoZXI=', description: null }
+      await store.endpoints.create({ ...other, events: ['*'], active: true }, made)
+      await giveUp(other.id)
+      expect(await troubles([lease], made)).toMatchObject([{ hasGivenUp: true }])
+      await store.endpoints.delete(instanceId, other.id, made)
+      expect(await troubles([lease], made)).toEqual([])
     })
 
     test('a deleted instance is not listed', async () => {

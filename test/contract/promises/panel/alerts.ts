@@ -1,11 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type AlertChanges, DEFAULT_ALERT_DELAYS, type Problem } from '../../../../src/domain/alert.ts'
+import type { AfterAttempt } from '../../../../src/domain/events/delivery.ts'
+import { DEFAULT_ENDPOINT } from '../../../../src/domain/events/endpoint.ts'
+import { newEndpointId } from '../../../../src/domain/ids.ts'
 import type { NewAlertTarget } from '../../../../src/store/alerts/alerts.ts'
 import { MAX_ALERT_TARGETS } from '../../../../src/store/alerts/alerts.ts'
 import { InvalidCursor } from '../../../../src/store/errors.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
 import type { Store } from '../../../../src/store/store.ts'
-import { attempt, createConnected, incoming, listReady } from '../../fixture.ts'
+import { attempt, createConnected, incoming, URL } from '../../fixture.ts'
 import type { CreateHarness, StoreHarness } from '../../harness.ts'
 import { imported } from '../transfers.ts'
 
@@ -215,11 +218,23 @@ export function alertsContract(createHarness: CreateHarness): void {
           return rule
         })
 
-      async function fail(now: number, isLast: boolean): Promise<void> {
+      /** Ends the first attempt at an endpoint to post a new event. */
+      async function post(now: number, after: AfterAttempt, endpoint = DEFAULT_ENDPOINT): Promise<void> {
         await store.events.storeIncoming(lease, incoming(), now)
-        const [delivery] = await listReady(store, lease.instanceId)
-        const after = isLast ? { kind: 'exhausted' as const } : { kind: 'retry' as const, dueAt: now, failedAt: now }
-        await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!, { status: 500 }), after)
+        const delivery = (await store.deliveries.listFirst(lease.instanceId, 0, 100, endpoint)).at(-1)!
+        await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), after)
+      }
+
+      const deliver = (now: number) => post(now, { kind: 'delivered' })
+      const fail = (now: number, isLast: boolean, endpoint?: string) =>
+        post(now, isLast ? { kind: 'exhausted' } : { kind: 'retry', dueAt: now, failedAt: now }, endpoint)
+
+      async function addOther(): Promise<string> {
+        const { instanceId } = lease
+        const settings = { url: 'https://elsewhere.example/hook', events: ['*'], active: true, description: null }
+        const other = { instanceId, id: newEndpointId(), secret: 'whsec_b3RoZXI=', ...settings }
+        expect(await store.endpoints.create(other, 1)).toMatchObject({ kind: 'created' })
+        return other.id
       }
 
       test('a connected number with a working webhook has none', async () => {
@@ -262,12 +277,52 @@ export function alertsContract(createHarness: CreateHarness): void {
       test('when a later event was delivered, only the undelivered events are left', async () => {
         const now = Date.now()
         await fail(now - 10, true)
-        await store.events.storeIncoming(lease, incoming(), now)
-        const [delivery] = await listReady(store, lease.instanceId)
-        await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!), { kind: 'delivered' })
+        await deliver(now)
         expect(await find(now)).toEqual(['events_given_up'])
         const [{ detail } = { detail: '' }] = await store.alerts.findProblems(now)
         expect(detail).toBe('1 event was given up after the last attempt.')
+      })
+
+      test('a webhook that is paused does not fail, but what it has missed stays a problem', async () => {
+        const now = Date.now()
+        const setActive = (active: boolean) => store.endpoints.change(lease.instanceId, DEFAULT_ENDPOINT, { active })
+        await fail(now - 2 * MINUTE_MS, false)
+        await setActive(false)
+        expect(await find(now)).toEqual([])
+        await setActive(true)
+        expect(await find(now)).toEqual(['webhook_failing'])
+        await fail(now, true)
+        await setActive(false)
+        expect(await find(now)).toEqual(['events_given_up'])
+      })
+
+      test('events for a deleted endpoint, or for a default one without a URL, are not problems', async () => {
+        const now = Date.now()
+        const other = await addOther()
+        await store.instances.setWebhookUrl(lease.instanceId, null)
+        for (const endpoint of [other, DEFAULT_ENDPOINT]) {
+          if (endpoint === DEFAULT_ENDPOINT) await store.instances.setWebhookUrl(lease.instanceId, URL)
+          await fail(now - 3 * MINUTE_MS, true, endpoint)
+          expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
+          await fail(now - 2 * MINUTE_MS, false, endpoint)
+          expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
+          await store.endpoints.delete(lease.instanceId, endpoint, now)
+          expect(await find(now)).toEqual([])
+        }
+      })
+
+      test('an endpoint fails although another one gave up a later event and works again', async () => {
+        const now = Date.now()
+        const other = await addOther()
+        await fail(now - 30, true, other)
+        await fail(now - 20, true)
+        await deliver(now - 10)
+        expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
+        const details = (await store.alerts.findProblems(now)).map(({ detail }) => detail)
+        expect(details).toEqual([
+          'The webhook at elsewhere.example does not accept events.',
+          '2 events were given up after the last attempt.',
+        ])
       })
 
       test('a deleted instance has none', async () => {

@@ -1,0 +1,16 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { EventId } from '../../domain/ids.ts'
+import { MAX_LOOKED_AT } from '../statistics/statistics.ts'
+
+/**
+ * The newest `MAX_LOOKED_AT` deliveries of an instance that were given up: `event_id` and `endpoint_id`. The limit bounds the cost of
+ * looking for those of one endpoint. The endpoint is read by the key, because the index by state, which must be used, does not contain it.
+ * @param first of the events that count
+ */
+export function newestGivenUp(instance: RawBuilder<unknown>, first: EventId): RawBuilder<unknown> {
+  return sql`(select newest.event_id, (select o.endpoint_id from finished_deliveries as o
+      where o.instance_id = ${instance} and o.event_id = newest.event_id and o.seq = newest.seq) as endpoint_id
+    from (select f.event_id, f.seq from finished_deliveries as f
+      where f.instance_id = ${instance} and f.state = 'exhausted' and f.superseded = 0 and f.event_id >= ${first}
+      order by f.event_id desc limit ${sql.lit(MAX_LOOKED_AT)}) as newest)`
+}
