@@ -223,6 +223,7 @@ function startSupervisor(
       new InstanceRunner({
         ...ends,
         lanes,
+        webhookTimeoutMs: settings.webhook.timeoutMs,
         connect,
         lease,
         store,

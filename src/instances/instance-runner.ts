@@ -12,8 +12,13 @@ const QUERY_TIMEOUT_MS = 500
 /** The pause before an instance that could not be started is started again. */
 const RESTART_AFTER_MS = 5_000
 
-/** Longer than any attempt, so that the next owner repeats no attempt in flight. */
-const DRAIN_GRACE_MS = 11_000
+/**
+ * The longest time that a planned handover waits for an attempt. None of the instance's endpoints gets an event meanwhile, so a
+ * long `WEBHOOK_TIMEOUT_MS` must not hold them up for minutes.
+ */
+const LONGEST_AWAITED_MS = 60_000
+/** The time to record an attempt that has just ended. */
+const RECORD_MS = 1_000
 
 /** The part of the WhatsApp driver that the runner needs. */
 export interface Connection {
@@ -37,6 +42,8 @@ export interface RunnerOptions extends RunEnds {
   lease: Lease
   store: Pick<Store, 'connections' | 'instances'>
   lanes: Lanes
+  /** The longest time of one webhook attempt. */
+  webhookTimeoutMs: number
   /** Creates the connection, to WhatsApp or the sandbox depending on the record's kind. */
   connect(record: ConnectionRecord, lease: Lease, ends: RunEnds): Promise<Connection>
   /** Called when the instance is erased from the store, to erase what exists outside it. */
@@ -94,10 +101,14 @@ export class InstanceRunner implements Running {
     await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId, graceMs)])
   }
 
-  /** Ends the webhook attempts only. The connection stays up until `stop`, to keep its interruption short. */
+  /**
+   * Ends the webhook attempts only. The connection stays up until `stop`, to keep its interruption short. Attempts of up to a
+   * minute are awaited and recorded, so that the next owner does not repeat them.
+   */
   async drain(): Promise<void> {
     await this.#started
-    await this.#options.lanes.shut(this.#options.lease.instanceId, DRAIN_GRACE_MS)
+    const { lanes, lease, webhookTimeoutMs } = this.#options
+    await lanes.shut(lease.instanceId, Math.min(webhookTimeoutMs, LONGEST_AWAITED_MS) + RECORD_MS)
   }
 
   resume(): void {

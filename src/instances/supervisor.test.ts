@@ -136,6 +136,22 @@ describe('a node’s instances', () => {
     expect(log.filter(line => line.endsWith('lost'))).toEqual([])
   })
 
+  test('an instance that drains for long does not hold up the handover of the others', async () => {
+    const { leases, supervisor, log, drainMs } = setUp(Array.from({ length: 50 }, (_, index) => `inst_${index}`))
+    await pass(1)
+    drainMs.set('inst_49', 61_000)
+    leases.nodes = 2
+    for (let seconds = 0; seconds < 30; seconds += 1) {
+      await pass(1_000)
+      for (const [id, row] of leases.rows) if (row.owner === null) leases.rows.set(id, { owner: 'another', epoch: 2 })
+    }
+    expect(supervisor.size).toBe(26)
+    await pass(60_000)
+    expect(supervisor.size).toBe(25)
+    expect(log.filter(line => line.startsWith('drain'))).toHaveLength(25)
+    expect(log.at(-1)).toBe('stop inst_49 held')
+  })
+
   test('an instance is not handed over while it is being linked, but a stop does not wait', async () => {
     const { leases, log, linking, supervisor } = setUp(['a', 'b', 'c', 'd'])
     await pass(1)

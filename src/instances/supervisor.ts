@@ -10,7 +10,7 @@ import { findDifferences, type SharedSettings } from './settings-differences.ts'
 const RENEW_EVERY_MS = 5_000
 const RENEW_RETRY_MS = 1_000
 const AFTER_LAPSE_MS = 50
-/** Instances beyond its share that a node hands over at once. Few instances are interrupted at the same time. */
+/** Instances beyond its share that drain at the same time. Few instances are interrupted at the same time. */
 const HAND_OVER_BATCH = 10
 /** Leases acquired in one step. A node that starts must not open thousands of sockets at once. */
 const ACQUIRE_BATCH = 50
@@ -257,9 +257,11 @@ export class Supervisor {
     return newest.map(([instanceId, { running }]) => [instanceId, running])
   }
 
+  /** An instance that drains for long holds up only its own place among the ten. */
   #handOver(excess: readonly [InstanceId, Running][]): void {
-    if (this.#leaving.size > 0 || this.#stopping.size > 0) return
-    for (const [instanceId, running] of excess.slice(0, HAND_OVER_BATCH)) {
+    if (this.#stopping.size > 0) return
+    const next = excess.filter(([instanceId]) => !this.#leaving.has(instanceId))
+    for (const [instanceId, running] of next.slice(0, HAND_OVER_BATCH - this.#leaving.size)) {
       this.#leaving.add(instanceId)
       running
         .drain()

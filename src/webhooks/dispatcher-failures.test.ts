@@ -155,6 +155,23 @@ describe('failures', () => {
     expect(clock.timers).toBe(0)
   })
 
+  test.each(['shut', 'close'] as const)('a drain ends as soon as a %s with a shorter grace ends', async by => {
+    const { clock, store, consumers, dispatcher, open } = setUp()
+    store.add('a', clock)
+    consumers.rule = () => 'later'
+    open('a')
+    await clock.settle()
+    const drained = dispatcher.shut('a', 61_000)
+    await clock.pass(1_000)
+    const stopped = by === 'shut' ? dispatcher.shut('a', 8_000) : dispatcher.close()
+    await clock.pass(7_999)
+    expect(consumers.openOf('a')).toHaveLength(1)
+    await clock.pass(1)
+    expect(consumers.openOf('a')).toHaveLength(0)
+    await Promise.all([drained, stopped])
+    expect(store.rows[0]).toMatchObject({ state: 'first', attempts: { length: 0 } })
+  })
+
   test('the log has one line for each attempt, without the path of the URL and without the body', async () => {
     const { clock, store, open, log } = setUp()
     store.add('a', clock)

@@ -30,7 +30,7 @@ export class Dispatcher {
   readonly #clock: Clock
   readonly #laneOptions: LaneOptions
   readonly #lanes = new Map<InstanceId, InstanceLanes>()
-  readonly #closing = new Map<InstanceId, Promise<void>>()
+  readonly #closing = new Map<InstanceId, { lanes: InstanceLanes; done: Promise<void> }>()
   /** Instances to open again when their lanes have been shut. */
   readonly #reopening = new Map<InstanceId, Lease>()
   readonly #unrecorded = new Map<InstanceId, { attempts: readonly EndedAttempt[]; forget: () => void }>()
@@ -79,23 +79,28 @@ export class Dispatcher {
     lanes.wake()
   }
 
-  /** Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. */
+  /**
+   * Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. If the lanes
+   * are already being shut, the shorter grace applies: a stop of the node does not wait for a longer drain.
+   */
   async shut(instanceId: InstanceId, graceMs = GRACE_MS): Promise<void> {
     this.#reopening.delete(instanceId)
     const lanes = this.#lanes.get(instanceId)
+    const closing = this.#closing.get(instanceId)
     if (lanes) {
       this.#lanes.delete(instanceId)
-      this.#closing.set(instanceId, this.#close(instanceId, lanes, graceMs))
-    }
-    await this.#closing.get(instanceId)
+      const done = this.#close(instanceId, lanes, graceMs)
+      this.#closing.set(instanceId, { lanes, done })
+      await done
+    } else if (closing) await Promise.race([closing.done, closing.lanes.shut(graceMs)])
   }
 
   async close(graceMs?: number): Promise<void> {
     this.#closed = true
     this.#cancelPoll()
     for (const { forget } of this.#unrecorded.values()) forget()
-    await Promise.all([...this.#lanes.keys()].map(instanceId => this.shut(instanceId, graceMs)))
-    await Promise.all(this.#closing.values())
+    const open = [...this.#lanes.keys(), ...this.#closing.keys()]
+    await Promise.all(open.map(instanceId => this.shut(instanceId, graceMs)))
   }
 
   async #close(instanceId: InstanceId, lanes: InstanceLanes, graceMs: number): Promise<void> {

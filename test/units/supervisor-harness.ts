@@ -76,6 +76,8 @@ export function setUp(ids: string[]) {
   const lost = new Map<string, () => void>()
   const crashed = new Map<string, () => void>()
   const linking = new Set<string>()
+  /** How long the attempts in flight last while the instance drains, if not 300 ms. */
+  const drainMs = new Map<string, number>()
   /** The wall clock against the monotonic one, which timers go by. */
   const wall = { aheadMs: 0 }
   const renewal = new Renewal({ steady: () => Date.now(), now: () => Date.now() + wall.aheadMs })
@@ -100,7 +102,7 @@ export function setUp(ids: string[]) {
         revoke: () => log.push(`revoke ${lease.instanceId}`),
         drain: async () => {
           log.push(`drain ${lease.instanceId}`)
-          await new Promise(resolve => setTimeout(resolve, 300))
+          await new Promise(resolve => setTimeout(resolve, drainMs.get(lease.instanceId) ?? 300))
         },
         resume: () => log.push(`resume ${lease.instanceId}`),
         stop: async held => {
@@ -119,6 +121,7 @@ export function setUp(ids: string[]) {
     lost,
     crashed,
     linking,
+    drainMs,
     wall,
     supervisor,
     renewal,
