@@ -2,6 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { OK, REFUSED, setUp } from '../../test/units/dispatcher-harness.ts'
 
+/** Reads of the signing secrets get no answer until the returned function is called. */
+function holdPosting({ endpoints }: ReturnType<typeof setUp>['store']): () => void {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const find = endpoints.findPosting
+  endpoints.findPosting = (...of) => promise.then(() => find(...of))
+  return resolve
+}
+
 describe('failures', () => {
   test('while nothing may be posted, the pauses grow, and the speed of the consumer stays unknown', async () => {
     const { clock, store, consumers, open, node, log } = setUp()
@@ -170,6 +178,51 @@ describe('failures', () => {
     expect(consumers.openOf('a')).toHaveLength(0)
     await Promise.all([drained, stopped])
     expect(store.rows[0]).toMatchObject({ state: 'first', attempts: { length: 0 } })
+  })
+
+  test('a lane that ended while it read the secret posts nothing any more', async () => {
+    const { clock, store, consumers, dispatcher, open } = setUp()
+    const answer = holdPosting(store)
+    store.add('a', clock)
+    open('a')
+    await clock.settle()
+    const shut = dispatcher.shut('a')
+    await clock.pass(8_100)
+    await shut
+    answer()
+    await clock.settle()
+    expect(consumers.sent).toHaveLength(0)
+  })
+
+  test('a lane that lost its lease while it read the secret posts nothing any more', async () => {
+    const { clock, store, consumers, open, lost } = setUp()
+    consumers.rule = () => 'later'
+    open('a')
+    store.add('a', clock)
+    await clock.pass(2_000)
+    const answer = holdPosting(store)
+    store.add('a', clock)
+    await clock.settle()
+    store.epochs.set('a', 2)
+    consumers.openOf('a')[0]?.end(OK)
+    await clock.settle()
+    expect(lost).toEqual(['a'])
+    answer()
+    await clock.settle()
+    expect(consumers.sent).toHaveLength(1)
+  })
+
+  test('a lane that is shut while it reads the secret posts what it has claimed', async () => {
+    const { clock, store, dispatcher, open } = setUp()
+    const answer = holdPosting(store)
+    store.add('a', clock)
+    open('a')
+    await clock.settle()
+    const shut = dispatcher.shut('a')
+    await clock.pass(1_000)
+    answer()
+    await shut
+    expect(store.count('delivered')).toBe(1)
   })
 
   test('the log has one line for each attempt, without the path of the URL and without the body', async () => {

@@ -235,6 +235,8 @@ export class Lane implements LimitedUser {
     let ended: EndedAttempt | undefined
     try {
       const { keys, active } = await this.#posting.get()
+      // The lane ended or lost its lease meanwhile, so the next owner makes this attempt. While it drains, it still may.
+      if (this.#recorder.isStopped) return 'none'
       if (!active) {
         this.#isHeld = true
         return 'unknown'

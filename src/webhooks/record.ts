@@ -34,6 +34,11 @@ export class AttemptRecorder {
     return this.#lease
   }
 
+  /** True once the lease is lost or `stop` was called: nothing is recorded any more. */
+  get isStopped(): boolean {
+    return this.#stopped.signal.aborted
+  }
+
   /** Continues under a newer epoch of the same owner. */
   adopt(lease: Lease): void {
     if (lease.epoch > this.#lease.epoch) this.#lease = lease
@@ -47,7 +52,7 @@ export class AttemptRecorder {
   async record(ended: EndedAttempt): Promise<boolean> {
     const { deliveries, onFailed } = this.#options
     this.unrecorded.add(ended)
-    for (let failures = 0; !this.#stopped.signal.aborted; failures += 1) {
+    for (let failures = 0; !this.isStopped; failures += 1) {
       const lease = this.#lease
       try {
         await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
@@ -63,7 +68,7 @@ export class AttemptRecorder {
   }
 
   #loseLease(): void {
-    if (this.#stopped.signal.aborted) return
+    if (this.isStopped) return
     this.stop()
     this.#options.onLeaseLost()
   }

@@ -203,18 +203,17 @@ describe('an attempt', () => {
     expect(await post(`http://127.0.0.1:${port}/`)).toEqual({ kind: 'failed', error: 'connection_refused' })
   })
 
-  test('is aborted by its signal', async () => {
+  test('is aborted by its signal, and not sent if that is aborted already', async () => {
     receiver.answerWith({ kind: 'hang' })
     const abort = new AbortController()
-    const sent = poster({ timeoutMs: NEVER_MS }).send({
-      url: receiver.url,
-      headers: {},
-      body: Buffer.from('{}'),
-      signal: abort.signal,
-    })
+    const request = { url: receiver.url, headers: {}, body: Buffer.from('{}'), signal: abort.signal }
+    const by = poster({ timeoutMs: NEVER_MS })
+    const sent = by.send(request)
     await receiver.waitFor(1)
     abort.abort()
     expect((await timed(sent)).ms).toBeLessThan(CUT_SHORT_MS)
+    expect(await by.send(request)).toEqual({ kind: 'failed', error: 'timeout' })
+    expect(receiver.requests).toHaveLength(1)
   })
 
   test('reuses an open connection, except one that has been idle for so long that the consumer may be closing it', async () => {

@@ -11,7 +11,7 @@ export interface PostRequest {
   url: string
   headers: Record<string, string>
   body: Uint8Array
-  /** Aborts the attempt; ignore the outcome then. */
+  /** Aborts the attempt; ignore the outcome then. Nothing is sent if it is aborted already. */
   signal?: AbortSignal | undefined
 }
 
@@ -47,6 +47,7 @@ export function createPoster({ guard, timeoutMs, resolve = systemResolve(), test
 
   function send(post: PostRequest): Promise<PostOutcome> {
     const { url, headers, body, signal } = post
+    if (signal?.aborted) return Promise.resolve({ kind: 'failed', error: 'timeout' })
     const answer = isTestReceiver(url) ? testReceiver?.(post) : null
     if (answer) return answer
     return new Promise(resolve => {
