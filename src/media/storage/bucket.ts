@@ -24,6 +24,11 @@ const CHECKED_NAME = '.pombal-check'
 const CONNECT_TIMEOUT_MS = 5_000
 /** Without a byte. */
 const SILENCE_TIMEOUT_MS = 30_000
+/**
+ * The client's default of 50 is less than the downloads, previews, uploads and fetches that a node allows together. A download keeps its
+ * socket as long as its caller reads, so slow callers would stop everything else. Each use of the storage has its own limit.
+ */
+const SOCKETS = { maxSockets: Number.POSITIVE_INFINITY }
 
 /**
  * Files in an S3-compatible bucket. An object exists only when it is complete. The credentials come from where the AWS tools
@@ -43,7 +48,12 @@ export class BucketStorage implements MediaStorage {
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
-      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_TIMEOUT_MS },
+      requestHandler: {
+        connectionTimeout: CONNECT_TIMEOUT_MS,
+        socketTimeout: SILENCE_TIMEOUT_MS,
+        httpAgent: SOCKETS,
+        httpsAgent: SOCKETS,
+      },
     })
   }
 

@@ -174,6 +174,22 @@ test('a bucket whose service lists no uploads removes files', async () => {
   }
 })
 
+test('a bucket is written, read and cleaned while many slow callers read from it', async () => {
+  const { storage, dispose } = await openBucket()
+  try {
+    const bytes = randomBytes(1_048_576)
+    await storage.write(NAME, inParts(bytes))
+    const range = { from: 0, to: bytes.length - 1 }
+    const unread = await Promise.all(Array.from({ length: 100 }, () => storage.read(NAME, range)))
+    await storage.write(`${NAME}2`, inParts(bytes))
+    expect((await collect(await storage.read(`${NAME}2`, range))).equals(bytes)).toBe(true)
+    await storage.remove(`${NAME}2`)
+    for (const each of unread) await each?.[Symbol.asyncIterator]().return?.()
+  } finally {
+    await dispose()
+  }
+})
+
 test('a folder keeps no empty folder of an instance, and nobody else may read it', async () => {
   const root = mkdtempSync(join(tmpdir(), 'pombal-media-'))
   try {
