@@ -12,7 +12,10 @@ export interface AttemptInput {
   then: AfterAttempt
 }
 
-/** Records an attempt and its consequences. Does nothing if the attempt was already recorded. */
+/**
+ * Records an attempt and its consequences. Does nothing if the attempt was already recorded.
+ * `unblocked`: a successor may have become ready, so the lane needs a hint.
+ */
 export function attemptOperation(statements: Statements): Operation<AttemptInput, { unblocked: boolean }> {
   const queries = prepare(statements)
   return {
@@ -34,7 +37,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         const row = open.get(input.delivery.seq)
         return row === undefined || isRecorded(input, row) ? [] : [{ ...input, row }]
       })
-      if (made.length === 0) return inputs.map(() => ({ unblocked: false }))
+      if (made.length === 0) return outcomesOf(inputs, made)
 
       tx.post(
         queries.insertAttempt,
@@ -64,7 +67,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       const finished = made.flatMap(({ attempt, row, then }) =>
         then.kind === 'retry' ? [] : [{ ...row, attempts: attempt.attemptNumber, state: then.kind }],
       )
-      if (finished.length === 0) return inputs.map(() => ({ unblocked: false }))
+      if (finished.length === 0) return outcomesOf(inputs, made)
       tx.post(
         queries.remove,
         finished.map(({ instance_id, event_id, endpoint_id }) => ({ instance_id, event_id, endpoint_id })),
@@ -76,13 +79,26 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
           message_id === null ? [] : [{ instance_id, event_id, endpoint_id, message_id }],
         ),
       )
-      const freed = new Set(successors.map(laneOf))
-      return inputs.map(({ lease, delivery }) => {
-        const lane = laneOf({ instance_id: lease.instanceId, endpoint_id: delivery.endpointId })
-        return { unblocked: freed.has(lane) }
-      })
+      return outcomesOf(inputs, made, new Set(successors.map(laneOf)))
     },
   }
+}
+
+/**
+ * An attempt that was already recorded may have unblocked a successor then: if the outcome of that commit was unknown, no hint
+ * followed it.
+ * @param freed the lanes of the successors that this commit unblocked
+ */
+function outcomesOf(
+  inputs: readonly AttemptInput[],
+  made: readonly AttemptInput[],
+  freed: ReadonlySet<string> = new Set(),
+): { unblocked: boolean }[] {
+  const isMade = new Set(made.map(({ delivery }) => delivery.seq))
+  return inputs.map(({ lease, delivery, then }) => {
+    if (!isMade.has(delivery.seq)) return { unblocked: then.kind !== 'retry' }
+    return { unblocked: freed.has(laneOf({ instance_id: lease.instanceId, endpoint_id: delivery.endpointId })) }
+  })
 }
 
 /** Whether a requested attempt is already recorded. A scheduled attempt that is recorded does not match `attempts` in the query `find`. */

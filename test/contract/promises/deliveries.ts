@@ -176,7 +176,10 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         const [sent] = await listReady(store, lease.instanceId)
         const record = () => store.deliveries.recordAttempt(lease, sent!, attempt(sent!), { kind: 'delivered' })
         await Promise.all([record(), record(), record()])
+        // The first commit may have succeeded without an answer, and so without a hint.
+        const hints = watchHints(store, lease.instanceId)
         await record()
+        expect(hints).toEqual(['deliveries'])
         const event = await store.events.find(lease.instanceId, sent!.eventId)
         expect(event!.deliveries).toHaveLength(1)
         expect(event!.deliveries[0]).toMatchObject({ state: 'delivered', attempts: 1, nextAttemptAt: null })
