@@ -21,7 +21,12 @@ export interface SenderOptions {
 /** Null if the message arrived; otherwise a sentence that says why not, without secrets. */
 type SendError = string | null
 
-const MAIL_TIMEOUT_MS = 10_000
+/** Not that of webhooks, which may be longer than the claim of the notices (`CLAIMED_FOR_MS`), or too short for a chat service. */
+const POST_TIMEOUT_MS = 10_000
+/** Of each step: the connection, the greeting, an answer. */
+const MAIL_STEP_TIMEOUT_MS = 10_000
+/** Of all steps together. Less than the claim of the notices, or another node would send the same e-mail. */
+const MAIL_TIMEOUT_MS = 30_000
 const MAX_ERROR = 300
 
 /** Sends a message through the channel of a target. */
@@ -44,7 +49,8 @@ export class AlertSender {
     try {
       if (channel === 'email') return await this.#mail(address.to!, message)
       const { post, now, version } = this.#options
-      const outcome = await post.send(REQUESTS[channel](message, { address, now: now(), version }))
+      const request = REQUESTS[channel](message, { address, now: now(), version })
+      const outcome = await post.send({ ...request, timeoutMs: POST_TIMEOUT_MS })
       if (outcome.kind === 'failed') return `The request failed: ${outcome.error}.`
       if (outcome.status >= 200 && outcome.status < 300) return null
       return `Answered ${outcome.status}${outcome.excerpt ? `: ${outcome.excerpt.slice(0, MAX_ERROR)}` : '.'}`
@@ -57,12 +63,13 @@ export class AlertSender {
     const { mail } = this.#options
     if (mail === null) return 'SMTP_URL is not set.'
     const limits = {
-      connectionTimeout: MAIL_TIMEOUT_MS,
-      greetingTimeout: MAIL_TIMEOUT_MS,
-      socketTimeout: MAIL_TIMEOUT_MS,
+      connectionTimeout: MAIL_STEP_TIMEOUT_MS,
+      greetingTimeout: MAIL_STEP_TIMEOUT_MS,
+      socketTimeout: MAIL_STEP_TIMEOUT_MS,
     }
     // Loaded when the first e-mail is sent: most installations send none.
     const { createTransport } = await import('nodemailer')
+    const signal = AbortSignal.timeout(MAIL_TIMEOUT_MS)
     const transport = createTransport({ url: mail.url, ...limits })
     try {
       await transport.sendMail({
@@ -71,8 +78,12 @@ export class AlertSender {
         subject: message.title,
         text: plainText(message),
         messageId: `<${message.id}@pombal>`,
+        signal,
       })
       return null
+    } catch (error) {
+      if (signal.aborted) return `The mail server did not take the message within ${MAIL_TIMEOUT_MS / 1_000} s.`
+      throw error
     } finally {
       transport.close()
     }

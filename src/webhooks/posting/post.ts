@@ -13,6 +13,8 @@ export interface PostRequest {
   body: Uint8Array
   /** Aborts the attempt; ignore the outcome then. Nothing is sent if it is aborted already. */
   signal?: AbortSignal | undefined
+  /** Default: that of the poster. */
+  timeoutMs?: number
 }
 
 /** The outcome of one request. It is `answered` once a status line came, even if the body fails. */
@@ -30,7 +32,7 @@ export interface PosterOptions {
   guard: AddressGuard
   /** Default: the system's name resolution. */
   resolve?: Lookup
-  /** The time limit of the whole request, from the name resolution to the last byte read. */
+  /** The time limit of a whole request, from the name resolution to the last byte read. */
   timeoutMs: number
   /** Answers for the test receiver. Null: the request is posted like any other. */
   testReceiver?: (request: PostRequest) => Promise<PostOutcome> | null
@@ -42,11 +44,11 @@ function systemResolve(): Lookup {
 }
 
 /** Posts over HTTP/1.1 without redirects, compression or proxies. */
-export function createPoster({ guard, timeoutMs, resolve = systemResolve(), testReceiver }: PosterOptions): Poster {
+export function createPoster({ resolve = systemResolve(), guard, testReceiver, ...defaults }: PosterOptions): Poster {
   const connector = createConnector({ guard, resolve })
 
   function send(post: PostRequest): Promise<PostOutcome> {
-    const { url, headers, body, signal } = post
+    const { url, headers, body, signal, timeoutMs = defaults.timeoutMs } = post
     if (signal?.aborted) return Promise.resolve({ kind: 'failed', error: 'timeout' })
     const answer = isTestReceiver(url) ? testReceiver?.(post) : null
     if (answer) return answer
