@@ -108,9 +108,9 @@ export class Fetcher {
       if (fetch === null) break
       this.#begin(fetch)
     }
-    const nextInMs = await fetches.nextInMs()
-    // Fetches that are due have no free place. They are claimed when another fetch ends.
-    if (nextInMs === null || (nextInMs <= 0 && this.#places.size > 0)) return POLL_EVERY_MS
+    // Fetches without a free place are claimed when another fetch ends.
+    const nextInMs = this.#places.isFull ? null : await fetches.nextInMs(this.#places.full())
+    if (nextInMs === null) return POLL_EVERY_MS
     return Math.min(POLL_EVERY_MS, Math.max(LEAST_PAUSE_MS, nextInMs))
   }
 

@@ -33,8 +33,8 @@ export interface FullPlaces {
 export interface Fetches {
   /** The most overdue fetch; null if none is due. It is due again after 8 s, unless it is extended. Drops fetches without a queued message. */
   claim(full: FullPlaces, now: number): Promise<Fetch | null>
-  /** When the next one is due, in milliseconds from now; null if there is none. */
-  nextInMs(): Promise<number | null>
+  /** When the next one with a free place is due, in milliseconds from now; null if there is none. */
+  nextInMs(full: FullPlaces): Promise<number | null>
   /** It is still being fetched. False if it is not needed any more. */
   extend(fetch: Fetch): Promise<boolean>
   /**

@@ -31,10 +31,10 @@ export class StoredFetches implements Fetches {
     return this.#core.write(this.#operations.claim, { full, now })
   }
 
-  async nextInMs(): Promise<number | null> {
+  async nextInMs(full: FullPlaces): Promise<number | null> {
     const { db, now } = this.#core.statements
     const next = db.selectFrom('media_fetches').select(sql<number>`due_at - ${now}`.as('in_ms'))
-    const [row] = await this.#core.reader.query(next.orderBy('due_at').limit(1))
+    const [row] = await this.#core.reader.query(next.where(hasPlace(full)).orderBy('due_at').limit(1))
     return row === undefined ? null : Number(row.in_ms)
   }
 
@@ -65,6 +65,15 @@ export class StoredFetches implements Fetches {
   }
 }
 
+/** The condition of rows whose instance and host have a free place. */
+function hasPlace({ instances, hosts }: FullPlaces): RawBuilder<boolean> {
+  const skip = [
+    ...instances.map(id => sql`instance_id <> ${id}`),
+    ...hosts.map(({ instanceId, host }) => sql`not (instance_id = ${instanceId} and host = ${host})`),
+  ]
+  return sql<boolean>`${sql.join([sql`1 = 1`, ...skip], sql` and `)}`
+}
+
 const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
 
 function operations(statements: Statements) {
@@ -85,17 +94,13 @@ function operations(statements: Statements) {
       'fetches.claim',
       () => '' as InstanceId,
       async (tx, { full, now }: { full: FullPlaces; now: number }): Promise<Fetch | null> => {
-        const skip = [
-          ...full.instances.map(id => sql`instance_id <> ${id}`),
-          ...full.hosts.map(({ instanceId, host }) => sql`not (instance_id = ${instanceId} and host = ${host})`),
-        ]
         const claim = () =>
           query(
             tx,
             sql<{ instance_id: string; media_id: string; url: string; host: string; attempts: number }>`
             update media_fetches set due_at = ${claimedUntil} where (instance_id, media_id) in (
               select instance_id, media_id from media_fetches where due_at <= ${databaseNow}
-              and ${sql.join([sql`1 = 1`, ...skip], sql` and `)}
+              and ${hasPlace(full)}
               order by due_at limit 1 ${dialect.lock(sql`for update skip locked`)})
             returning instance_id, media_id, url, host, attempts`,
           )

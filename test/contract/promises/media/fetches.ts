@@ -64,7 +64,7 @@ export function fetchesContract(createHarness: CreateHarness): void {
       })
       expect(await claim()).toBeNull()
       expect(await store.fetches.extend(fetch!)).toBe(true)
-      expect(await store.fetches.nextInMs()).toBeGreaterThan(0)
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeGreaterThan(0)
       await store.fetches.recordRetry(fetch!, 3, 0)
       expect(await claim()).toEqual({ ...fetch, attempts: 3 })
     })
@@ -80,7 +80,7 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await fileOf(id)).toEqual({ mediaId, form: 'image', filename: 'a' })
       expect(await fetched(fetch)).toBe('given_up')
       expect(await store.fetches.extend(fetch)).toBe(false)
-      expect(await store.fetches.nextInMs()).toBeNull()
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeNull()
       // A queued message contains it.
       expect(await store.media.erase(lease.instanceId, mediaId, 3_000)).toBe('in_use')
     })
@@ -112,7 +112,7 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await store.media.find(lease.instanceId, mediaId)).toEqual({ kind: 'gone', reason: 'media_too_large' })
       expect(await fileOf(id)).toMatchObject({ fetch: 'failed' })
       expect(await fetched(fetch)).toBe('given_up')
-      expect(await store.fetches.nextInMs()).toBeNull()
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeNull()
     })
 
     test('is not fetched any more once its message has ended', async () => {
@@ -120,7 +120,7 @@ export function fetchesContract(createHarness: CreateHarness): void {
       await store.messages.recordFailure(lease, { id, whatsappId }, messageFailure('media_unavailable'), 2_000)
       expect(await claim()).toBeNull()
       expect(await store.media.find(lease.instanceId, mediaId)).toEqual({ kind: 'gone', reason: 'not_fetched' })
-      expect(await store.fetches.nextInMs()).toBeNull()
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeNull()
     })
 
     test('waits while its instance or its host has no place', async () => {
@@ -132,6 +132,18 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await claim(full)).toMatchObject({ host: 'slow.example:8443' })
       expect(await claim(full)).toBeNull()
       expect(await claim()).toMatchObject({ host: 'slow.example' })
+    })
+
+    test('is next only if its instance and its host have a place', async () => {
+      const { instanceId } = lease
+      await accept('https://slow.example/1')
+      await accept('https://fast.example/1')
+      const full = { instances: [], hosts: [{ instanceId, host: 'slow.example' }] }
+      const fast = await claim(full)
+      await store.fetches.recordRetry(fast!, 1, 1_000)
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeLessThanOrEqual(0)
+      expect(await store.fetches.nextInMs(full)).toBeGreaterThan(0)
+      expect(await store.fetches.nextInMs({ instances: [instanceId], hosts: [] })).toBeNull()
     })
   })
 }
