@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
+import type { DiscardOutcome } from '../store/media/media.ts'
 import { FileReceiver, type ReceiveOutcome } from './file-receiver.ts'
 
 const TERMS = { quotaBytes: 1_000, retentionMs: 1_000 }
 
-/** A receiver whose calls are noted. @param isWriting whether the row still says that the file is being written */
-function setUp(isWriting = true) {
+/** A receiver whose calls are noted. @param discarded what the row says when the file is discarded */
+function setUp(discarded: DiscardOutcome = 'doomed') {
   const calls: string[] = []
   const note =
     <T>(name: string, answer: T) =>
@@ -15,7 +16,7 @@ function setUp(isWriting = true) {
   const rows = {
     begin: note('begin', 'begun' as const),
     extend: note('extend', true),
-    discard: note('discard', isWriting),
+    discard: note('discard', discarded),
     forget: note('forget', undefined),
   }
   const storage = {
@@ -56,7 +57,13 @@ test.each(['full', 'given_up'] as const)('a file that is not taken (%s) is remov
 })
 
 test('a file stays if an earlier try of its commit has succeeded', async () => {
-  const { calls, receive } = setUp(false)
+  const { calls, receive } = setUp('stored')
   expect(await receive(three(), 'given_up')).toBe('given_up')
   expect(calls).toEqual(['begin', 'write', 'discard'])
+})
+
+test('a file that another node gave up is removed once more, because its last bytes may have arrived later', async () => {
+  const { calls, receive } = setUp('given_up')
+  expect(await receive(three(), 'given_up')).toBe('given_up')
+  expect(calls).toEqual(['begin', 'write', 'discard', 'remove', 'forget'])
 })

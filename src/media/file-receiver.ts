@@ -70,11 +70,12 @@ export class FileReceiver {
 
   /**
    * Removes the file at once, because what is reserved for it counts until then: files that cannot be fetched would soon fill
-   * the quota. If this fails, the file is removed when it is due.
+   * the quota. If this fails, the file is removed when it is due. It is removed also if another node gave it up: its last bytes
+   * may have arrived after that node removed it.
    */
   async #discard(storage: MediaStorage, file: FileName): Promise<void> {
     try {
-      if (!(await this.#rows.discard(file))) return
+      if ((await this.#rows.discard(file)) === 'stored') return
       await storage.remove(nameOf(file))
       await this.#rows.forget(file)
     } catch {}

@@ -91,9 +91,20 @@ export class MediaLibrary {
       this.#options.onDoomed()
       return outcome.media
     } catch (error) {
-      // If this fails as well, the file is given up when it is due.
-      await rows.discard(file).then(this.#options.onDoomed, () => undefined)
+      await this.#discard(file)
       throw this.#explained(error, file)
+    }
+  }
+
+  /** If this fails, the file is given up when it is due. */
+  async #discard(file: FileName): Promise<void> {
+    const { rows, storage, onDoomed, logger } = this.#options
+    try {
+      const outcome = await rows.discard(file)
+      if (outcome === 'given_up') await storage.remove(nameOf(file))
+      onDoomed()
+    } catch (error) {
+      logger.warn({ ...file, err: error }, 'media.discard_failed')
     }
   }
 

@@ -55,6 +55,12 @@ export type FinishOutcome =
   | { kind: 'given_up' }
 
 /**
+ * `given_up`: the row is being removed or is gone already, because another node gave the file up. That node may have removed the
+ * bytes before the last of them arrived, so the caller must remove them.
+ */
+export type DiscardOutcome = 'doomed' | 'stored' | 'given_up'
+
+/**
  * The descriptions of media, and which files the storage holds. A file has a row from before its first byte until after its last
  * one, so a crash leaves no file that no row names:
  *
@@ -75,11 +81,8 @@ export interface MediaRows {
    * and expires later.
    */
   finish(file: FinishedFile, now: number): Promise<FinishOutcome>
-  /**
-   * The file is not needed: it is to be removed now. Does nothing if it is `stored`, because its `finish` was committed.
-   * @returns whether it is to be removed
-   */
-  discard(file: FileName): Promise<boolean>
+  /** The file is not needed: it is to be removed now. Does nothing if it is `stored`, because its `finish` was committed. */
+  discard(file: FileName): Promise<DiscardOutcome>
   /** Null if the instance has no such medium. */
   find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>
   /** Newest first. */

@@ -8,7 +8,16 @@ import type { Page, PageRequest } from '../engine/page.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows, IS_QUEUED_IN, toMedia } from './file-rows.ts'
 import { findListed, listMedia } from './listed-media.ts'
-import type { FileName, FinishedFile, FinishOutcome, FoundMedia, ListedMedia, MediaRows, NewFile } from './media.ts'
+import type {
+  DiscardOutcome,
+  FileName,
+  FinishedFile,
+  FinishOutcome,
+  FoundMedia,
+  ListedMedia,
+  MediaRows,
+  NewFile,
+} from './media.ts'
 
 /** A file that nobody has extended for this long is given up. */
 const WRITER_GONE_AFTER_MS = 5 * 60_000
@@ -40,7 +49,7 @@ export class StoredMedia implements MediaRows {
     return this.#core.write(this.#operations.finish, { ...file, now })
   }
 
-  discard(file: FileName): Promise<boolean> {
+  discard(file: FileName): Promise<DiscardOutcome> {
     return this.#core.write(this.#operations.discard, file)
   }
 
@@ -187,7 +196,16 @@ function operations(statements: Statements) {
       ({ kind }) => kind === 'stored',
     ),
 
-    discard: oneByOne('media.discard', instanceOf, (tx, file: FileName) => rows.doom(tx, file, 'writing'), false),
+    discard: oneByOne(
+      'media.discard',
+      instanceOf,
+      async (tx, file: FileName): Promise<DiscardOutcome> => {
+        if (await rows.doom(tx, file, 'writing')) return 'doomed'
+        const stored = db.selectFrom('media_files').select('id').where('state', '=', 'stored')
+        return (await tx.query(rows.of(stored, file))).length > 0 ? 'stored' : 'given_up'
+      },
+      false,
+    ),
 
     erase: oneByOne(
       'media.erase',

@@ -186,8 +186,8 @@ export function downloadsContract(createHarness: CreateHarness): void {
       const file = { instanceId: lease.instanceId, key: randomBytes(32), size: 600, quotaBytes: 1_000 }
       expect(await store.media.begin({ ...file, fileId: 'file_1' })).toBe('begun')
       expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('full')
-      expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe(true)
-      expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe(false)
+      expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe('doomed')
+      expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe('given_up')
       await store.media.forget({ ...file, fileId: 'file_1' })
       expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('begun')
     })

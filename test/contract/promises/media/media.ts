@@ -300,7 +300,9 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
       expect(await context.store.media.extend(file)).toBe(false)
       expect(await context.store.media.finish(finished(file), NOW)).toEqual({ kind: 'given_up' })
+      expect(await context.store.media.discard(file)).toBe('given_up')
       await context.store.media.forget(file)
+      expect(await context.store.media.discard(file)).toBe('given_up')
       expect(await context.store.media.begin(newFile(instanceId, QUOTA))).toBe('begun')
     })
 
@@ -308,7 +310,7 @@ export function mediaContract(createHarness: CreateHarness): void {
       const instanceId = await createInstance(context.store)
       const file = newFile(instanceId)
       await context.store.media.begin(file)
-      await context.store.media.discard(file)
+      expect(await context.store.media.discard(file)).toBe('doomed')
       expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
       expect(await context.store.media.claimDoomed(10)).toEqual([])
       await expireWriter(file)
@@ -318,7 +320,7 @@ export function mediaContract(createHarness: CreateHarness): void {
     test('is not discarded, forgotten or given up once it is finished', async () => {
       const instanceId = await createInstance(context.store)
       const { file, media } = await storeFile(context.store, instanceId)
-      await context.store.media.discard(file)
+      expect(await context.store.media.discard(file)).toBe('stored')
       await context.store.media.forget(file)
       expect(await removeDoomed(context.store, instanceId)).toEqual([])
       expect(await context.store.media.find(instanceId, media.id)).toMatchObject({ kind: 'stored' })
