@@ -12,8 +12,14 @@ export interface PaceState {
   newRecipientsAt: number
 }
 
-/** `new_recipients`: the day's budget is spent, and only messages to new recipients wait. */
-export type PaceTurn = { kind: 'granted' } | { kind: 'waits'; for: 'all' | 'new_recipients'; until: number }
+/**
+ * `new_recipients`: the day's budget is spent, and only messages to new recipients wait. `gone`: the message has failed meanwhile, for
+ * example because it was cancelled. It uses up nothing.
+ */
+export type PaceTurn =
+  | { kind: 'granted' }
+  | { kind: 'waits'; for: 'all' | 'new_recipients'; until: number }
+  | { kind: 'gone' }
 
 export interface Paces {
   /** Null if the instance never had a pace. */

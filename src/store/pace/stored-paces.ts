@@ -93,6 +93,15 @@ export class StoredPaces implements Paces {
         .orderBy('at'),
     )
     if (uses.some(({ message_id }) => message_id === message)) return GRANTED
+    const [failed] = await tx.query(
+      db
+        .selectFrom('messages')
+        .select('id')
+        .where('instance_id', '=', instanceId)
+        .where('id', '=', message)
+        .where('failed_at', 'is not', null),
+    )
+    if (failed) return { kind: 'gone' }
     const wait = waitOf(pace, uses, recipient, { now, today })
     if (wait !== null) {
       const moment = wait.for === 'all' ? { opens_at: wait.until } : { new_recipients_at: wait.until }

@@ -85,8 +85,8 @@ export class Pacing {
     return this.#isOn ? this.#select(heads) : heads
   }
 
-  /** Call before a message is prepared. @returns null if it has its turn */
-  async take(message: QueuedMessage): Promise<Paced | null> {
+  /** Call before a message is prepared. @returns null if it has its turn; `gone` if it has failed meanwhile */
+  async take(message: QueuedMessage): Promise<Paced | { kind: 'gone' } | null> {
     await this.#loaded
     if (!this.#isOn || isFree(message)) return null
     const { lease, paces, addresses, now, signal } = this.#options
@@ -100,6 +100,7 @@ export class Pacing {
       const recipient = known ? null : chatKeyOf(numbers.at(-1) ?? message.to)
       const turn = await untilStored(() => paces.take(lease, message.id, recipient, now()), signal)
       if (turn.kind === 'granted') return null
+      if (turn.kind === 'gone') return turn
       if (turn.for === 'all') this.#opensAt = turn.until
       else this.#newRecipientsAt = turn.until
       this.#hasDeferred ||= turn.for === 'new_recipients'

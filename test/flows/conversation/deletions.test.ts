@@ -35,4 +35,24 @@ describe.each(STORES)('on %s', store => {
       `cancelled before they were written: ${deleted.filter(one => one.isCancelled).length} of ${deleted.length}`,
     )
   })
+
+  test('texts to new recipients that are cancelled while they wait never end the link', async () => {
+    await using talking = await Talking.open(store)
+    const { network } = talking.harness
+    const chats = Array.from({ length: 10 }, (_, chat) => `551198765${(chat + 500).toString()}0`)
+    const recipients = [...chats, '120363000000007100@g.us']
+    const ends = talking.harness.endsOf(talking.number)
+    // The texts are in the sender's memory, and WhatsApp answers no look-up.
+    network.pause()
+    const ids = []
+    for (const to of recipients) ids.push(await talking.send({ to, text: 'apagada' }))
+    for (const id of ids) {
+      expect((await talking.call('DELETE', `/messages/${id}`)).status).toBe(202)
+      expect((await talking.becomes(id, 'failed')).error.code).toBe('cancelled')
+    }
+    network.resume()
+    for (const to of recipients) await talking.becomes(await talking.send({ to, text: 'última' }), 'read')
+    for (const to of chats) expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['última'])
+    expect(talking.harness.endsOf(talking.number)).toBe(ends)
+  })
 })

@@ -123,6 +123,23 @@ describe.each(STORES)('the pace of an instance, on %s', store => {
     expect((await one.inbox(stranger)).map(({ text }) => text)).toEqual(['primeira', 'segunda'])
   })
 
+  test('grants no turn to texts that were cancelled while they waited', async () => {
+    const one = await Talking.link(talking.harness)
+    const hour = (new Date().getUTCHours() + 24 - 1) % 24
+    const time = (at: number) => `${(at % 24).toString().padStart(2, '0')}:00`
+    await pace(one.number, 'PUT', { quietHours: { from: time(hour), until: time(hour + 3) } })
+    const strangers = ['5511987645001', '5511987645002', '5511987645003']
+    const ids: string[] = []
+    for (const to of strangers) ids.push(await one.send({ to, text: 'olá' }))
+    for (const id of ids) await waits(one, id, 'pace')
+    for (const id of ids.slice(0, 2)) {
+      expect((await one.call('DELETE', `/messages/${id}`)).status).toBe(202)
+      expect((await one.becomes(id, 'failed')).error.code).toBe('cancelled')
+    }
+    await pace(one.number, 'PUT', { newRecipientsPerDay: 1, timeZone: atNoon() })
+    await one.becomes(ids[2]!, 'read')
+  })
+
   test('counts the messages of a minute once, also across a kill, and says when the next may go', async () => {
     const one = await Talking.link(talking.harness)
     const { harness } = talking

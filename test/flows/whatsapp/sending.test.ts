@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
+import { messageFailure } from '../../../src/domain/message.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
 const CONTACT = '5511987654321'
+const OTHER = '5511987654322'
 /** Neither delivers nor reads. */
 const SILENT = '15005550003'
 const DAY_MS = 86_400_000
@@ -74,6 +76,45 @@ test("if a message's content cannot be stored, the socket ends and the message i
   const { id: message } = await harness.accept(id, CONTACT, 'again')
   await harness.becomes(id, message, 'read')
   expect(failures).toBe(0)
+})
+
+test('a text that is cancelled in the moment in which it is recorded as prepared is never written, and the link stays', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { store, line, network } = harness
+  const cancelled: string[] = []
+  const messages = new Proxy(store.messages, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (name !== 'recordPrepared') return value.bind(target)
+      return async (...[lease, id, prepared]: Parameters<typeof target.recordPrepared>) => {
+        const reference = references.get(id)
+        if (reference) await target.recordFailure(lease, reference, messageFailure('cancelled'), Date.now())
+        if (reference) cancelled.push(prepared.address)
+        return target.recordPrepared(lease, id, prepared)
+      }
+    },
+  })
+  const references = new Map<string, { id: string; whatsappId: string }>()
+  const { connections, events, credentials, numbers, paces, directory, downloads, hints } = store
+  const { id, phone } = await harness.link({
+    store: { connections, messages, events, credentials, numbers, paces, directory, downloads, hints },
+  })
+  const lid = `${999_999_999_999_999 - Number(CONTACT)}@lid`
+  const sockets = line.opened
+  // The second round has nothing left to query.
+  for (const text of ['cancelled', 'sent', 'cancelled']) {
+    for (const to of [lid, GROUP, phone, OTHER]) {
+      const message = await harness.accept(id, to, text)
+      if (text === 'cancelled') references.set(message.id, message)
+      await harness.becomes(id, message.id, text === 'sent' ? 'sent' : 'failed')
+    }
+  }
+  for (const number of [CONTACT, phone, OTHER])
+    expect((await network.inbox(number)).map(({ text }) => text)).toEqual(['sent'])
+  const addresses = [lid, GROUP, `${phone}@s.whatsapp.net`, `${OTHER}@s.whatsapp.net`]
+  expect(cancelled).toEqual([...addresses, ...addresses])
+  expect(line.opened).toBe(sockets)
 })
 
 test('messages to one recipient arrive in the order accepted, even from a long queue', async () => {

@@ -10,7 +10,7 @@ interface Send {
   link: object
   /** Records the message as prepared. Resolves when that is durable. */
   record(): Promise<void>
-  /** What the frame of the message waits for, once the message is encrypted; null once the frame has taken it. */
+  /** What the frame of the message waits for. Absent until the message is encrypted; null once the frame has taken it. */
   ready?: Promise<unknown> | null
 }
 
@@ -60,12 +60,15 @@ export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, cha
   keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
 }
 
-/** What the next frame must wait for. */
+/** What the next frame must wait for. Call once for each frame. */
 export function untilDurable(link: object, changes: Changes): Promise<unknown> {
   const send = sending.getStore()
   if (send?.link !== link) return changes.settled()
   const { ready } = send
-  if (!ready) return Promise.all([changes.settled(), send.record()])
+  // A query for devices or keys: the frame of the message follows the hooks in `adaptKeys`. A query does not depend on the record, and
+  // if it waited for the record of a cancelled message, it would be refused and the link would end.
+  if (ready === undefined) return changes.settled()
+  if (ready === null) return Promise.all([changes.settled(), send.record()])
   // Only the frame of the message: later ones may depend on later changes.
   send.ready = null
   return ready

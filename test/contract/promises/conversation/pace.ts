@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newMessageId } from '../../../../src/domain/ids.ts'
+import { messageFailure } from '../../../../src/domain/message.ts'
 import { NO_PACE, type Pace } from '../../../../src/domain/pace.ts'
 import { LeaseLost } from '../../../../src/store/errors.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
@@ -48,6 +49,15 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await take(lease, null, NOON + MINUTE_MS)).toEqual({ kind: 'granted' })
       expect(await take(lease, null, NOON + MINUTE_MS)).toEqual({ ...waits, until: NOON + 70_000 })
       expect(await take(lease, null, NOON)).toEqual({ ...waits, until: NOON + MINUTE_MS })
+    })
+
+    test('grants no turn to a message that has failed', async () => {
+      const lease = await open({ perMinute: 1 })
+      const message = newMessage(lease.instanceId)
+      await context.store.messages.accept(message, NOON)
+      await context.store.messages.recordFailure(lease, message, messageFailure('cancelled'), NOON)
+      expect(await take(lease, null, NOON, message.id)).toEqual({ kind: 'gone' })
+      expect(await take(lease, null)).toEqual({ kind: 'granted' })
     })
 
     test('makes everything wait for the end of the quiet hours, and nothing once it is switched off', async () => {
