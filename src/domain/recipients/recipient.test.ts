@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { correctedRecipient, otherSpelling, parseRecipient, shortSpelling } from './recipient.ts'
+import { correctedRecipient, namesOf, otherSpelling, parseRecipient, shortSpelling } from './recipient.ts'
 
 describe('a recipient', () => {
   test.each(['1234567', '5511987654321', '123456789012345'])('%s is a number', to => {
@@ -70,3 +70,15 @@ test.each(['15551230001', '4915112345678', '120363041234567890@g.us', '123456789
     expect(otherSpelling(name)).toBeNull()
   },
 )
+
+test.each([
+  ['5511987654321', undefined, ['5511987654321', '551187654321']],
+  ['5511987654321', null, ['5511987654321']],
+  ['5511987654321', '5511987654321@s.whatsapp.net', ['5511987654321']],
+  ['5511987654321', '551187654321@s.whatsapp.net', ['5511987654321', '551187654321']],
+  ['15551230001', '123456789012345@lid', ['123456789012345@lid', '15551230001']],
+  ['123456789012345@lid', '15551230001@s.whatsapp.net', ['123456789012345@lid', '15551230001']],
+  ['123456789012345@lid', undefined, ['123456789012345@lid']],
+] as const)('%s, looked up as %s, may write from %j', (to, address, names) => {
+  expect(namesOf(to, address)).toEqual(names)
+})

@@ -58,3 +58,14 @@ export function otherSpelling(number: string): string | null {
   }
   return null
 }
+
+/**
+ * The numbers and the LID that a person may write from. The last one is a number, if one is known.
+ * @param to a number or a LID, as the caller wrote it
+ * @param address WhatsApp's answer to the look-up: null if the person is not on WhatsApp, undefined if there was no look-up
+ */
+export function namesOf(to: string, address: string | null | undefined): string[] {
+  const name = address === undefined ? otherSpelling(to) : (address?.replace(/@s\.whatsapp\.net$/, '') ?? null)
+  if (name === null || name === to) return [to]
+  return name.endsWith('@lid') ? [name, to] : [to, name]
+}

@@ -28,10 +28,11 @@ export interface Numbers {
   ): Promise<Map<PhoneNumber, LookedUpNumber>>
   record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void>
   /**
-   * Whether one of these numbers wrote to the instance (not only in a group), or a message to it was acknowledged, since the
+   * Whether one of these people wrote to the instance (not only in a group), or a message to one was acknowledged, since the
    * account was linked. Contacts are recorded with that event and are not subject to retention.
+   * @param names numbers and LIDs. A LID also finds a contact that is recorded under its number
    */
-  isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean>
+  isContact(instanceId: InstanceId, names: readonly string[]): Promise<boolean>
 
   /**
    * Orders look-ups, which the owner of the instance makes. Those that are ordered already do not count against the budget.

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
+import { type PhoneNumber, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -16,6 +16,7 @@ export class StoredNumbers implements Numbers {
   readonly #find
   readonly #record
   readonly #findContact
+  readonly #findContactByLid
 
   constructor(core: Core) {
     const { db } = core.statements
@@ -31,6 +32,9 @@ export class StoredNumbers implements Numbers {
     )
     this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'], {
       where: sql`contacts.stranger = 0`,
+    })
+    this.#findContactByLid = core.statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number'], {
+      where: sql`contacts.lid is not null and contacts.stranger = 0`,
     })
     const put = core.statements.insert(
       'numbers',
@@ -82,9 +86,12 @@ export class StoredNumbers implements Numbers {
     return this.#orders.settle(lease, number)
   }
 
-  async isContact(instanceId: InstanceId, numbers: readonly PhoneNumber[]): Promise<boolean> {
-    const contacts = numbers.map(number => ({ instance_id: instanceId, number }))
-    return (await this.#core.reader.each(this.#findContact, contacts)).length > 0
+  async isContact(instance_id: InstanceId, names: readonly string[]): Promise<boolean> {
+    const { reader } = this.#core
+    const rows = names.map(number => ({ instance_id, number }))
+    if ((await reader.each(this.#findContact, rows)).length > 0) return true
+    const lids = names.flatMap(name => (parseRecipient(name)?.kind === 'lid' ? [{ instance_id, lid: name }] : []))
+    return lids.length > 0 && (await reader.each(this.#findContactByLid, lids)).length > 0
   }
 
   async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {

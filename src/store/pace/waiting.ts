@@ -1,11 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Waiting } from '../../domain/message.ts'
-import { parseRecipient } from '../../domain/recipients/recipient.ts'
+import { namesOf, parseRecipient } from '../../domain/recipients/recipient.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
-import { chatOf } from '../numbers/contacts.ts'
 
 /** Few, because the first of a chat is often among the first of the queue. */
 const QUEUED_AT_ONCE = 500
@@ -94,17 +93,20 @@ export class WaitingReader {
         .where('instance_id', '=', instanceId)
         .where('number', 'in', people),
     )
-    const addresses = new Map(numbers.flatMap(({ number, address }) => (address ? [[number, chatOf(address)]] : [])))
-    const known = await reader.query(
-      statements.db
-        .selectFrom('contacts')
-        .select('number')
-        .where('instance_id', '=', instanceId)
-        .where('number', 'in', [...people, ...addresses.values()])
-        .where('stranger', '=', 0),
-    )
-    const names = new Set(known.map(({ number }) => number))
-    return new Set([...groups, ...people.filter(one => names.has(one) || names.has(addresses.get(one) ?? one))])
+    const addresses = new Map(numbers.map(({ number, address }) => [number, address]))
+    const names = new Map(people.map(to => [to, namesOf(to, addresses.get(to))]))
+    const all = [...names.values()].flat()
+    const contacts = statements.db
+      .selectFrom('contacts')
+      .select(['number', 'lid'])
+      .where('instance_id', '=', instanceId)
+      .where('stranger', '=', 0)
+    const [byNumber, byLid] = await Promise.all([
+      reader.query(contacts.where('number', 'in', all)),
+      reader.query(contacts.where('lid', 'in', all)),
+    ])
+    const known = new Set([...byNumber, ...byLid].flatMap(({ number, lid }) => [number, lid]))
+    return new Set([...groups, ...people.filter(to => names.get(to)!.some(name => known.has(name)))])
   }
 }
 

@@ -1,10 +1,10 @@
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
-import { parseRecipient } from '../../domain/recipients/recipient.ts'
+import { namesOf, parseRecipient } from '../../domain/recipients/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { lidOf, numberOf } from '../baileys/addresses.ts'
+import { lidOf } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 
@@ -48,12 +48,11 @@ export class AddressBook {
     return recipient?.kind === 'group' ? this.#findGroup(recipient.group, link) : this.findNumber(to, link)
   }
 
-  /** `known`: the recipient is a contact or a group. `numbers`: the numbers that the recipient may write from. */
+  /** `known`: the recipient is a contact or a group. `numbers`: the numbers and the LID that the recipient may write from. */
   async findContactStatus(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
     const { numbers, lease, signal } = this.#options
-    const found = await this.#recall(to)
-    const asked = [to, numberOf(found?.address)].filter(number => number !== undefined)
+    const asked = namesOf(to, (await this.#recall(to))?.address)
     return { known: await untilStored(() => numbers.isContact(lease.instanceId, asked), signal), numbers: asked }
   }
 

@@ -38,7 +38,7 @@ export type SendOutcome =
   | { kind: 'gone' }
   /** Not written, because another message of the same chat goes first. */
   | { kind: 'not_next' }
-  /** Not written: the account is restricted and the recipient is a stranger, who may write from one of `numbers`. */
+  /** Not written: the account is restricted and the recipient is a stranger, who may write from one of `numbers` (or LIDs). */
   | { kind: 'restricted'; numbers: readonly string[] }
   /** Not written: the pace of the instance makes it wait. */
   | Paced

@@ -225,9 +225,11 @@ export class Sender {
     const { addressing, lid } = message
     const from = written ? message.chat : message.from
     if (addressing === undefined && lid !== null) this.#queue.noteSame(from, lid)
-    const name = addressing === 'lid' && lid !== null ? lid : from
-    this.#pacing.noteContact(name)
-    this.#releaseContact(name)
+    const names = addressing === 'lid' && lid !== null ? [lid] : [from, ...(lid === null ? [] : [lid])]
+    for (const name of names) {
+      this.#pacing.noteContact(name)
+      this.#releaseContact(name)
+    }
   }
 
   #releaseContact(name: string): void {

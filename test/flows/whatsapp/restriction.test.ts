@@ -11,9 +11,13 @@ import { WhatsappHarness } from './harness.ts'
 
 const KNOWN = '5511987654321'
 const WRITER = '5511987650001'
+const WRITER_SHORT = '551187650001'
 const STRANGER = '5511987650002'
 const ANOTHER = '5511987650003'
 const GROUP = '120363000000000009@g.us'
+
+/** A person's LID in the simulated network. */
+const lidOf = (number: string) => `${999_999_999_999_999 - Number(number)}@lid`
 
 type Restrict = Omit<Extract<Order, { kind: 'restrict' }>, 'kind' | 'account'>
 
@@ -87,6 +91,37 @@ describe.concurrent('WhatsApp restricts the account', () => {
     await harness.network.misbehave({ kind: 'write', from: STRANGER, to: phone, text: 'hi', count: 1 })
     await harness.becomes(id, waiting, 'read')
     expect((await harness.store.messages.find(id, other))?.state).toBe('queued')
+  })
+
+  test('and a stranger writes whose text names the LID, or the number with the ninth digit: it is sent', async () => {
+    await using world = await openHarness()
+    const { harness, id, phone, restrict, restricted } = world
+    const [withDigit, withoutDigit] = ['5511987650009', '551187650009']
+    await harness.network.misbehave({ kind: 'look_up', number: withDigit, finds: withoutDigit })
+    await restrict({ seconds: 3_600 })
+    await restricted()
+    const byLid = await harness.accept(id, lidOf(STRANGER), 'by LID')
+    const byNumber = await harness.accept(id, withDigit, 'by number')
+    const { id: past } = await harness.accept(id, KNOWN, 'past them')
+    await harness.becomes(id, past, 'read')
+    for (const { id: waiting } of [byLid, byNumber])
+      expect((await harness.store.messages.find(id, waiting))?.state).toBe('queued')
+    for (const from of [STRANGER, withoutDigit])
+      await harness.network.misbehave({ kind: 'write', from, to: phone, text: 'hi', count: 1 })
+    for (const { id: waiting } of [byLid, byNumber]) await harness.becomes(id, waiting, 'read')
+    expect((await harness.network.inbox(withoutDigit)).map(({ text }) => text)).toEqual(['by number'])
+  })
+
+  test('and the recipient wrote before, under another name: the text is sent at once', async () => {
+    await using world = await openHarness()
+    const { harness, id, restrict, restricted } = world
+    await harness.network.misbehave({ kind: 'look_up', number: WRITER_SHORT, finds: WRITER })
+    await restrict({ seconds: 3_600 })
+    await restricted()
+    for (const to of [lidOf(WRITER), WRITER_SHORT]) {
+      const { id: message } = await harness.accept(id, to, 'now')
+      await harness.becomes(id, message, 'read')
+    }
   })
 
   test('and Pombal is restarted meanwhile: messages to strangers still wait', async () => {

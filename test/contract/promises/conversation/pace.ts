@@ -4,7 +4,7 @@ import { messageFailure } from '../../../../src/domain/message.ts'
 import { NO_PACE, type Pace } from '../../../../src/domain/pace.ts'
 import { LeaseLost } from '../../../../src/store/errors.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
-import { createConnected, newMessage, withStore } from '../../fixture.ts'
+import { createConnected, incoming, newMessage, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
 
 const NOON = Date.parse('2026-11-24T12:00:00Z')
@@ -86,6 +86,24 @@ export function paceContract(createHarness: CreateHarness): void {
         [scheduled]: { waitingFor: 'schedule', notBefore: NOON + MINUTE_MS },
       })
       expect(await paces.findWaits(instanceId, [], NOON)).toEqual(new Map())
+    })
+
+    test('says that a text to a stranger waits, and not one to a contact under another name', async () => {
+      const lease = await open({ newRecipientsPerDay: 1 })
+      const { messages, paces, events } = context.store
+      const lid = '990000007654321@lid'
+      await events.storeIncoming(lease, incoming({ from: '551187650001', lid }), NOON)
+      for (const name of ['ana', 'bia']) await take(lease, name)
+      const accept = async (to: string) => {
+        const message = newMessage(lease.instanceId, { to })
+        await messages.accept(message, NOON)
+        return message.id
+      }
+      const stranger = await accept('5511987650002')
+      const ids = [await accept(lid), await accept('5511987650001'), stranger]
+      expect(Object.fromEntries(await paces.findWaits(lease.instanceId, ids, NOON))).toEqual({
+        [stranger]: { waitingFor: 'pace', notBefore: MIDNIGHT },
+      })
     })
 
     test('is changed by the owner of the lease only, and not of a deleted instance', async () => {

@@ -120,6 +120,19 @@ export function healthContract(createHarness: CreateHarness): void {
       expect(await store.numbers.isContact(other.instanceId, [NUMBER])).toBe(false)
     })
 
+    test('a sender is one under the LID too, but not by what they write in groups', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const [lid, groupLid] = ['990000007654321@lid', '990000007654322@lid']
+      const isContact = (...names: string[]) => store.numbers.isContact(lease.instanceId, names)
+      await store.events.storeIncoming(lease, incoming({ from: NUMBER, lid }), 1)
+      const inGroup = { from: '5511977770001', lid: groupLid, group: '12036@g.us', chat: '12036@g.us' }
+      await store.events.storeIncoming(lease, incoming(inGroup), 1)
+      expect(await isContact(lid)).toBe(true)
+      expect(await isContact('5511900000000', lid)).toBe(true)
+      expect(await isContact(groupLid)).toBe(false)
+    })
+
     test('they are deleted with the account', async () => {
       const { store } = context
       const lease = await createConnected(store)
