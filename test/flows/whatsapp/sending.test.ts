@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
+import { newMessageId } from '../../../src/domain/ids.ts'
 import { messageFailure } from '../../../src/domain/message.ts'
+import { NO_PACE } from '../../../src/domain/pace.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
@@ -7,7 +9,8 @@ const CONTACT = '5511987654321'
 const OTHER = '5511987654322'
 /** Neither delivers nor reads. */
 const SILENT = '15005550003'
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 const GROUP = '120363000000000777@g.us'
 
 test('a text to a number is sent, delivered and read, in this order, and is on the phone once', async () => {
@@ -103,15 +106,15 @@ test('a text that is cancelled in the moment in which it is recorded as prepared
   const lid = `${999_999_999_999_999 - Number(CONTACT)}@lid`
   const sockets = line.opened
   // The second round has nothing left to query.
-  for (const text of ['cancelled', 'sent', 'cancelled']) {
+  for (const text of ['goes nowhere', 'goes out', 'goes nowhere']) {
     for (const to of [lid, GROUP, phone, OTHER]) {
       const message = await harness.accept(id, to, text)
-      if (text === 'cancelled') references.set(message.id, message)
-      await harness.becomes(id, message.id, text === 'sent' ? 'sent' : 'failed')
+      if (text === 'goes nowhere') references.set(message.id, message)
+      await harness.becomes(id, message.id, text === 'goes out' ? 'sent' : 'failed')
     }
   }
   for (const number of [CONTACT, phone, OTHER])
-    expect((await network.inbox(number)).map(({ text }) => text)).toEqual(['sent'])
+    expect((await network.inbox(number)).map(({ text }) => text)).toEqual(['goes out'])
   const addresses = [lid, GROUP, `${phone}@s.whatsapp.net`, `${OTHER}@s.whatsapp.net`]
   expect(cancelled).toEqual([...addresses, ...addresses])
   expect(line.opened).toBe(sockets)
@@ -152,6 +155,29 @@ test('a message that became too old and was never written to WhatsApp fails as e
   await harness.connect(id, { settings: { messageTtlMs: 300 } })
   const { failure } = await harness.becomes(id, message, 'failed')
   expect(failure?.code).toBe('expired')
+})
+
+test('a message expires without a connection, although many texts to strangers before it wait for the pace', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { store, network, line } = harness
+  const { id, phone, connection } = await harness.link()
+  await network.writeAs({ from: OTHER, to: phone, text: 'hello' })
+  await until('the message', async () => (await harness.receivedIds(id)).length === 1)
+  await harness.stop(connection)
+  await store.paces.set(id, { ...NO_PACE, newRecipientsPerDay: 1 }, Date.now())
+  // The second one has to wait until a midnight that is at least an hour away.
+  const lease = await harness.lease(id)
+  const later = Date.now() + HOUR_MS
+  for (const name of ['one', 'two']) await store.paces.take(lease, newMessageId(later), name, later)
+  const strangers = Array.from({ length: 300 }, (_, index) => `5511976540${String(index).padStart(3, '0')}`)
+  await Promise.all(strangers.map(to => harness.accept(id, to, 'waits')))
+  const { id: message } = await harness.accept(id, OTHER, 'too late')
+  line.hold()
+  await harness.connect(id, { settings: { messageTtlMs: 1_000 } })
+  const { failure } = await harness.becomes(id, message, 'failed')
+  expect(failure?.code).toBe('expired')
+  const { data: queued } = await store.messages.list(id, { limit: 400 }, { state: 'queued' })
+  expect(queued).toHaveLength(strangers.length)
 })
 
 test('a message that WhatsApp never acknowledged fails as unconfirmed', async () => {

@@ -1,11 +1,13 @@
 import type { Logger } from 'pino'
-import { expiryFailure, type MessageFailure } from '../../../domain/message.ts'
+import { expiryFailure } from '../../../domain/message.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Pacing } from '../pacing.ts'
 
 const PAGE = 256
+/** Pages of one run in which no message was failed. */
+const MAX_PAGES_IN_VAIN = 8
 const MAX_INTERVAL_MS = 30_000
 
 interface ExpiryOptions {
@@ -22,10 +24,17 @@ interface ExpiryOptions {
   onFailed(error: unknown): void
 }
 
-/** Fails messages that have been queued for longer than `messageTtlMs`, oldest first, connected or not. */
+/**
+ * Fails messages that have been queued for longer than `messageTtlMs`, oldest first, connected or not. Messages that are old because
+ * the pace made them wait stay queued. Each run reads a limited number of pages with such messages, and the next run continues
+ * behind them.
+ */
 export class Expiry {
   readonly #options: ExpiryOptions
   #timer: NodeJS.Timeout | undefined
+  #isRunning = false
+  /** The last row of the page that was read last. 0: the next page is the first one. */
+  #readTo = 0
 
   constructor(options: ExpiryOptions) {
     this.#options = options
@@ -34,30 +43,48 @@ export class Expiry {
   start(): void {
     const { messageTtlMs, onFailed } = this.#options
     const intervalMs = Math.min(MAX_INTERVAL_MS, Math.max(messageTtlMs / 10, 100))
-    this.#timer = setInterval(() => this.#failExpired().catch(onFailed), intervalMs)
+    this.#timer = setInterval(() => this.#run().catch(onFailed), intervalMs)
   }
 
   stop(): void {
     clearInterval(this.#timer)
   }
 
-  async #failExpired(): Promise<void> {
-    const { store, lease, messageTtlMs, isInFlight, onExpired, pacing, logger, now } = this.#options
-    for (;;) {
-      const rows = await store.messages.listQueued(lease.instanceId, PAGE)
-      const oldest = now() - messageTtlMs
-      const expired: { message: QueuedMessage; failure: MessageFailure }[] = []
-      for (const message of rows) {
-        const failure = expiryFailure(message, oldest)
-        const hasWaited = failure && !message.prepared && (await pacing.waitedUntil(message)) > oldest
-        if (failure && !hasWaited && !isInFlight(message.whatsappId)) expired.push({ message, failure })
-      }
-      for (const { message, failure } of expired) {
-        await store.messages.recordFailure(lease, message, failure, now())
-        onExpired(message)
-        logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
-      }
-      if (rows.length < PAGE || expired.length < rows.length) return
+  async #run(): Promise<void> {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    try {
+      await this.#failExpired()
+    } finally {
+      this.#isRunning = false
     }
+  }
+
+  async #failExpired(): Promise<void> {
+    const { store, lease, messageTtlMs, now } = this.#options
+    for (let pagesInVain = 0; pagesInVain < MAX_PAGES_IN_VAIN; ) {
+      const rows = await store.messages.listQueued(lease.instanceId, PAGE, this.#readTo)
+      let failed = 0
+      for (const message of rows) if (await this.#failIfExpired(message)) failed += 1
+      const last = rows.at(-1)
+      const mayFollow = rows.length === PAGE && last !== undefined && last.createdAt <= now() - messageTtlMs
+      this.#readTo = mayFollow ? last.seq : 0
+      if (!mayFollow) return
+      if (failed === 0) pagesInVain += 1
+    }
+  }
+
+  /** @returns whether it was recorded as failed */
+  async #failIfExpired(message: QueuedMessage): Promise<boolean> {
+    const { store, lease, messageTtlMs, isInFlight, onExpired, pacing, logger, now } = this.#options
+    const oldest = now() - messageTtlMs
+    const failure = expiryFailure(message, oldest)
+    if (failure === null) return false
+    if (!message.prepared && (await pacing.waitedUntil(message)) > oldest) return false
+    if (isInFlight(message.whatsappId)) return false
+    await store.messages.recordFailure(lease, message, failure, now())
+    onExpired(message)
+    logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
+    return true
   }
 }
