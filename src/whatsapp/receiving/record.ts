@@ -6,6 +6,9 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { SentReceipt } from '../baileys/parsing/receipt.ts'
 
+/** A receipt may name any number of messages. Too many writes at once would make the store refuse calls. */
+const RECORDED_AT_ONCE = 100
+
 interface IncomingRecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
@@ -30,7 +33,7 @@ export class IncomingRecorder {
 
   /**
    * @param closed aborted when the link that carried the receipt closes; ends the retries while the store is unavailable
-   * @returns WhatsApp IDs of the messages whose recipient sent the receipt
+   * @returns WhatsApp IDs of the known messages whose recipient sent the receipt
    */
   recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
     return this.#track(this.#recordReceipt(receipt, closed))
@@ -59,23 +62,23 @@ export class IncomingRecorder {
 
   async #recordReceipt(receipt: SentReceipt, closed: AbortSignal): Promise<readonly string[]> {
     const { store, lease, logger, now } = this.#options
-    const { whatsappIds, reached, from } = receipt
+    const { reached, from } = receipt
     const record = (whatsappId: string, addresses: readonly string[]) =>
       untilStored(() => store.messages.recordReceipt(lease, whatsappId, reached, now(), addresses), closed)
-    const recorded = await Promise.all(
-      whatsappIds.map(async whatsappId => {
-        let { outcome, messageId } = await record(whatsappId, from)
-        const address = outcome === 'foreign' ? await receipt.findAddress(whatsappId) : null
-        if (address !== null) ({ outcome, messageId } = await record(whatsappId, [address]))
-        const { instanceId } = lease
-        logger.debug(
-          { instanceId, messageId: messageId ?? undefined, whatsappId, reached, outcome },
-          'receipt.recorded',
-        )
-        return outcome === 'foreign' ? [] : [whatsappId]
-      }),
-    )
-    return recorded.flat()
+    const recordOne = async (whatsappId: string) => {
+      let { outcome, messageId } = await record(whatsappId, from)
+      const address = outcome === 'foreign' ? await receipt.findAddress(whatsappId) : null
+      if (address !== null) ({ outcome, messageId } = await record(whatsappId, [address]))
+      const { instanceId } = lease
+      logger.debug({ instanceId, messageId: messageId ?? undefined, whatsappId, reached, outcome }, 'receipt.recorded')
+      return outcome === 'foreign' || outcome === 'unknown_message' ? [] : [whatsappId]
+    }
+    const recorded: string[] = []
+    for (let at = 0; at < receipt.whatsappIds.length; at += RECORDED_AT_ONCE) {
+      const some = receipt.whatsappIds.slice(at, at + RECORDED_AT_ONCE)
+      recorded.push(...(await Promise.all(some.map(recordOne))).flat())
+    }
+    return recorded
   }
 
   async #recordMessage(message: IncomingMessage, closed: AbortSignal): Promise<void> {
