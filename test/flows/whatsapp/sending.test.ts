@@ -123,7 +123,7 @@ test('a text that is cancelled in the moment in which it is recorded as prepared
 test('messages to one recipient arrive in the order accepted, even from a long queue', async () => {
   await using harness = await WhatsappHarness.open()
   const { id } = await harness.link()
-  const texts = Array.from({ length: 120 }, (_, index) => `text ${index}`)
+  const texts = Array.from({ length: 120 }, (_, index) => `letter ${index}`)
   for (const text of texts) await harness.accept(id, CONTACT, text)
   const inbox = await until('all of them', async () => {
     const received = await harness.network.inbox(CONTACT)
