@@ -95,7 +95,8 @@ test('a viewer sees failing deliveries and the phone of a sandbox, and no action
     ['', 'Webhook: Retrying'],
     ['/events', 'message.'],
     [`/events?open=${retrying!.id}`, 'Attempt 1'],
-    ['/webhook', harness.receiver.url],
+    // Only owners and operators see the whole URL, which may contain a secret.
+    ['/webhook', `${new URL(harness.receiver.url).origin}/…`],
     ['/phone', 'Hello'],
     ['/messages', 'Hello'],
     ['/inbox', 'Hello'],
