@@ -225,14 +225,12 @@ export class Sender {
     const { addressing, lid } = message
     const from = written ? message.chat : message.from
     if (addressing === undefined && lid !== null) this.#queue.noteSame(from, lid)
-    const names = addressing === 'lid' && lid !== null ? [lid] : [from, ...(lid === null ? [] : [lid])]
-    for (const name of names) {
-      this.#pacing.noteContact(name)
-      this.#releaseContact(name)
-    }
+    if (addressing !== 'lid' || lid === null) this.#noteContact(from)
+    if (lid !== null) this.#noteContact(lid)
   }
 
-  #releaseContact(name: string): void {
+  #noteContact(name: string): void {
+    this.#pacing.noteContact(name)
     this.#queue.release(name)
     this.#claims.read()
   }
@@ -324,7 +322,7 @@ export class Sender {
     this.#addresses
       .findContactStatus(message.to)
       .then(({ known }) => {
-        if (known) this.#releaseContact(message.to)
+        if (known) this.#noteContact(message.to)
       })
       .catch(error => this.#failed(error))
   }
