@@ -71,7 +71,8 @@ describe.each(
       await show(harness, page, path === '/' ? path : `/instances/${instanceId}${path}`)
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').waitFor()
-      // Of the button, on a slow machine.
+      // The button's tooltip is outside the dialog. It opens some time after the pointer has come, and stays while it is there.
+      await page.mouse.move(0, 0)
       await page.getByRole('tooltip').waitFor({ state: 'detached' })
       problems.push(...(await problemsOf(page)).map(problem => `${button} ${problem}`))
     }

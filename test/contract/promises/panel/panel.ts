@@ -45,6 +45,14 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await harness.execute('select 1 from wrong_keys')).toHaveLength(2)
     })
 
+    test('a right key opens no window', async () => {
+      const { harness, store } = context
+      const windows = [{ key: 'right', windowMs: 60_000 }]
+      await store.sessions.countWrongKey(windows)
+      await store.sessions.uncountWrongKey(windows)
+      expect(await harness.execute("select 1 from wrong_keys where address = 'right'")).toEqual([])
+    })
+
     test('are found by their token until they expire or are ended', async () => {
       const { sessions } = context.store
       const session = newSession()
