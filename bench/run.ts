@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: the cost of Pombal, as ratios to a simpler reference that does the same without Pombal's guarantees.
- * Both are measured in the same run, alternately. Prints a table and writes JSON. Floors are shown, not enforced: the
+ * Both are measured in the same run, alternately. Prints a table and writes JSON. Targets are shown, not enforced: the
  * exit code is 1 only if a measurement failed.
  *
  *   --only NAMES    these scenarios, separated by commas; may be repeated

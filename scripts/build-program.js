@@ -17,7 +17,7 @@ import { COMMANDS } from '../bin/commands.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 /**
- * Packages that stay outside. The service recognizes the errors and the console output of Baileys and libsignal by their
+ * Packages that stay outside. The service recognises the errors and the console output of Baileys and libsignal by their
  * files, and libsignal's licence would cover a program that contains it. The others have files beside their code, or are
  * optional packages of packages, which are not installed.
  */

@@ -1,6 +1,6 @@
 import { type Figure, type Floor, short, type Unit } from './figure.ts'
 
-const HEADINGS = ['', 'what', 'store', 'reference', 'ours', 'unit', 'ratio', 'floor', 'noise']
+const HEADINGS = ['', 'what', 'store', 'reference', 'ours', 'unit', 'ratio', 'target', 'noise']
 
 /** The figures as a table for a terminal, each followed by its notes. */
 export function tableOf(figures: readonly Figure[]): string {

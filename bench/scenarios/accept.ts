@@ -8,7 +8,7 @@
  * The instances are linked to a simulated WhatsApp. For the first figure, the simulator's process is suspended after the
  * warm-up. Its sockets stay open and it answers nothing. All messages go to one recipient, in order, so every instance has
  * one message in flight, and only acceptance is measured. For the second figure, the simulator continues, and messages are
- * sent during the measurement. It has no floor, because the simulator uses the same cores.
+ * sent during the measurement. It has no target, because the simulator uses the same cores.
  *
  * Not measured: idempotency keys, webhooks, TLS, the network.
  */

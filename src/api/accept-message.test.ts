@@ -4,7 +4,7 @@ import type { NewMessage } from '../store/messages/messages.ts'
 import type { Store } from '../store/store.ts'
 import { acceptMessage, composeMessage } from './accept-message.ts'
 
-test('the digest of a text is the one that stored idempotency keys have', async () => {
+test('the digest of a text matches those of stored idempotency keys', async () => {
   const accept = vi.fn(async ({ id }: NewMessage) => ({ kind: 'accepted' as const, id }))
   const store = { messages: { accept } } as unknown as Store
   const message = composeMessage('inst_1', { to: '5511987654321', text: 'Olá "você"' }, 'key', 0)

@@ -47,11 +47,11 @@ async function run(): Promise<void> {
     databaseUrl,
     masterKey,
     onProgress: createProgress(),
-    onCompare: () => say('All rows are in PostgreSQL. They are compared now.'),
+    onCompare: () => say('All rows are in PostgreSQL. Comparing them now.'),
   })
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   if (outcome.kind === 'already') say('Everything has already been moved.')
-  else say(`Moved ${outcome.rows} rows of ${outcome.tables} tables in ${seconds} s. Counts and digests are equal.`)
+  else say(`Moved ${outcome.rows} rows of ${outcome.tables} tables in ${seconds} s. Counts and digests match.`)
   say(nextSteps(settings))
 }
 

@@ -22,7 +22,7 @@ export type Addressing = (typeof ADDRESSINGS)[number]
 /** The sender of a message or change, and the chat that it belongs to. */
 interface Arrived {
   id: string
-  /** The sender's number, digits only. If it is unknown, the digits of its other address. */
+  /** The sender's number, digits only. If it is unknown, the digits of the sender's other address. */
   from: string
   /** Set only if `from` is not a phone number. */
   addressing?: Addressing

@@ -37,11 +37,11 @@ export class Intake {
       if (this.#mimetype === null) {
         head.push(part)
         if (this.#size < HEAD_BYTES) continue
-        yield* await this.#recognize(head)
+        yield* await this.#recognise(head)
       } else yield part
     }
     if (this.#size === 0) throw new Refusal('invalid_request', 'The body is empty: send the bytes of the file.')
-    if (this.#mimetype === null) yield* await this.#recognize(head)
+    if (this.#mimetype === null) yield* await this.#recognise(head)
   }
 
   /** The facts of the complete file. */
@@ -49,7 +49,7 @@ export class Intake {
     return { mimetype: this.#mimetype!, size: this.#size, sha256: this.#hash.digest() }
   }
 
-  async #recognize(head: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+  async #recognise(head: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
     this.#mimetype = typeOf(await detectType(Buffer.concat(head)), this.#declaredType)
     refuseLarge(this.#size, this.#mimetype, this.#maxBytes)
     return head

@@ -47,7 +47,7 @@ export class Pictures {
     this.#onFailed = onFailed
   }
 
-  /** Null if the file is no picture, or it could not be read in time. Never rejects. */
+  /** Null if the file is not a picture, or could not be read in time. Never rejects. */
   async read({ media: { id, mimetype, size }, open }: StoredFile, signal: AbortSignal): Promise<Picture | null> {
     if (!showsPicture(mimetype) || size > MAX_BYTES) return null
     const known = this.#known.get(id)

@@ -20,6 +20,6 @@ export interface TraceTarget {
   serviceName: string
   resource: Readonly<Record<string, string>>
   sampler: string
-  /** Of the samplers by ratio. */
+  /** For the ratio samplers. */
   ratio: number
 }

@@ -76,7 +76,7 @@ test('the first page names an endpoint for all instances that fails, until it re
   await trouble.getByRole('link', { name: 'Open the endpoints' }).click()
   await card.getByText('Retrying', { exact: true }).waitFor()
   expect(await problemsOf(page)).toEqual([])
-  await page.getByRole('button', { name: `Retry all events of ${receiver.url}` }).click()
+  await page.getByRole('button', { name: `Retry all events for ${receiver.url}` }).click()
   await card.getByText('Waiting: 0.').waitFor()
   await page.goto(url)
   await page.getByRole('row').filter({ hasText: 'Kiosk' }).waitFor()

@@ -50,7 +50,7 @@ async function readIndexes(): Promise<{ name: string; looks: number; perLook: nu
   }))
 }
 
-test('PostgreSQL finds one row among many of its instance by index, even before it has analyzed a table', async () => {
+test('PostgreSQL finds one row among many of its instance by index, even before it has analysed a table', async () => {
   const lease = await createConnected(store)
   const { instanceId } = lease
   const all = await Promise.all(Array.from({ length: MESSAGES }, () => accept(store, instanceId)))
@@ -103,7 +103,7 @@ test('PostgreSQL finds one caller among many by index, and the rows that a messa
   expect(await readTooMuch(names)).toEqual([])
 })
 
-test('PostgreSQL lists the messages of a queue that has just grown, before it has analyzed the table again', async () => {
+test('PostgreSQL lists the messages of a queue that has just grown, before it has analysed the table again', async () => {
   const lease = await createConnected(store)
   const { instanceId } = lease
   const { id } = await accept(store, instanceId)

@@ -117,7 +117,7 @@ export class LoadHarness {
     return this.#options.database
   }
 
-  /** Attributes attempts that are repeated from now on to an incident now. */
+  /** From now on, repeated attempts are attributed to an incident at this moment. */
   noteIncident(): void {
     this.#incidents += 1
   }
@@ -295,7 +295,7 @@ export class LoadHarness {
     return expected + received - new Set(this.recorder.arrivals.map(({ eventId }) => eventId)).size
   }
 
-  /** Scans the current QR code. It may be stale when the instance changes its node. */
+  /** Scans the current QR code. It may be stale when the instance moves to another node. */
   async #scan(id: string): Promise<boolean> {
     const { state, cause, qr } = await this.admin.connection(id)
     if (qr !== null) await this.network?.scanQr(qr).catch(() => undefined)

@@ -7,7 +7,7 @@ import { listViolations, runSoak, type SoakReport } from './soak-run.ts'
 /** Runs many instances over a WhatsApp that misbehaves: `npm run test:soak -- --minutes 60 --store sqlite`. */
 
 const USAGE = 'usage: npm run test:soak -- [--minutes 5] [--instances 50] [--seed N] [--store sqlite|postgres]'
-/** Breaches printed of each store; the rest is counted. */
+/** Violations printed per store; the rest are only counted. */
 const SHOWN = 20
 
 interface Settings {

@@ -1,5 +1,5 @@
 /**
- * The encryption of media files: AES-256-CBC, then the first 10 bytes of an HMAC-SHA-256 over the initialization vector and
+ * The encryption of media files: AES-256-CBC, then the first 10 bytes of an HMAC-SHA-256 over the initialisation vector and
  * the ciphertext. The keys are derived from the media key in the message.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, type Hash, hkdfSync, randomBytes } from 'node:crypto'

@@ -64,7 +64,7 @@ export function registerCommands(api: Api, context: ApiContext, scope: CommandSc
       scope,
       'deleteMessage',
       'Delete a message for everyone',
-      'A message that was not written yet is not sent: it fails with the code `cancelled`.',
+      'A message that has not been handed to WhatsApp yet is not sent: it fails with the code `cancelled`.',
       ['not_own_message'],
     ),
     (request, reply) => accept(context, scope, request, reply, { kind: 'delete' }),
@@ -90,7 +90,7 @@ function react(api: Api, context: ApiContext, scope: CommandScope): void {
   })
   api.delete(
     `${scope.path}/reaction`,
-    route(scope, 'removeReaction', 'Remove a reaction', 'Without a reaction of the instance nothing changes.'),
+    route(scope, 'removeReaction', 'Remove a reaction', 'If the instance has not reacted, nothing changes.'),
     (request, reply) => accept(context, scope, request, reply, { kind: 'reaction', emoji: null } as CommandContent),
   )
 }

@@ -38,7 +38,7 @@ function readLink(api: Api, page: LinkPage): void {
       schema: {
         operationId: 'readLink',
         summary: 'Read the page of a link',
-        description: 'Changes nothing. Sets a cookie, by which `startLink` recognizes the browser.',
+        description: 'Changes nothing. Sets a cookie, by which `startLink` recognises the browser.',
         tags: ['Link page'],
         security: [],
         body: Type.Object({ token: tokenSchema }, { title: 'LinkToRead' }),

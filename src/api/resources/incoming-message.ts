@@ -9,7 +9,7 @@ import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 /** The sender and chat of an incoming message, in its event and in `GET /v1/messages/{id}`. */
 export const senderProperties = {
   from: Type.String({
-    description: "The sender's number, digits only. With `addressing`, the digits of its other address.",
+    description: "The sender's number, digits only. With `addressing`, the digits of the sender's other address.",
     examples: ['5511987654321'],
   }),
   addressing: oneOf(ADDRESSINGS, {

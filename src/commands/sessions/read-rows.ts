@@ -25,7 +25,7 @@ interface Found {
 }
 
 /**
- * The sessions in a file with rows of a database: a JSON object in each line, or one object with a field for each row (the answer of
+ * The sessions in a file with rows of a database: a JSON object on each line, or one object with a field for each row (the answer of
  * `redis-cli --json HGETALL`).
  * @param keysFolder contains a folder of keys for each session, named by its ID, as Evolution writes them
  */

@@ -11,7 +11,7 @@ interface TokenLine {
   token: string
 }
 
-/** A file with the tokens of imported instances: one JSON object in each line. Only its owner can read it. */
+/** A file with the tokens of imported instances: one JSON object on each line. Only its owner can read it. */
 export class TokenFile {
   readonly path: string
   readonly #file: number
@@ -26,7 +26,10 @@ export class TokenFile {
     }
   }
 
-  /** Resolves when the line survives a power failure. Call it before the commit of the instance: the token exists nowhere else. */
+  /**
+   * Returns once the line would survive a power failure. Call it before the commit of the instance: the token exists nowhere
+   * else.
+   */
   add(line: TokenLine): void {
     writeSync(this.#file, `${JSON.stringify(line)}\n`)
     fsyncSync(this.#file)

@@ -83,7 +83,7 @@ export interface StoredConnection {
   cause: ConnectionCause | null
   since: number
   goal: ConnectionGoal
-  /** Incremented by every request to connect or log out, so that a repeated request is recognized. */
+  /** Incremented by every request to connect or log out, so that a repeated request is recognised. */
   goalVersion: number
   /** The number to link by pairing code; null: link by QR code. */
   pairingPhone: string | null

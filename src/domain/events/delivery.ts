@@ -2,7 +2,7 @@ export const DELIVERY_STATES = ['pending', 'blocked', 'delivered', 'exhausted'] 
 export type DeliveryState = (typeof DELIVERY_STATES)[number]
 
 /**
- * The filters of an event list: a state, or a finer one. `retrying`: pending, after a failed attempt. `not_posted`: no
+ * The filters of an event list: a state, or a narrower condition. `retrying`: pending, after a failed attempt. `not_posted`: no
  * endpoint received the event when it was created, and it was not redelivered.
  */
 export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'retrying', 'not_posted'] as const

@@ -89,7 +89,7 @@ function deliveriesQuery(now: number): RawBuilder<EndpointRow> {
   const deliveredLater = sql`select 1 from finished_deliveries g
     where g.instance_id = e.subject and g.state = 'delivered' and g.superseded = 0
       and g.event_id > (select max(given_up.event_id) from ${givenUp}) and g.endpoint_id = e.id`
-  // Materialized, so that each subquery runs once. The one in `ends_in_failure` runs only where its result matters, because it may
+  // Materialised, so that each subquery runs once. The one in `ends_in_failure` runs only where its result matters, because it may
   // take long for a busy instance.
   return sql<EndpointRow>`with found as materialized (
       select e.*, case when e.active = 1 and ${hasRetries} then (${oldestRetry}) end as retried_since,

@@ -20,7 +20,7 @@ interface Taking {
   goalVersion: number
 }
 
-/** Passes the answers of people to the owner of a connection. */
+/** Passes the answers of people to the node that runs the connection. */
 export class PasskeyAnswers {
   readonly #core: Core
   readonly #operations

@@ -27,7 +27,7 @@ export interface SummaryRow {
 
 /**
  * Not `= 0`, because that is the condition of the partial index of finished deliveries by state. Before PostgreSQL has
- * analyzed the table, it would use that index to find the row of one event.
+ * analysed the table, it would use that index to find the row of one event.
  */
 export function isLatest(superseded: string) {
   return sql<boolean>`${sql.ref(superseded)} <> 1`

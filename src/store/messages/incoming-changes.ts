@@ -33,7 +33,7 @@ interface Candidate extends Changed {
   /** All names of its chat. */
   chats: readonly (string | null)[]
   isDeleted: boolean
-  /** Null: it was not acknowledged yet. */
+  /** Null: it has not been acknowledged yet. */
   sentAt: number | null
   editedAt: number | null
   /** Its sender, unless it is one of ours. */

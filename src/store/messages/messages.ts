@@ -46,7 +46,7 @@ export type AcceptOutcome =
   | { kind: 'no_media' }
   /** The file is still being fetched from WhatsApp. */
   | { kind: 'pending_media' }
-  /** WhatsApp does not show a file of this type in this form, not with a caption, or not in a link preview. */
+  /** WhatsApp does not show this type of file in this form or in a link preview, or does not allow a caption with it. */
   | { kind: 'unsupported'; why: 'form' | 'caption' | 'preview' }
   /** The message that it refers to does not exist, or does not allow it. */
   | {

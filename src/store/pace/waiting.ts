@@ -11,7 +11,7 @@ const QUEUED_AT_ONCE = 500
 
 type Row = Awaited<ReturnType<WaitingReader['findRows']>>[number]
 
-/** Finds out from the rows why queued messages were not sent yet. */
+/** Finds out from the rows why queued messages have not been sent yet. */
 export class WaitingReader {
   readonly #core: Core
 

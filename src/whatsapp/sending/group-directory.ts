@@ -157,7 +157,7 @@ function membershipIn({ details }: KnownGroup, self: Self): Membership {
   return details !== null && isMember(self, details) ? 'member' : 'not_member'
 }
 
-/** True as well if the group lists no members, or if we cannot recognize ourselves among them. */
+/** True as well if the group lists no members, or if we cannot recognise ourselves among them. */
 function isMember(self: Self, { members }: GroupDetails): boolean {
   const own = ownAddresses(self)
   // Members may be listed by LID only, and WhatsApp may not have announced our own LID.

@@ -18,7 +18,7 @@ const MAX_UPLOADS = 3
 export interface Files {
   /** `gone`: the instance has no such file, or its bytes are gone. */
   find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | 'pending' | 'too_large' | 'gone'>
-  /** Null: the file is no picture, or cannot be read. Never rejects. */
+  /** Null: the file is not a picture, or cannot be read. Never rejects. */
   readPicture(file: StoredFile, signal: AbortSignal): Promise<Picture | null>
 }
 
@@ -35,9 +35,9 @@ type UploadLink = Pick<Link, 'uploadFile' | 'closed'>
 export class Uploads {
   readonly #files: Files | null
   readonly #turns = new Turns(MAX_UPLOADS)
-  /** One picture at a time, so that the pictures of an instance delay those of others little. */
+  /** One picture at a time, so that the pictures of an instance hardly delay those of other instances. */
   readonly #pictureTurns = new Turns(1)
-  /** By message: since when its chat waits for the file. */
+  /** By message: since when its chat has been waiting for the file. */
   readonly #waiting = new BoundedMap<string, number>(MAX_WAITING)
 
   /** @param files null: this node has no storage */
@@ -45,23 +45,26 @@ export class Uploads {
     this.#files = files
   }
 
-  /** Uploads the file of a message that has no content yet. A kill before the content is stored uploads it again. */
+  /**
+   * Uploads the file of a message that has no content yet. After a kill before the content is stored, the file is uploaded
+   * again.
+   */
   async upload(
     message: QueuedMessage,
-    asked: MessageFile,
+    requested: MessageFile,
     link: UploadLink,
     more: Attachment['more'] = null,
   ): Promise<UploadOutcome> {
     if (this.#files === null) return { kind: 'unanswered', why: 'media_not_configured' }
     if (!(await this.#turns.take(link.closed))) return { kind: 'unanswered', why: 'closed' }
     try {
-      const file = await this.#files.find(message.instanceId, asked.mediaId)
+      const file = await this.#files.find(message.instanceId, requested.mediaId)
       if (file === 'pending') return this.#wait(message)
       this.#waiting.delete(message.id)
       if (typeof file === 'string') return refused(file === 'too_large' ? 'media_too_large' : 'media_unavailable')
-      const form = formOf(file.media.mimetype, asked.form)
+      const form = formOf(file.media.mimetype, requested.form)
       if (form === null || (message.text !== '' && !hasCaption(form))) return refused('media_unsupported')
-      const filename = asked.filename ?? file.media.filename
+      const filename = requested.filename ?? file.media.filename
       return {
         kind: 'uploaded',
         content: await link.uploadFile({

@@ -31,8 +31,8 @@ import {
 import { fromPlain } from './plain-errors.ts'
 
 /**
- * If there are not enough cores, callers and webhooks go first: they wait for an answer. Not more: beside another busy program
- * connections would hardly run.
+ * If there are not enough cores, callers and webhooks go first: they wait for an answer. Not by more: beside another busy
+ * program, connections would hardly run.
  */
 const LOWER_BY = 4
 /** Files that the connections of a thread fetch from WhatsApp at once. */

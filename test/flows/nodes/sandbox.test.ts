@@ -45,7 +45,7 @@ test(
 )
 
 test(
-  'while no node runs a simulated phone, its calls are 503 and change nothing',
+  'while no node runs a simulated phone, reading it gets 503',
   async () => {
     await using harness = await NodesHarness.open(2, { WHATSAPP_URL: '' })
     const { id } = await harness.nodes[0]!.admin.createConnected()

@@ -16,7 +16,7 @@ const operation: INodeProperties = {
       name: 'Delete',
       value: 'delete',
       action: 'Delete a message',
-      description: 'Delete a sent message for everyone, or cancel it if it was not sent yet',
+      description: 'Delete a sent message for everyone, or cancel it if it has not been sent yet',
     },
     {
       name: 'Download File',

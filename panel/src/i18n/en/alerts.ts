@@ -70,11 +70,11 @@ export const operatorEndpoints = {
   hint: 'Your program gets the connection events of every instance, including those that you create later.',
   none: 'There are none. Add one if a program of yours watches all numbers.',
   addText: 'It gets its own secret, retries and pause. The tokens of the instances do not see it.',
-  everything: 'All events of the connection',
+  everything: 'All connection events',
   named: (id: string) => `Endpoint for all instances (${id})`,
   one: 'Endpoint for all instances',
   remedy:
     'Fix the receiver, then retry the waiting events. To redeliver events that were given up, open the events of their instance.',
   open: 'Open the endpoints',
-  counts: (waiting: string, givenUp: string) => `Waiting: ${waiting}. Given up in 7 days: ${givenUp}.`,
+  counts: (waiting: string, givenUp: string) => `Waiting: ${waiting}. Given up in the last 7 days: ${givenUp}.`,
 }

@@ -77,5 +77,5 @@ export const operatorEndpoints: Words['operatorEndpoints'] = {
   remedy:
     'Corrija o receptor e repita os eventos que esperam. Para reenviar os eventos dos quais o Pombal desistiu, abra os eventos da instância.',
   open: 'Abrir os endpoints',
-  counts: (waiting, givenUp) => `Esperando: ${waiting}. Desistências em 7 dias: ${givenUp}.`,
+  counts: (waiting, givenUp) => `Esperando: ${waiting}. Desistências nos últimos 7 dias: ${givenUp}.`,
 }

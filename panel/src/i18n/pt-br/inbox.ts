@@ -43,7 +43,7 @@ export const inbox: Words['inbox'] = {
   eraseFiles: 'Apagar arquivos',
   eraseFilesTitle: 'Apagar os arquivos desta conversa?',
   eraseFilesText:
-    'Todos os arquivos recebidos e enviados nesta conversa saem do armazenamento, mesmo os que também foram enviados a outras conversas. As mensagens ficam, e o WhatsApp mantém os arquivos.',
+    'Todos os arquivos recebidos e enviados nesta conversa saem do armazenamento, mesmo os que também foram enviados a outras conversas. As mensagens ficam, e o WhatsApp mantém os arquivos. Os arquivos de uma mensagem que ainda espera o envio também ficam.',
   filesErased: count => (count === 1 ? '1 arquivo foi apagado.' : `${count} arquivos foram apagados.`),
   remove: 'Apagar para todos',
   removeTitle: 'Apagar esta mensagem?',

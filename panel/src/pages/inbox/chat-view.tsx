@@ -31,7 +31,7 @@ interface ChatViewProps {
   messageId: string | undefined
   onShow: (messageId: string | undefined) => void
   onBack: () => void
-  /** Texts that were not sent yet, by chat. */
+  /** Texts that have not been sent yet, by chat. */
   drafts: Map<string, string>
 }
 

@@ -34,7 +34,7 @@ export function listKeys(api: Api, { store }: ApiContext): void {
   )
 }
 
-/** `pmb_` and 6 of the 43 characters: enough to recognize a key. The other 220 bits stay secret. */
+/** `pmb_` and 6 of the 43 characters: enough to recognise a key. The other 220 bits stay secret. */
 const PREFIX_LENGTH = 10
 
 const bodySchema = Type.Object(

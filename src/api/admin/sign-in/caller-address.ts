@@ -16,7 +16,7 @@ export function callerAddress({ ip, socket }: FastifyRequest): string {
 }
 
 /**
- * The normalized network that wrong keys count against: an IPv4 address, even if mapped into IPv6, or the /64 of an IPv6
+ * The normalised network that wrong keys count against: an IPv4 address, even if mapped into IPv6, or the /64 of an IPv6
  * address, which belongs to one caller. The zone is removed.
  */
 export function networkOf(address: string): string {

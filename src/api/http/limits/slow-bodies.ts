@@ -22,7 +22,10 @@ export function mayTakeLong(request: IncomingMessage, response: ServerResponse):
   response.once('close', () => slow.delete(socket))
 }
 
-/** Whether the request on this connection may take longer. Node reports each late request at most once. */
+/**
+ * Whether the request on this connection may take longer. Node reports each late request at most once: after an ignored
+ * report only the body's reader limits the time.
+ */
 export function maySocketTakeLong(socket: Socket): boolean {
   return slow.has(socket)
 }

@@ -44,7 +44,7 @@ export class PostgresBackend implements Backend {
   }
 }
 
-/** Serialization failure and deadlock (SQLSTATE). */
+/** Serialisation failure and deadlock (SQLSTATE). */
 const CONFLICTS = new Set(['40001', '40P01'])
 /**
  * SQLSTATE classes: connection, refused login, missing database, resources, operator intervention (shutdown, timeout), system.

@@ -3,7 +3,7 @@ import type { Role } from '../../../domain/access.ts'
 export interface AccountsTable {
   id: string
   name: string
-  /** The name as it is compared: normalized, in lower case. */
+  /** The name as it is compared: normalised, in lower case. */
   name_key: string
   role: Role
   /** IDs separated by spaces. Null: all instances. */

@@ -4,7 +4,7 @@ export interface ApiKeysTable {
   name: string
   /** SHA-256 of the key. */
   digest: Uint8Array
-  /** The first characters of the key, to recognize it. */
+  /** The first characters of the key, to recognise it. */
   prefix: string
   /** Separated by spaces. */
   scopes: string

@@ -47,7 +47,7 @@ export interface IncomingMessagesTable {
   type: IncomingType
   /** The group, or the sender. */
   chat: string
-  /** Digits of the sender's number, or of its other address if `addressing` is set. */
+  /** Digits of the sender's number, or of the sender's other address if `addressing` is set. */
   sender: string
   addressing: Addressing | null
   lid: string | null

@@ -35,7 +35,7 @@ interface LinkingWatchOptions {
 }
 
 /**
- * Watches the linking of a number and recognizes why it fails. Baileys handles none of these stanzas.
+ * Watches the linking of a number and recognises why it fails. Baileys handles none of these stanzas.
  *
  * - `greeted`: WhatsApp has answered the handshake. `answered`: it has sent a stanza after it.
  * - `phoneTookPart`: a phone has typed the pairing code, or has confirmed the linking.

@@ -37,7 +37,7 @@ export interface FileHashes {
 }
 
 /**
- * WhatsApp's encryption of files: AES-256-CBC, then the first 10 bytes of an HMAC-SHA-256 over the initialization vector and
+ * WhatsApp's encryption of files: AES-256-CBC, then the first 10 bytes of an HMAC-SHA-256 over the initialisation vector and
  * the ciphertext. The keys are derived from the media key, so the same key and file always give the same bytes.
  */
 export async function* encryptForWhatsapp(

@@ -126,7 +126,7 @@ describe('pombal move-to-postgres', () => {
       renameSync(`${marker()}.away`, marker())
       const last = await runMove(moved())
       expect(last, last.output).toMatchObject({ code: 0 })
-      expect(last.output).toContain('Counts and digests are equal.')
+      expect(last.output).toContain('Counts and digests match.')
       expect(last.output).not.toContain(masterKey())
       expect(await target.countRowsOf(other, dataDir)).toBe(await source.countRowsOf(other, dataDir))
       expect(digestOfFiles()).toEqual(files)

@@ -10,6 +10,6 @@ test('a hash accepts only its own password, and every hash of a password is diff
   expect(await hashPassword('correct horse battery', 'me')).not.toBe(hash)
 })
 
-test('a password is accepted in any Unicode normalization', async () => {
+test('a password is accepted in any Unicode normalisation', async () => {
   expect(await isPassword('cafe\u0301 com leite', await hashPassword('caf\u00e9 com leite', 'me'))).toBe(true)
 })

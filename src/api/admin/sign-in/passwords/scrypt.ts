@@ -22,7 +22,7 @@ export class Derivations {
 
   /**
    * @param caller may have one derivation waiting or running. Default: no such limit
-   * @throws Refusal `service_unavailable` when too many wait, or one of the caller
+   * @throws Refusal `service_unavailable` when too many are waiting, or one of the caller's is already waiting or running
    */
   async derive(derivation: Derivation, caller?: string): Promise<Uint8Array> {
     if (this.#waiting >= MAX_WAITING || (caller !== undefined && this.#callers.has(caller))) throw unavailable()

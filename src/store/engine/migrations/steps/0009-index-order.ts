@@ -2,7 +2,7 @@ import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
 /**
- * Before PostgreSQL has analyzed a table, it considers two indexes that begin with the same column equally good and uses the
+ * Before PostgreSQL has analysed a table, it considers two indexes that begin with the same column equally good and uses the
  * newer one. To find a message by its ID it therefore read all messages of the instance through the index on WhatsApp IDs.
  * The new index begins with another column.
  */

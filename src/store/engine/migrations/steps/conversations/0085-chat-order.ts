@@ -1,6 +1,6 @@
 /**
- * Find the messages of one chat, latest first. A message that was accepted is added to no further index: only one that is
- * prepared or has failed. The unprepared queued ones of a chat are found among all queued messages.
+ * Finds the messages of one chat, latest first. Accepting a message adds it to none of these indexes: it is added when it is
+ * prepared or fails. The unprepared queued ones of a chat are found among all queued messages.
  */
 export function chatOrder(): string[] {
   return [
