@@ -11,6 +11,7 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import { isRefusal } from '../look-up.ts'
 import type { Journal } from './journal.ts'
+import { hasOpenSession, keepParsedSessions } from './parsed-sessions.ts'
 import { keepSenderKeysWhole } from './sender-key-states.ts'
 import { restoreFailedSessions } from './session-attempts.ts'
 
@@ -43,7 +44,7 @@ interface SignalService {
 type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /**
- * Baileys' Signal repository with four changes.
+ * Baileys' Signal repository with five changes.
  *
  * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
  *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
@@ -54,6 +55,7 @@ type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
  *    sends the receipt. Either WhatsApp still delivers the message again, or we have it. If it is delivered again and its
  *    key is used, it is acknowledged if it is recorded, and requested if it is not.
  * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
+ * 5. A session is parsed once, not at every message (`parsed-sessions.ts`).
  */
 export function createSignalRepository(
   auth: SignalAuthState,
@@ -63,6 +65,7 @@ export function createSignalRepository(
 ): SignalRepositoryWithLIDStore {
   restoreFailedSessions()
   keepSenderKeysWhole()
+  keepParsedSessions()
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
@@ -74,6 +77,18 @@ export function createSignalRepository(
   async function contactOf(jid: string): Promise<string> {
     const lid = jid.includes('lid') ? jid : await mapping.getLIDForPN(jid)
     return jidDecode(lid ?? jid)?.user ?? jid
+  }
+
+  /** As Baileys' own, which is called for each device at every send, but without parsing the session. */
+  async function validateSession(jid: string): Promise<{ exists: boolean }> {
+    try {
+      const lid = jid.includes('lid') ? jid : await mapping.getLIDForPN(jid)
+      const address = base.jidToSignalProtocolAddress(lid ?? jid)
+      const { [address]: stored } = await keys.get('session', [address])
+      return { exists: stored !== undefined && hasOpenSession(stored) }
+    } catch {
+      return { exists: false }
+    }
   }
 
   return {
@@ -100,7 +115,7 @@ export function createSignalRepository(
     getSenderKeyDistributionMessage(message) {
       return alone(message.group, () => base.getSenderKeyDistributionMessage(message))
     },
-    validateSession: AsyncLocalStorage.bind(base.validateSession),
+    validateSession: AsyncLocalStorage.bind(validateSession),
     getSessionInfo: AsyncLocalStorage.bind(base.getSessionInfo),
     hasSenderKey: AsyncLocalStorage.bind(base.hasSenderKey),
     deleteSession: AsyncLocalStorage.bind(base.deleteSession),
