@@ -40,7 +40,7 @@ export const REQUESTS: Record<HttpChannel, (message: AlertMessage, context: Cont
       endedAt: status === 'ended' && alert.endedAt !== null ? new Date(alert.endedAt).toISOString() : null,
     }))
     const body = Buffer.from(JSON.stringify({ event: ALERT_POST, title, url, alerts }))
-    const keys = signingKeys({ current: address.secret ?? '', previous: null })
+    const keys = signingKeys({ current: address.secret ?? '', previous: [] })
     const headers = signatureHeaders({ body, keys, eventId: id, kind: ALERT_POST, attemptNumber: 1, now, version })
     return { url: address.url!, headers, body }
   },

@@ -166,7 +166,7 @@ describe('the secret', () => {
     const seq = store.add('a', clock)
     open('a')
     await clock.settle()
-    store.secrets = { current: 'whsec_BBBB', previous: 'whsec_AAAA' }
+    store.secrets = { current: 'whsec_BBBB', previous: ['whsec_AAAA'] }
     store.hints.publish('webhook', 'a')
     await clock.pass(1_000)
     const [first, second] = consumers.of(seq)
@@ -180,7 +180,7 @@ describe('the secret', () => {
     const before = store.add('a', clock)
     open('a')
     await clock.settle()
-    store.secrets = { current: 'whsec_BBBB', previous: null }
+    store.secrets = { current: 'whsec_BBBB', previous: [] }
     await clock.pass(1_000)
     const after = store.add('a', clock)
     await clock.settle()

@@ -27,7 +27,7 @@ class Rows {
   readonly hints = new LocalHints()
   readonly foreground = { hasPriority: false }
   readonly epochs = new Map<string, number>()
-  secrets: SigningSecrets = { current: 'whsec_AAAA', previous: null }
+  secrets: SigningSecrets = { current: 'whsec_AAAA', previous: [] }
   unavailable = false
   reads = 0
   /** How long the store takes to answer. A read returns the rows as they were when it was called. */

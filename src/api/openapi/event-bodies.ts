@@ -204,7 +204,7 @@ const createHeaders = (attempts: number): readonly { name: string; description: 
     name: 'webhook-signature',
     description:
       'As Standard Webhooks defines it: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. For 24 h after a ' +
-      'new secret it carries two signatures, separated by a space.',
+      'new secret it carries a signature with the old one too, separated by a space.',
     example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   },
   { name: 'User-Agent', description: '`Pombal/` and the version.', example: 'Pombal/1.0.0' },

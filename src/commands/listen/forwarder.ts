@@ -61,7 +61,7 @@ export class Forwarder {
   async #post(eventId: string, body: FeedItem['body'], attemptNumber: number) {
     const { target, findSecret, version, signal } = this.#options
     const bytes = Buffer.from(JSON.stringify(body))
-    const keys = signingKeys({ current: await findSecret(), previous: null })
+    const keys = signingKeys({ current: await findSecret(), previous: [] })
     const kind = body.event as Parameters<typeof signatureHeaders>[0]['kind']
     const headers = signatureHeaders({ body: bytes, keys, eventId, kind, attemptNumber, now: Date.now(), version })
     const timeout = AbortSignal.timeout(TIMEOUT_MS)

@@ -55,7 +55,7 @@ export interface Endpoint {
   id: EndpointId
   url: string
   secret: string
-  /** Until when the previous secret also signs; null if there is none. */
+  /** Until when the latest of the previous secrets also signs; null if there is none. */
   previousSecretUntil: number | null
   /** Kinds, groups (`message.*`) or `*`. */
   events: readonly string[]
@@ -76,10 +76,10 @@ export interface Webhook {
 /** How long a replaced secret signs in addition to the new one (contract §5). */
 export const PREVIOUS_SECRET_MS = 24 * 60 * 60_000
 
-/** The secrets of an endpoint in force: the current one and, for 24 h after a rotation, the previous one. */
+/** The secrets of an endpoint in force: the current one and those that it has replaced within 24 h, the latest first. */
 export interface SigningSecrets {
   current: string
-  previous: string | null
+  previous: readonly string[]
 }
 
 /** A URL that receives the events about the connections of all instances. A field of `Endpoint` becomes one here too. */

@@ -22,15 +22,13 @@ import type {
   NewEndpoint,
   PostingState,
 } from './endpoints.ts'
+import { rotate, type SecretColumns, secretsAt } from './previous-secrets.ts'
 import { hasDeliveries } from './stored-operator-endpoints.ts'
 
-interface EndpointRow {
+interface EndpointRow extends SecretColumns {
   instance_id: string
   id: string
   url: string | null
-  secret: Uint8Array
-  previous_secret: Uint8Array | null
-  previous_secret_until: number | null
   events: string | null
   active: number
   description: string | null
@@ -54,7 +52,7 @@ export class StoredEndpoints implements Endpoints {
 
   constructor(core: Core) {
     this.#core = core
-    this.#operations = operations(core.statements)
+    this.#operations = operations(core)
     const { statements } = core
     this.#findDefault = statements.one((p: Named) => selectDefault(statements).where('id', '=', p.instanceId))
     this.#findOther = statements.one((p: Named) =>
@@ -122,10 +120,7 @@ export class StoredEndpoints implements Endpoints {
   }
 
   async replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean> {
-    const named = { instanceId, id }
-    const sealed = this.#seal(named, secret)
-    const until = now + PREVIOUS_SECRET_MS
-    const replaced = await this.#core.write(this.#operations.replaceSecret, { ...named, sealed, until })
+    const replaced = await this.#core.write(this.#operations.replaceSecret, { instanceId, id, secret, now })
     if (replaced) this.#core.hints.publish('webhook', instanceId)
     return replaced
   }
@@ -137,12 +132,8 @@ export class StoredEndpoints implements Endpoints {
   async findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null> {
     const row = await this.#find({ instanceId, id })
     if (row === undefined) return null
-    const previousCounts = row.previous_secret !== null && now < (row.previous_secret_until ?? 0)
     return {
-      secrets: {
-        current: this.#open(row, row.secret),
-        previous: previousCounts ? this.#open(row, row.previous_secret!) : null,
-      },
+      secrets: secretsAt(now, row, sealed => this.#open(row, sealed)),
       active: row.active === 1 || row.deleted_at !== null,
     }
   }
@@ -223,7 +214,7 @@ function selectOperator({ db }: Statements, { instanceId, id }: Named) {
 /** The columns of a cleared default endpoint. When a URL is set again, it receives the kinds of the contract. */
 export const CLEARED = { webhook_url: null, webhook_events: null, webhook_active: 1, webhook_description: null }
 
-function operations(statements: Statements) {
+function operations({ statements, sealing }: Core) {
   const { db } = statements
   const ofInstance = ({ instanceId }: { instanceId: InstanceId }) => instanceId
   const isMissing = (rows: readonly unknown[]) => rows.length === 0
@@ -287,27 +278,40 @@ function operations(statements: Statements) {
 
   async function replaceSecret(
     tx: Transaction,
-    { instanceId, id, sealed, until }: Named & { sealed: Uint8Array; until: number },
+    { instanceId, id, secret, now }: Named & { secret: string; now: number },
   ): Promise<boolean> {
-    if (id === DEFAULT_ENDPOINT) {
-      const query = db
-        .updateTable('instances')
-        .set(eb => ({
-          webhook_secret: sealed,
-          previous_secret: eb.ref('webhook_secret'),
-          previous_secret_until: until,
-        }))
-        .where('id', '=', instanceId)
-        .where('deleted_at', 'is', null)
-      return !isMissing(await tx.query(query.returning('id')))
-    }
-    const query = db
-      .updateTable('endpoints')
-      .set(eb => ({ secret: sealed, previous_secret: eb.ref('secret'), previous_secret_until: until }))
-      .where('instance_id', '=', instanceId)
-      .where('id', '=', id)
-      .where('deleted_at', 'is', null)
-    return !isMissing(await tx.query(query.returning('id')))
+    const [row] = await tx.query(
+      id === DEFAULT_ENDPOINT
+        ? statements.locking(
+            selectDefault(statements).where('id', '=', instanceId).where('deleted_at', 'is', null),
+            'update',
+            'instances',
+          )
+        : statements.locking(
+            selectOthers(statements)
+              .where('instance_id', '=', instanceId)
+              .where('id', '=', id)
+              .where('deleted_at', 'is', null),
+            'update',
+            'endpoints',
+          ),
+    )
+    if (row === undefined) return false
+    const place = endpointSecretPlace(instanceId, id)
+    const rotated = rotate(row, secret, now, {
+      seal: text => sealing.seal(instanceId, place, Buffer.from(text)),
+      open: sealed => sealing.open(instanceId, place, sealed).toString(),
+    })
+    const { secret: webhook_secret, ...previous } = rotated
+    await tx.query(
+      id === DEFAULT_ENDPOINT
+        ? db
+            .updateTable('instances')
+            .set({ webhook_secret, ...previous })
+            .where('id', '=', instanceId)
+        : db.updateTable('endpoints').set(rotated).where('instance_id', '=', instanceId).where('id', '=', id),
+    )
+    return true
   }
 
   async function remove(tx: Transaction, { instanceId, id, now }: Named & { now: number }): Promise<boolean> {

@@ -1,17 +1,12 @@
 import { type RawBuilder, sql } from 'kysely'
-import {
-  MAX_OPERATOR_ENDPOINTS,
-  type OperatorEndpoint,
-  PREVIOUS_SECRET_MS,
-  type SigningSecrets,
-} from '../../domain/events/endpoint.ts'
+import { MAX_OPERATOR_ENDPOINTS, type OperatorEndpoint, type SigningSecrets } from '../../domain/events/endpoint.ts'
 import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import { OPERATOR_SCOPE, operatorSecretPlace } from '../encryption/sealing.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import { isToOperator } from '../engine/schema/events.ts'
 import type { OperatorEndpointsTable } from '../engine/schema/instances.ts'
-import type { Statements } from '../engine/statement.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
 import type { EndpointSettings } from './endpoints.ts'
 import {
@@ -21,6 +16,7 @@ import {
   type OperatorDeliveries,
   type OperatorEndpoints,
 } from './operator-endpoints.ts'
+import { rotate, secretsAt } from './previous-secrets.ts'
 
 type Row = OperatorEndpointsTable
 
@@ -34,7 +30,7 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
 
   constructor(core: Core) {
     this.#core = core
-    this.#operations = operations(core.statements)
+    this.#operations = operations(core)
   }
 
   async create(endpoint: NewOperatorEndpoint, now: number): Promise<CreateOperatorOutcome> {
@@ -80,19 +76,13 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
     return (await this.#update(id, { deleted_at: now })) !== null
   }
 
-  replaceSecret(id: EndpointId, secret: string, now: number): Promise<OperatorEndpoint | null> {
-    const previous = { previous_secret: sql.ref<Uint8Array>('secret'), previous_secret_until: now + PREVIOUS_SECRET_MS }
-    return this.#update(id, { ...previous, secret: this.#seal(id, secret) })
+  async replaceSecret(id: EndpointId, secret: string, now: number): Promise<OperatorEndpoint | null> {
+    return this.#announce(await this.#core.write(this.#operations.replaceSecret, { id, secret, now }))
   }
 
   async findSecrets(id: EndpointId, now: number): Promise<SigningSecrets | null> {
     const [row] = await this.#core.reader.query(this.#select().where('id', '=', id))
-    if (row === undefined) return null
-    const previousCounts = row.previous_secret !== null && now < (row.previous_secret_until ?? 0)
-    return {
-      current: this.#open(id, row.secret),
-      previous: previousCounts ? this.#open(id, row.previous_secret!) : null,
-    }
+    return row === undefined ? null : secretsAt(now, row, sealed => this.#open(id, sealed))
   }
 
   async listWaiting(id: EndpointId): Promise<InstanceId[]> {
@@ -110,10 +100,13 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
   }
 
   async #update(id: EndpointId, set: object): Promise<OperatorEndpoint | null> {
-    const row = await this.#core.write(this.#operations.update, { id, set })
+    return this.#announce(await this.#core.write(this.#operations.update, { id, set }))
+  }
+
+  async #announce(row: Row | null): Promise<OperatorEndpoint | null> {
     if (row === null) return null
     // The lanes that post to it may hold its deliveries.
-    for (const instanceId of await this.listWaiting(id)) this.#core.hints.publish('webhook', instanceId)
+    for (const instanceId of await this.listWaiting(row.id)) this.#core.hints.publish('webhook', instanceId)
     return this.#toEndpoint(row)
   }
 
@@ -161,9 +154,34 @@ function countsQuery(id: EndpointId, givenUpSince: string): RawBuilder<OperatorD
     ${count(givenUp)} as ${sql.ref('givenUp')}`
 }
 
-function operations(statements: Statements) {
+function operations({ statements, sealing }: Core) {
   const { db } = statements
   const ofNone = () => ''
+
+  async function update(tx: Transaction, { id, set }: { id: EndpointId; set: object }): Promise<Row | null> {
+    const query = db
+      .updateTable('operator_endpoints')
+      .set({ id, ...set })
+      .where('id', '=', id)
+      .where('deleted_at', 'is', null)
+    const [row] = await tx.query(query.returningAll())
+    return row ?? null
+  }
+
+  async function replaceSecret(
+    tx: Transaction,
+    { id, secret, now }: { id: EndpointId; secret: string; now: number },
+  ): Promise<Row | null> {
+    const present = db.selectFrom('operator_endpoints').selectAll().where('id', '=', id).where('deleted_at', 'is', null)
+    const [row] = await tx.query(statements.locking(present, 'update', 'operator_endpoints'))
+    if (row === undefined) return null
+    const place = operatorSecretPlace(id)
+    const set = rotate(row, secret, now, {
+      seal: text => sealing.seal(OPERATOR_SCOPE, place, Buffer.from(text)),
+      open: sealed => sealing.open(OPERATOR_SCOPE, place, sealed).toString(),
+    })
+    return update(tx, { id, set })
+  }
 
   return {
     create: oneByOne(
@@ -182,14 +200,7 @@ function operations(statements: Statements) {
       kind => kind === 'created',
     ),
 
-    update: oneByOne('operatorEndpoints.update', ofNone, async (tx, { id, set }: { id: EndpointId; set: object }) => {
-      const query = db
-        .updateTable('operator_endpoints')
-        .set({ id, ...set })
-        .where('id', '=', id)
-        .where('deleted_at', 'is', null)
-      const [row] = await tx.query(query.returningAll())
-      return row ?? null
-    }),
+    update: oneByOne('operatorEndpoints.update', ofNone, update),
+    replaceSecret: oneByOne('operatorEndpoints.replaceSecret', ofNone, replaceSecret),
   }
 }

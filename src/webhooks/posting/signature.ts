@@ -27,10 +27,9 @@ interface SignedAttempt {
 }
 
 export function signingKeys({ current, previous }: SigningSecrets): SigningKeys {
-  const valid = previous === null ? [current] : [current, previous]
   return {
     service: createSecretKey(current, 'utf8'),
-    standard: valid.map(secret => createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64')),
+    standard: [current, ...previous].map(secret => createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64')),
   }
 }
 

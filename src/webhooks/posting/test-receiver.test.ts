@@ -22,7 +22,7 @@ function receiverOf(secrets: readonly string[]) {
 }
 
 function request(secret: string, url = TEST_RECEIVER_URL) {
-  const keys = signingKeys({ current: secret, previous: null })
+  const keys = signingKeys({ current: secret, previous: [] })
   const signed = { body, keys, eventId: 'evt_1', kind: 'message.sent', attemptNumber: 1, now: 0, version: '1' } as const
   return { url, body, headers: signatureHeaders(signed) }
 }

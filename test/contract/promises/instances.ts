@@ -160,15 +160,33 @@ export function instancesContract(createHarness: CreateHarness): void {
       const instance = newInstance()
       await store.instances.create(instance, 0)
       const former = instance.webhookSecret
-      expect(await findSecrets(store, instance.id, 5)).toEqual({ current: former, previous: null })
+      expect(await findSecrets(store, instance.id, 5)).toEqual({ current: former, previous: [] })
       expect(await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_2', 1_000)).toBe(true)
       expect(await store.instances.findWebhook(instance.id)).toMatchObject({ secret: 'whsec_2' })
       const at = (now: number) => findSecrets(store, instance.id, now)
-      expect(await at(1_000 + DAY_MS - 1)).toEqual({ current: 'whsec_2', previous: former })
-      expect(await at(1_000 + DAY_MS)).toEqual({ current: 'whsec_2', previous: null })
-      await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_3', 2_000)
-      expect(await at(2_001)).toEqual({ current: 'whsec_3', previous: 'whsec_2' })
+      expect(await at(1_000 + DAY_MS - 1)).toEqual({ current: 'whsec_2', previous: [former] })
+      expect(await at(1_000 + DAY_MS)).toEqual({ current: 'whsec_2', previous: [] })
       expect(await store.endpoints.replaceSecret('inst_absent', DEFAULT_ENDPOINT, 'whsec_2', 0)).toBe(false)
+    })
+
+    test('a secret that is replaced again within 24 h takes no time from the one before', async () => {
+      const { store } = context
+      const instance = newInstance()
+      await store.instances.create(instance, 0)
+      const first = instance.webhookSecret
+      const at = (now: number) => findSecrets(store, instance.id, now)
+      await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_2', 1_000)
+      await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_3', 2_000)
+      expect(await at(1_000 + DAY_MS - 1)).toEqual({ current: 'whsec_3', previous: ['whsec_2', first] })
+      expect(await at(1_000 + DAY_MS)).toEqual({ current: 'whsec_3', previous: ['whsec_2'] })
+      expect(await at(2_000 + DAY_MS)).toEqual({ current: 'whsec_3', previous: [] })
+      await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, 'whsec_4', 1_500 + DAY_MS)
+      expect(await at(1_500 + DAY_MS)).toEqual({ current: 'whsec_4', previous: ['whsec_3', 'whsec_2'] })
+      for (let n = 5; n < 20; n += 1) {
+        await store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, `whsec_${n}`, 1_600 + DAY_MS)
+      }
+      const previous = [18, 17, 16, 15, 14].map(n => `whsec_${n}`)
+      expect(await at(1_600 + DAY_MS)).toEqual({ current: 'whsec_19', previous })
     })
 
     describe('a deletion', () => {

@@ -212,14 +212,17 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       const until = 1_000 + 24 * 3_600_000
       expect(replaced).toMatchObject({ secret: 'whsec_bmV3', previousSecretUntil: until })
       for (const [at, previous] of [
-        [until - 1, SECRET],
-        [until, null],
+        [until - 1, [SECRET]],
+        [until, []],
       ] as const) {
         const secrets = { current: 'whsec_bmV3', previous }
         expect(await store.operatorEndpoints.findSecrets(id, at)).toEqual(secrets)
         expect((await store.endpoints.findPosting(lease.instanceId, id, at))?.secrets).toEqual(secrets)
       }
       expect(await store.endpoints.findSecretChangedAt(lease.instanceId, id)).toBe(1_000)
+      await store.operatorEndpoints.replaceSecret(id, 'whsec_bmV4dA==', 2_000)
+      const secrets = { current: 'whsec_bmV4dA==', previous: ['whsec_bmV3', SECRET] }
+      expect(await store.operatorEndpoints.findSecrets(id, until - 1)).toEqual(secrets)
     })
 
     test('are limited to ten, even when several are created at once, and an instance may still have ten of its own', async () => {

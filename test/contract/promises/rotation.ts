@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
+import { DEFAULT_ENDPOINT, type SigningSecrets } from '../../../src/domain/events/endpoint.ts'
 import type { FileSource } from '../../../src/domain/media.ts'
 import { type RotationOptions, rotateMasterKey } from '../../../src/store/encryption/key-rotation.ts'
 import { KeyRotationUnfinished, OtherRotation, WrongMasterKey } from '../../../src/store/errors.ts'
@@ -55,7 +55,7 @@ export function rotationContract(createHarness: CreateHarness): void {
     let harness: StoreHarness
     let lease: Lease
     const mediaKey = randomBytes(32)
-    let secrets: { current: string; previous: string | null }
+    let secrets: SigningSecrets
     const values = new Map(Array.from({ length: CREDENTIALS }, (_, index) => [`${index}`, randomBytes(index % 70)]))
 
     beforeEach(async () => {
@@ -68,6 +68,7 @@ export function rotationContract(createHarness: CreateHarness): void {
         `whsec_${randomBytes(32).toString('base64')}`,
         NOW,
       )
+      await store.endpoints.replaceSecret(lease.instanceId, DEFAULT_ENDPOINT, 'whsec_AAE=', NOW)
       await store.operatorEndpoints.create({ ...OPERATOR, secret: 'whsec_AA==' }, NOW)
       await store.operatorEndpoints.replaceSecret(OPERATOR.id, 'whsec_AQ==', NOW)
       secrets = (await findSecrets(store, lease.instanceId, NOW))!
@@ -101,7 +102,7 @@ export function rotationContract(createHarness: CreateHarness): void {
       const store = await harness.open({ masterKey })
       try {
         expect(await findSecrets(store, lease.instanceId, NOW)).toEqual(secrets)
-        const operators = { current: 'whsec_AQ==', previous: 'whsec_AA==' }
+        const operators = { current: 'whsec_AQ==', previous: ['whsec_AA=='] }
         expect(await store.operatorEndpoints.findSecrets(OPERATOR.id, NOW)).toEqual(operators)
         const found = await store.credentials.get(lease.instanceId, 'session', [...values.keys()])
         expect(found.size).toBe(CREDENTIALS)

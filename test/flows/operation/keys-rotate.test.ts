@@ -125,7 +125,7 @@ describe.each(STORES)('pombal rotate-keys on %s', kind => {
     const newKey = keyInForce()
     expect(newKey.equals(oldKey)).toBe(false)
     const store = await open(newKey)
-    expect(await findSecrets(store, instanceId, 0)).toEqual({ current: webhookSecret, previous: null })
+    expect(await findSecrets(store, instanceId, 0)).toEqual({ current: webhookSecret, previous: [] })
     const ids = Array.from({ length: CREDENTIALS }, (_, index) => `${index}`)
     const found = await store.credentials.get(instanceId, 't', ids)
     for (const id of ids) expect(Buffer.from(found.get(id)!).equals(value(Number(id)))).toBe(true)

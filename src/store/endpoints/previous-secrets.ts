@@ -1,0 +1,57 @@
+import { PREVIOUS_SECRET_MS, type SigningSecrets } from '../../domain/events/endpoint.ts'
+
+/** More rotations within 24 h end the oldest secret early. */
+const MAX_PREVIOUS = 5
+
+/** The columns of an endpoint's secrets. The values are sealed. */
+export interface SecretColumns {
+  secret: Uint8Array
+  /** One secret, or the JSON of several, the latest first. */
+  previous_secret: Uint8Array | null
+  /** Of the latest of them. */
+  previous_secret_until: number | null
+}
+
+interface PreviousSecret {
+  secret: string
+  until: number
+}
+
+interface SealingOfEndpoint {
+  seal(text: string): Uint8Array
+  open(sealed: Uint8Array): string
+}
+
+/** The secrets that sign at this time. */
+export function secretsAt(now: number, row: SecretColumns, open: SealingOfEndpoint['open']): SigningSecrets {
+  return { current: open(row.secret), previous: previousAt(now, row, open).map(({ secret }) => secret) }
+}
+
+/**
+ * The columns after a rotation. A secret that was replaced less than 24 h ago keeps signing until its own time: a rotation is
+ * often repeated, because no answer came or because somebody pressed twice, and the receiver still has the secret before it.
+ */
+export function rotate(
+  row: SecretColumns,
+  secret: string,
+  now: number,
+  { seal, open }: SealingOfEndpoint,
+): SecretColumns {
+  const until = now + PREVIOUS_SECRET_MS
+  const all = [{ secret: open(row.secret), until }, ...previousAt(now, row, open)].slice(0, MAX_PREVIOUS)
+  return {
+    secret: seal(secret),
+    // The only one is stored as the version before knows it, for a node that still runs it.
+    previous_secret: seal(all.length === 1 ? all[0]!.secret : JSON.stringify(all)),
+    previous_secret_until: until,
+  }
+}
+
+function previousAt(now: number, row: SecretColumns, open: SealingOfEndpoint['open']): PreviousSecret[] {
+  if (row.previous_secret === null) return []
+  const text = open(row.previous_secret)
+  const all: PreviousSecret[] = text.startsWith('[')
+    ? JSON.parse(text)
+    : [{ secret: text, until: row.previous_secret_until ?? 0 }]
+  return all.filter(({ until }) => now < until)
+}
