@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { useWords } from '../../i18n/i18n.tsx'
 import { Problem } from '../feedback/problem.tsx'
 import { useToast } from '../feedback/toasts.tsx'
@@ -19,29 +19,15 @@ interface ActOnRowsProps<T> {
   act: (row: T) => Promise<unknown>
 }
 
-/** One action for all marked rows. It first shows what it will do. Rows that were refused stay marked. */
-export function ActOnRows<T extends { id: string }>({
-  selection,
-  rows,
-  action,
-  none,
-  children,
-  act,
-}: ActOnRowsProps<T>) {
+/** One action for all marked rows. It first shows what it will do, and can be stopped. Rows that were refused stay marked. */
+export function ActOnRows<T extends { id: string }>(props: ActOnRowsProps<T>) {
+  const { rows, action, none, children } = props
   const words = useWords()
-  const toast = useToast()
   const [isOpen, setOpen] = useState(false)
-  const run = useMutation({
-    mutationFn: () => forEachRow(rows, act),
-    onSuccess: ({ done, failed }) => {
-      selection.remove(done)
-      toast(words.tools.selection.done(done.length, failed), failed > 0 ? 'bad' : 'good')
-      if (failed === 0) setOpen(false)
-    },
-  })
+  const run = useRun(props, () => setOpen(false))
   const close = () => {
     setOpen(false)
-    run.reset()
+    run.stop()
   }
   return (
     <>
@@ -55,12 +41,18 @@ export function ActOnRows<T extends { id: string }>({
       <Modal opened={isOpen} onClose={close} title={action} closeButtonProps={{ 'aria-label': words.common.close }}>
         <Stack>
           {children}
-          <Problem error={(run.data?.problem as Error | undefined) ?? null} />
+          <Problem error={run.problem} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
-              {words.common.cancel}
-            </Button>
-            <Button loading={run.isPending} disabled={rows.length === 0} onClick={() => run.mutate()} data-autofocus>
+            {run.isPending ? (
+              <Button variant="default" onClick={run.stop}>
+                {run.isStopped ? words.tools.selection.stopping : words.tools.selection.stop}
+              </Button>
+            ) : (
+              <Button variant="default" onClick={close}>
+                {words.common.cancel}
+              </Button>
+            )}
+            <Button loading={run.isPending} disabled={rows.length === 0} onClick={run.start} data-autofocus>
               {action}
             </Button>
           </Group>
@@ -68,4 +60,36 @@ export function ActOnRows<T extends { id: string }>({
       </Modal>
     </>
   )
+}
+
+/** The rows one after the other, until `stop` or until the person leaves the page. The call that is under way is waited for. */
+function useRun<T extends { id: string }>({ selection, rows, act }: ActOnRowsProps<T>, onDone: () => void) {
+  const { selection: words } = useWords().tools
+  const toast = useToast()
+  const [isStopped, setStopped] = useState(false)
+  const stopping = useRef(new AbortController())
+  useEffect(() => () => stopping.current.abort(), [])
+  const run = useMutation({
+    mutationFn: () => {
+      stopping.current = new AbortController()
+      setStopped(false)
+      return forEachRow(rows, act, id => selection.remove([id]), stopping.current.signal)
+    },
+    onSuccess: ({ done, failed, left }) => {
+      const text = left > 0 ? words.stopped(done, failed + left) : words.done(done, failed)
+      toast(text, failed + left > 0 ? 'bad' : 'good')
+      if (failed + left === 0) onDone()
+    },
+  })
+  return {
+    start: () => run.mutate(),
+    stop: () => {
+      if (!run.isPending) return run.reset()
+      stopping.current.abort()
+      setStopped(true)
+    },
+    isPending: run.isPending,
+    isStopped,
+    problem: (run.data?.problem as Error | undefined) ?? null,
+  }
 }

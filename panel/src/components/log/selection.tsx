@@ -53,20 +53,28 @@ export function SelectionBar({ selection, children }: SelectionBarProps) {
   )
 }
 
-/** Runs `act` for one row after the other. If one row is refused, the others still run, and the result counts the failures. */
+/**
+ * Runs `act` for one row after the other, until `signal` is aborted. If one row is refused, the others still run.
+ * @param onDone is called for each row that was not refused
+ * @returns the numbers of rows that were done, that were refused, and that were not begun; and the first problem
+ */
 export async function forEachRow<T extends { id: string }>(
   rows: readonly T[],
   act: (row: T) => Promise<unknown>,
-): Promise<{ done: string[]; problem: unknown; failed: number }> {
-  const done: string[] = []
+  onDone: (id: string) => void,
+  signal: AbortSignal,
+): Promise<{ done: number; problem: unknown; failed: number; left: number }> {
+  let done = 0
   const problems: unknown[] = []
   for (const row of rows) {
+    if (signal.aborted) break
     try {
       await act(row)
-      done.push(row.id)
+      done += 1
+      onDone(row.id)
     } catch (error) {
       problems.push(error)
     }
   }
-  return { done, problem: problems[0], failed: problems.length }
+  return { done, problem: problems[0], failed: problems.length, left: rows.length - done - problems.length }
 }

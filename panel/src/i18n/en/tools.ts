@@ -11,7 +11,7 @@ export const tools = {
   again: 'Send again…',
   againTitle: 'Send again',
   againText:
-    'This is a new message with its own ID, without mentions, preview and metadata. Check it before you send it.',
+    'This is a new message with its own ID. It keeps the file, quote, mentions, preview and metadata. Check it before you send it.',
   againUnconfirmed: 'The first message may have arrived. Ask the recipient, or they may read it twice.',
   code: 'Code',
   failureSteps: {
@@ -48,6 +48,9 @@ export const tools = {
     clear: 'Unmark all',
     done: (done: number, failed: number) =>
       failed === 0 ? `${done} requested.` : `${done} requested, ${failed} refused. The refused rows stay marked.`,
+    stop: 'Stop',
+    stopping: 'Stopping…',
+    stopped: (done: number, left: number) => `Stopped: ${done} requested, ${left} not. These stay marked.`,
     redeliver: (events: number) => `Redeliver or retry ${events}`,
     redeliverNone: 'All of them are being posted already.',
     redeliverText:
@@ -56,7 +59,7 @@ export const tools = {
     sendAgain: (messages: number) => `Send ${messages} again`,
     sendAgainNone: 'Only failed messages can be sent again.',
     sendAgainText:
-      'Each is a new message with its own ID, without mentions, preview and metadata. Only failed messages can be sent again here.',
+      'Each is a new message with its own ID. It keeps the file, quote, mentions, preview and metadata. Only failed messages can be sent again here.',
     unconfirmed: (messages: number) =>
       `${messages} of them may have arrived already. Their recipients may read them twice.`,
   },

@@ -11,7 +11,8 @@ export const tools: Words['tools'] = {
   next: 'Próximo',
   again: 'Enviar de novo…',
   againTitle: 'Enviar de novo',
-  againText: 'Esta é uma mensagem nova, com seu próprio ID, sem menções, prévia e metadados. Confira antes de enviar.',
+  againText:
+    'Esta é uma mensagem nova, com seu próprio ID. Ela mantém o arquivo, a citação, as menções, a prévia e os metadados. Confira antes de enviar.',
   againUnconfirmed: 'A primeira mensagem pode ter chegado. Pergunte ao destinatário, ou ele pode lê-la duas vezes.',
   code: 'Código',
   failureSteps: {
@@ -51,6 +52,9 @@ export const tools: Words['tools'] = {
       failed === 0
         ? `Pedidos feitos: ${done}.`
         : `Pedidos feitos: ${done}; recusados: ${failed}. As linhas recusadas continuam marcadas.`,
+    stop: 'Parar',
+    stopping: 'Parando…',
+    stopped: (done, left) => `Parado: ${done} pedidos feitos, ${left} não. Estas linhas continuam marcadas.`,
     redeliver: events => `Reenviar ou tentar agora: ${events}`,
     redeliverNone: 'Todos já estão a caminho.',
     redeliverText:
@@ -59,7 +63,7 @@ export const tools: Words['tools'] = {
     sendAgain: messages => `Enviar de novo: ${messages}`,
     sendAgainNone: 'Só é possível enviar de novo mensagens que falharam.',
     sendAgainText:
-      'Cada uma é uma mensagem nova, com ID próprio, sem menções, prévia e metadados. Aqui só é possível enviar de novo mensagens que falharam.',
+      'Cada uma é uma mensagem nova, com ID próprio. Ela mantém o arquivo, a citação, as menções, a prévia e os metadados. Aqui só é possível enviar de novo mensagens que falharam.',
     unconfirmed: messages => `Talvez já tenham chegado: ${messages}. Os destinatários podem ler duas vezes.`,
   },
   export: 'Exportar CSV',
