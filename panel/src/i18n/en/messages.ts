@@ -69,6 +69,7 @@ export const send = {
   queued: 'Accepted. Follow its progress here.',
   unanswered:
     'The service did not answer. The message is not resent automatically: press Send again once the service answers. It is sent only once, even if the first attempt arrived.',
+  notConnected: 'The number is not connected. What you wrote stays here, and can be sent once the number is back.',
 }
 
 export const failures = {

@@ -71,6 +71,7 @@ export const send: Words['send'] = {
   queued: 'Aceita. Acompanhe o caminho dela.',
   unanswered:
     'O serviço não respondeu. A mensagem não é enviada de novo sozinha: aperte Enviar outra vez quando o serviço responder. Ela sai uma única vez, mesmo que a primeira tentativa tenha chegado.',
+  notConnected: 'O número não está conectado. O que você escreveu fica aqui e pode ser enviado quando ele voltar.',
 }
 
 export const failures: Words['failures'] = {

@@ -1,8 +1,9 @@
 import { Button } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { Fragment, useEffect, useMemo, useRef, useState } from 'react'
+import { Fragment, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { call, callData } from '../../api/client.ts'
-import type { ChatEntry, InboxChat, Instance } from '../../api/types.ts'
+import type { ChatEntry, ChatLine, InboxChat, Instance } from '../../api/types.ts'
+import { changeUnsent, usePlaces } from '../../api/unsent.ts'
 import { useLog } from '../../api/use-log.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
@@ -31,16 +32,15 @@ interface ChatViewProps {
   messageId: string | undefined
   onShow: (messageId: string | undefined) => void
   onBack: () => void
-  /** Texts that have not been sent yet, by chat. */
-  drafts: Map<string, string>
 }
 
-export function ChatView({ instance, chat, unread, messageId, onShow, onBack, drafts }: ChatViewProps) {
+export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: ChatViewProps) {
   const words = useWords()
   const { language } = useLanguage()
   const zone = useTimeZone()
   const mayWrite = useMay('operator')
-  const [writing, setWriting] = useState<Writing>({ kind: 'new' })
+  const place = usePlaces(instance.id)(`chat ${chat.chat}`)
+  const [edited, setEdited] = useState<ChatLine | null>(null)
   const [removing, setRemoving] = useState<string | null>(null)
   const query = useMemo(() => ({ chat: chat.chat }), [chat.chat])
   const path = `/instances/${instance.id}`
@@ -51,6 +51,13 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
   const name = chatName(chat, words)
   /** Not a reaction, which nobody reads. */
   const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id
+  const write = useCallback(
+    ({ kind, line }: Writing) => {
+      setEdited(kind === 'edit' ? line : null)
+      if (kind === 'answer') changeUnsent(place, { quote: line })
+    },
+    [place],
+  )
   const head = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
     if (!mayWrite) head.current?.focus()
@@ -105,7 +112,7 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
                   isSought={shown.line.id === messageId}
                   mayWrite={mayWrite}
                   onShow={onShow}
-                  onWriting={setWriting}
+                  onWriting={write}
                   onRemove={setRemoving}
                 />
               </Fragment>
@@ -118,9 +125,9 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack, dr
           instanceId={instance.id}
           chat={chat.chat}
           name={name}
-          writing={writing}
-          onDone={() => setWriting({ kind: 'new' })}
-          drafts={drafts}
+          place={place}
+          edited={edited}
+          onEdited={() => setEdited(null)}
         />
       ) : (
         <p className={classes.hint}>{words.inbox.readOnly}</p>

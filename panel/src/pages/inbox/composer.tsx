@@ -3,68 +3,62 @@ import { useMutation } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { ApiError, call } from '../../api/client.ts'
 import type { ChatLine } from '../../api/types.ts'
+import { changeUnsent, useSend, useUnsent } from '../../api/unsent.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { SendIcon } from '../../components/icons.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { randomId } from '../../text/random-id.ts'
 import classes from './inbox.module.css'
 import { authorOf, previewOf } from './lines.ts'
 
 const MAX_TEXT = 65_536
 
-/** The purpose of the field. */
-export type Writing = { kind: 'new' } | { kind: 'answer' | 'edit'; line: ChatLine }
+/** What is done about a message. */
+export type Writing = { kind: 'answer' | 'edit'; line: ChatLine }
 
 interface ComposerProps {
   instanceId: string
   chat: string
   name: string
-  writing: Writing
-  /** The answer or edit was sent or given up. */
-  onDone: () => void
-  drafts: Map<string, string>
+  /** Of the unsent message. */
+  place: string
+  /** The message that is edited. Null: a new one is written, or an answer. */
+  edited: ChatLine | null
+  /** The edit was sent or given up. */
+  onEdited: () => void
 }
 
 /** Writes a message to the chat, answers one, or edits one. */
-export function Composer({ instanceId, chat, name, writing, onDone, drafts }: ComposerProps) {
+export function Composer({ instanceId, chat, name, place, edited, onEdited }: ComposerProps) {
   const words = useWords()
-  const [text, setText] = useState(drafts.get(chat) ?? '')
+  const unsent = useUnsent(place)
+  const [editedText, setEditedText] = useState('')
   const field = useRef<HTMLTextAreaElement>(null)
-  /** One key per message: a repeated click or a lost answer sends nothing twice. */
-  const key = useRef({ for: '', value: '' })
-  const edited = writing.kind === 'edit' ? writing.line : null
-  useEffect(() => {
-    setText(edited === null ? (drafts.get(chat) ?? '') : (edited.text ?? ''))
-  }, [edited, drafts, chat])
+  const quote = unsent.quote ?? null
+  const about = edited ?? quote
+  useEffect(() => setEditedText(edited?.text ?? ''), [edited])
   // biome-ignore lint/correctness/useExhaustiveDependencies: the field takes the focus when its purpose changes
-  useEffect(() => field.current?.focus(), [writing])
+  useEffect(() => field.current?.focus(), [edited, quote])
 
-  const send = useMutation({
-    mutationFn: () => {
-      if (edited) return call(`/instances/${instanceId}/messages/${edited.id}`, { method: 'PATCH', body: { text } })
-      const quote = writing.kind === 'answer' ? writing.line.id : undefined
-      const message = JSON.stringify([chat, text, quote])
-      if (key.current.for !== message) key.current = { for: message, value: randomId() }
-      const body = { to: chat, text, quote, idempotencyKey: key.current.value }
-      return call(`/instances/${instanceId}/messages`, { method: 'POST', body })
-    },
-    onSuccess: () => {
-      key.current = { for: '', value: '' }
-      if (!edited) {
-        drafts.delete(chat)
-        setText('')
-      }
-      onDone()
-    },
+  const send = useSend(instanceId, place)
+  const edit = useMutation({
+    mutationFn: (text: string) =>
+      call(`/instances/${instanceId}/messages/${edited?.id}`, { method: 'PATCH', body: { text } }),
+    onSuccess: onEdited,
   })
-  const isUnanswered = !edited && send.error instanceof ApiError && send.error.code === 'unreachable'
+  const text = edited ? editedText : (unsent.text ?? '')
+  const isPending = edited ? edit.isPending : (unsent.isPending ?? false)
+  const error = edited ? edit.error : unsent.error
+  const isUnanswered = !edited && error instanceof ApiError && error.code === 'unreachable'
   const stop = () => {
-    send.reset()
-    onDone()
+    edit.reset()
+    if (edited) onEdited()
+    else changeUnsent(place, { quote: null, error: null })
   }
   const submit = () => {
-    if (text.trim() !== '' && !send.isPending) send.mutate()
+    if (text.trim() === '' || isPending) return
+    if (edited) edit.mutate(text)
+    else send.mutate({ to: chat, text, ...(quote && { quote: quote.id }) })
   }
   return (
     <form
@@ -74,13 +68,13 @@ export function Composer({ instanceId, chat, name, writing, onDone, drafts }: Co
         submit()
       }}
     >
-      {writing.kind !== 'new' && (
+      {about && (
         <div className={classes.about}>
           <div className={classes.aboutText}>
             <strong>
-              {edited ? words.inbox.editingTitle : words.inbox.answering(authorOf(writing.line) ?? words.inbox.you)}
+              {edited ? words.inbox.editingTitle : words.inbox.answering(authorOf(about) ?? words.inbox.you)}
             </strong>
-            <span>{previewOf(writing.line, words)}</span>
+            <span>{previewOf(about, words)}</span>
           </div>
           <Button variant="subtle" size="compact-sm" onClick={stop}>
             {words.inbox.stop}
@@ -97,24 +91,24 @@ export function Composer({ instanceId, chat, name, writing, onDone, drafts }: Co
         minRows={1}
         maxRows={6}
         maxLength={MAX_TEXT}
-        readOnly={send.isPending}
+        readOnly={isPending}
         value={text}
         onChange={event => {
-          setText(event.currentTarget.value)
-          if (!edited) drafts.set(chat, event.currentTarget.value)
+          if (edited) setEditedText(event.currentTarget.value)
+          else changeUnsent(place, { text: event.currentTarget.value })
         }}
         onKeyDown={event => {
-          if (event.key === 'Escape' && writing.kind !== 'new') stop()
+          if (event.key === 'Escape' && about) stop()
           if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
           event.preventDefault()
           submit()
         }}
       />
-      <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={text.trim() === ''}>
+      <Button type="submit" leftSection={<SendIcon />} loading={isPending} disabled={text.trim() === ''}>
         {edited ? words.common.save : words.send.action}
       </Button>
       <div className={classes.problem}>
-        {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={send.error} />}
+        {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={error} />}
       </div>
     </form>
   )

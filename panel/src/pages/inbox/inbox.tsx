@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { useCallback, useEffect, useMemo, useRef } from 'react'
 import { findChat } from '../../api/find-chat.ts'
 import type { InboxChat } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
@@ -21,7 +21,6 @@ export function Inbox() {
   const { chat, message } = useSearch({ from: '/inside/instances/$id/inbox' })
   const log = useLog<InboxChat>(`chats ${instance.id}`, `/instances/${instance.id}/chats`, NO_FILTER, instance.id)
   const chats = useMemo(() => [...new Map(log.rows.map(row => [row.chat, row])).values()], [log.rows])
-  const [drafts] = useState(() => new Map<string, string>())
   const list = useRef<HTMLDivElement>(null)
   const before = useRef<string | undefined>(undefined)
   useEffect(() => {
@@ -58,7 +57,6 @@ export function Inbox() {
           messageId={message}
           onShow={show}
           onBack={() => void navigate({ search: {}, replace: true, resetScroll: false })}
-          drafts={drafts}
         />
       ) : (
         <div className={classes.nothing}>

@@ -1,6 +1,7 @@
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import { connectionQuery, endpointsQuery } from '../../api/queries.ts'
 import { useMay } from '../../api/use-role.ts'
 import { DeliveryWarning } from '../../components/delivery-health.tsx'
@@ -23,16 +24,20 @@ export function Overview() {
   const { data: connection } = useQuery(connectionQuery(instance.id))
   const isOperator = useMay('operator')
   const maySend = isOperator && (instance.state === 'connected' || instance.state === 'reconnecting')
+  const [hasForm, setHasForm] = useState(maySend)
+  // What is written stays while the number is not connected.
+  if (maySend && !hasForm) setHasForm(true)
   const state = connection ? <ConnectionCard connection={connection} /> : <Waiting />
   return (
     <>
       <DeliveryWarning instanceId={instance.id} />
       {!maySend && state}
       <div className={classes.pair}>
-        {maySend && (
+        {isOperator && hasForm && (
           <Card title={words.send.title}>
             <SendForm
               instance={instance}
+              isDisabled={!maySend}
               onSent={id =>
                 void navigate({ to: '/instances/$id/messages', params: { id: instance.id }, search: { open: id } })
               }

@@ -1,44 +1,51 @@
 import { ActionIcon, Button, Progress, TextInput } from '@mantine/core'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Message } from '../../api/types.ts'
+import { type Attachment, changeUnsent, useUnsent } from '../../api/unsent.ts'
 import { uploadFile } from '../../api/upload.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
 import classes from './send-form.module.css'
 
-/** The file of a message that is being written. */
-export type Attachment =
-  | { state: 'none'; error: unknown }
-  | { state: 'uploading'; name: string; percent: number }
-  | { state: 'stored'; name: string; file: { id: string /** Undefined if it is not known. */; size?: number } }
-
 const NONE: Attachment = { state: 'none', error: null }
 
 /**
  * Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`.
+ * @param place of the message, which keeps a file that is stored
  * @param first the file of a message that is sent again
  */
-export function useAttachment(instanceId: string, first?: Message['media']) {
+export function useAttachment(instanceId: string, place: string, first?: Message['media']) {
   const words = useWords()
-  const [attachment, setAttachment] = useState<Attachment>(
+  const unsent = useUnsent(place)
+  const firstAttachment: Attachment =
     first === undefined || first.status !== undefined
       ? NONE
-      : { state: 'stored', name: first.filename ?? words.files.unnamed, file: { id: first.id } },
-  )
+      : { state: 'stored', name: first.filename ?? words.files.unnamed, file: { id: first.id } }
   // A file that could not be fetched needs another address.
-  const [url, setUrl] = useState<string | null>(first?.status === undefined ? null : '')
+  const firstUrl = first?.status === undefined ? null : ''
+  const { attachment = firstAttachment, url = firstUrl } = unsent
   const upload = useRef<AbortController | null>(null)
-  useEffect(() => () => upload.current?.abort(), [])
+  useEffect(
+    () => () => {
+      if (!upload.current) return
+      upload.current.abort()
+      changeUnsent(place, { attachment: NONE })
+    },
+    [place],
+  )
 
   function attach(file: File): void {
     upload.current?.abort()
-    setUrl(null)
     const started = new AbortController()
     upload.current = started
     const { signal } = started
     const name = file.name || words.files.unnamed
-    const show = (next: Attachment) => !signal.aborted && setAttachment(next)
+    const show = (next: Attachment) => {
+      if (signal.aborted) return
+      if (next.state !== 'uploading') upload.current = null
+      changeUnsent(place, { attachment: next, url: null })
+    }
     show({ state: 'uploading', name, percent: 0 })
     uploadFile(
       instanceId,
@@ -52,9 +59,10 @@ export function useAttachment(instanceId: string, first?: Message['media']) {
   }
   function detach(): void {
     upload.current?.abort()
-    setUrl(null)
-    setAttachment(NONE)
+    upload.current = null
+    changeUnsent(place, { attachment: NONE, url: null })
   }
+  const setUrl = (to: string | null) => changeUnsent(place, { url: to })
   return { attachment, attach, detach, url, setUrl }
 }
 

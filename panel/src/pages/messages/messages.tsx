@@ -51,7 +51,8 @@ export function Messages() {
   const maySend = useMay('operator')
   const search = useSearch({ from: ROUTE })
   const navigate = useNavigate({ from: '/instances/$id/messages' })
-  const [draft, setDraft] = useState<Draft | null>(null)
+  const [draft, setDraft] = useState<Draft>({})
+  const [isWriting, setWriting] = useState(false)
   const { state, search: wanted, since, until, open } = search
   const isFiltered = Boolean(state || wanted || since || until)
   const query = useMemo(
@@ -72,8 +73,12 @@ export function Messages() {
     [instance.id, change],
   )
   const selection = useSelection()
+  const write = (of: Draft) => {
+    setDraft(of)
+    setWriting(true)
+  }
   const sendButton = (
-    <Button leftSection={<SendIcon />} onClick={() => setDraft({})}>
+    <Button leftSection={<SendIcon />} onClick={() => write({})}>
       {words.messages.send}
     </Button>
   )
@@ -81,7 +86,7 @@ export function Messages() {
   const steps = useMemo(() => stepsOf(log.rows, open, showNeighbour), [log.rows, open, showNeighbour])
   const sendAgain = (message: MessageLife) => {
     change({ open: undefined })
-    setDraft({ after: message })
+    write({ after: message })
   }
   return (
     <>
@@ -137,16 +142,17 @@ export function Messages() {
         </SelectionBar>
       </div>
       <Modal
-        opened={draft !== null}
-        onClose={() => setDraft(null)}
-        title={draft?.after ? words.tools.againTitle : words.send.title}
+        opened={isWriting}
+        onClose={() => setWriting(false)}
+        title={draft.after ? words.tools.againTitle : words.send.title}
         closeButtonProps={{ 'aria-label': words.common.close }}
       >
         <SendForm
+          key={draft.after?.id}
           instance={instance}
-          draft={draft ?? {}}
+          draft={draft}
           onSent={id => {
-            setDraft(null)
+            setWriting(false)
             toast(words.send.queued)
             change({ open: id }, false)
           }}

@@ -1,15 +1,14 @@
 import { Button, Group, Stack, Textarea } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
-import { useRef, useState } from 'react'
-import { ApiError, callData } from '../../api/client.ts'
+import { useEffect, useRef, useState } from 'react'
+import { ApiError } from '../../api/client.ts'
 import type { Instance, Message, MessageLife } from '../../api/types.ts'
+import { changeUnsent, type Unsent, usePlaces, useSend, useUnsent } from '../../api/unsent.ts'
 import { CopyCurl } from '../../components/copy/copy-curl.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { SendIcon } from '../../components/icons.tsx'
 import { RecipientField } from '../../components/recipients/recipient-field.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { randomId } from '../../text/random-id.ts'
 import { AttachmentField, useAttachment } from './attachment.tsx'
 import classes from './send-form.module.css'
 
@@ -31,61 +30,25 @@ export interface Draft {
 interface SendFormProps {
   instance: Instance
   draft?: Draft
+  /** The number is not connected: the text is kept, and not sent. */
+  isDisabled?: boolean
   onSent: (messageId: string) => void
 }
 
-/** Sends a message by hand to a number or a group. */
-export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
+/** Sends a message by hand to a number or a group. What is written outlives the form. */
+export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: SendFormProps) {
   const words = useWords()
-  const isSandbox = instance.kind === 'sandbox'
   const { after } = draft
-  const [to, setTo] = useState(after?.to ?? (isSandbox ? FIRST_RECIPIENT : ''))
-  const [text, setText] = useState(after?.text ?? words.send.defaultText)
+  const form = useMessage(instance, after, onSent)
+  const { to, shownText, attaching, media, extras, unsent, change } = form
   const [isTried, setTried] = useState(false)
-  const attaching = useAttachment(instance.id, after?.media)
-  const { attachment } = attaching
-  const url = attaching.url?.trim() ?? ''
-  const named = url === '' ? undefined : { url }
-  const media = attachment.state === 'stored' ? attachment.file.id : named
-  /** The suggested text does not become a caption. */
-  const shownText = media !== undefined && text === words.send.defaultText ? '' : text
-  const isComplete = attachment.state !== 'uploading' && (media !== undefined || text !== '')
-  const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
-  const extras = after === undefined ? {} : extrasOf(after, { to: recipient, text: shownText, media })
-  const isValid = NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient)
-  /** One key per message: a repeated click or a lost answer sends nothing twice. */
-  const key = useRef({ for: '', value: '' })
-
-  const send = useMutation({
-    mutationFn: () => {
-      const message = JSON.stringify([recipient, shownText, media])
-      if (key.current.for !== message) key.current = { for: message, value: randomId() }
-      return callData<{ id: string }>(`/instances/${instance.id}/messages`, {
-        method: 'POST',
-        body: {
-          to: recipient,
-          ...(shownText && { text: shownText }),
-          media,
-          ...extras,
-          idempotencyKey: key.current.value,
-        },
-      })
-    },
-    onSuccess: ({ id }) => {
-      key.current = { for: '', value: '' }
-      attaching.detach()
-      onSent(id)
-    },
-  })
-
-  const isUnanswered = send.error instanceof ApiError && send.error.code === 'unreachable'
-
+  const isUnanswered = unsent.error instanceof ApiError && unsent.error.code === 'unreachable'
   return (
     <form
       onSubmit={event => {
         event.preventDefault()
         setTried(true)
-        if (isValid && isComplete) send.mutate()
+        if (form.isValid && form.isComplete && !isDisabled && !unsent.isPending) form.send()
       }}
     >
       <Stack gap="md">
@@ -94,10 +57,10 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
         <RecipientField
           instanceId={instance.id}
           value={to}
-          onChange={setTo}
-          error={isTried && !isValid && words.send.toWrong}
+          onChange={changed => change({ to: changed })}
+          error={isTried && !form.isValid && words.send.toWrong}
         />
-        {isSandbox && <Meanings onPick={setTo} />}
+        {instance.kind === 'sandbox' && <Meanings onPick={picked => change({ to: picked })} />}
         <AttachmentField {...attaching}>
           <Textarea
             label={media === undefined ? words.send.text : words.files.caption}
@@ -106,22 +69,32 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
             maxRows={8}
             maxLength={MAX_TEXT}
             value={shownText}
-            onChange={event => setText(event.currentTarget.value)}
+            onChange={event => change({ text: event.currentTarget.value })}
           />
         </AttachmentField>
-        {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={send.error} />}
+        {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={unsent.error} />}
+        {isDisabled && <Notice tone="wait">{words.send.notConnected}</Notice>}
         <Group>
-          <Button type="submit" leftSection={<SendIcon />} loading={send.isPending} disabled={!isComplete}>
+          <Button
+            type="submit"
+            leftSection={<SendIcon />}
+            loading={unsent.isPending ?? false}
+            disabled={!form.isComplete || isDisabled}
+          >
             {words.send.action}
           </Button>
           <CopyCurl
             of={
               media === undefined
-                ? { method: 'POST', path: '/v1/messages/text', body: { to: recipient, text, ...extras } }
+                ? {
+                    method: 'POST',
+                    path: '/v1/messages/text',
+                    body: { to: form.recipient, text: shownText, ...extras },
+                  }
                 : {
                     method: 'POST',
                     path: '/v1/messages/media',
-                    body: { to: recipient, media, ...(shownText && { caption: shownText }), ...extras },
+                    body: { to: form.recipient, media, ...(shownText && { caption: shownText }), ...extras },
                   }
             }
             what="POST /v1/messages"
@@ -130,6 +103,59 @@ export function SendForm({ instance, draft = {}, onSent }: SendFormProps) {
       </Stack>
     </form>
   )
+}
+
+/** The form that sends this message again, or another one by hand. Marked messages are sent again in its place. */
+export function formOf(after: Pick<Message, 'id'> | undefined): string {
+  return after ? `again ${after.id}` : 'new'
+}
+
+/** The message of the form, and the call that sends it. */
+function useMessage(instance: Instance, after: MessageLife | undefined, onSent: (messageId: string) => void) {
+  const words = useWords()
+  const place = usePlaces(instance.id)(formOf(after))
+  const unsent = useUnsent(place)
+  const firstRecipient = instance.kind === 'sandbox' ? FIRST_RECIPIENT : ''
+  const { to = after?.to ?? firstRecipient, text = after?.text ?? words.send.defaultText, sentId } = unsent
+  const attaching = useAttachment(instance.id, place, after?.media)
+  const { attachment } = attaching
+  const url = attaching.url?.trim() ?? ''
+  const named = url === '' ? undefined : { url }
+  const media = attachment.state === 'stored' ? attachment.file.id : named
+  /** The suggested text does not become a caption. */
+  const shownText = media !== undefined && text === words.send.defaultText ? '' : text
+  const recipient = to.includes('@') ? to.trim() : to.replace(/[\s()+.-]/g, '')
+  const extras = after === undefined ? {} : extrasOf(after, { to: recipient, text: shownText, media })
+  const send = useSend(instance.id, place)
+
+  /** A message that was sent while no form was open is shown only to a person who wants to send it again. */
+  const isShown = useRef(after !== undefined)
+  useEffect(() => {
+    if (sentId !== undefined) {
+      changeUnsent(place, { sentId: undefined })
+      if (isShown.current) onSent(sentId)
+    }
+    isShown.current = true
+  }, [sentId, place, onSent])
+
+  return {
+    to,
+    shownText,
+    attaching,
+    media,
+    recipient,
+    extras,
+    unsent,
+    change: (changed: Unsent) => changeUnsent(place, changed),
+    isComplete: attachment.state !== 'uploading' && (media !== undefined || text !== ''),
+    isValid: NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient),
+    send: () => send.mutate(contentOf(recipient, shownText, media, extras)),
+  }
+}
+
+/** The same content is written in the same way, so that it has the same idempotency key. */
+export function contentOf(to: string, text: string, media: Media | undefined, extras: ReturnType<typeof extrasOf>) {
+  return { to, ...(text && { text }), ...(media && { media }), ...extras }
 }
 
 interface Again {

@@ -1,14 +1,13 @@
 import { useRef } from 'react'
-import { callData } from '../../api/client.ts'
 import type { Message } from '../../api/types.ts'
+import { sendOnce, usePlaces } from '../../api/unsent.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { ActOnRows } from '../../components/log/act-on-rows.tsx'
 import type { Selection } from '../../components/log/selection.tsx'
 import { Recipient } from '../../components/recipients/recipient.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { randomId } from '../../text/random-id.ts'
 import classes from './messages.module.css'
-import { extrasOf } from './send-form.tsx'
+import { contentOf, extrasOf, formOf } from './send-form.tsx'
 import { shownText } from './shown-text.ts'
 
 interface SendMarkedAgainProps {
@@ -25,16 +24,14 @@ export function SendMarkedAgain({ instanceId, selection, rows }: SendMarkedAgain
       selection.ids.has(id) && error && (media === undefined ? text !== '' : media.status === undefined),
   )
   const unconfirmed = failed.filter(({ error }) => error?.code === 'unconfirmed').length
-  /** One key per message: a call without an answer, repeated, sends nothing twice. */
-  const keys = useRef(new Map<string, string>())
+  const placeOf = usePlaces(instanceId)
+  /** The keys of those that were sent. Until the selection is cleared, nothing is sent twice. */
+  const sent = useRef(new Map<string, string>())
   const send = async (message: Message) => {
     const { id, to, text, media } = message
-    const idempotencyKey = keys.current.get(id) ?? randomId()
-    keys.current.set(id, idempotencyKey)
-    const content = { to, ...(text && { text }), ...(media && { media: media.id }) }
-    const body = { ...content, ...extrasOf(message, { to, text, media: media?.id }), idempotencyKey }
-    await callData(`/instances/${instanceId}/messages`, { method: 'POST', body })
-    keys.current.delete(id)
+    const content = contentOf(to, text, media?.id, extrasOf(message, { to, text, media: media?.id }))
+    const { key } = await sendOnce(instanceId, placeOf(formOf(message)), content, sent.current.get(id))
+    sent.current.set(id, key)
   }
   return (
     <ActOnRows

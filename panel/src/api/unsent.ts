@@ -1,0 +1,105 @@
+import { useMutation, useQuery } from '@tanstack/react-query'
+import { useCallback, useSyncExternalStore } from 'react'
+import { randomId } from '../text/random-id.ts'
+import { ApiError, callData } from './client.ts'
+import { sessionQuery } from './queries.ts'
+import type { ChatLine } from './types.ts'
+
+/** The file of a message that is being written. */
+export type Attachment =
+  | { state: 'none'; error: unknown }
+  | { state: 'uploading'; name: string; percent: number }
+  | { state: 'stored'; name: string; file: { id: string /** Undefined if it is not known. */; size?: number } }
+
+/** A message that is being written or sent. An absent field was not changed by the person. */
+export interface Unsent {
+  to?: string
+  text?: string
+  /** The message that it answers. */
+  quote?: ChatLine | null
+  attachment?: Attachment
+  /** The address of the file. Null if there is no field for one. */
+  url?: string | null
+  /** The last call has no answer yet. */
+  isPending?: boolean
+  /** Why the last call failed. */
+  error?: unknown
+  /** The message that was made of it. */
+  sentId?: string
+}
+
+const NOTHING: Unsent = {}
+/** They outlive the page that shows them: only a reload or a sign-out erases them. */
+const messages = new Map<string, Unsent>()
+const keys = new Map<string, { content: string; key: string }>()
+const listeners = new Set<() => void>()
+
+function set(place: string, message: Unsent): void {
+  messages.set(place, message)
+  for (const listener of listeners) listener()
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener)
+  return () => listeners.delete(listener)
+}
+
+/** Erases everything that was not sent, of all accounts. */
+export function forgetUnsent(): void {
+  messages.clear()
+  keys.clear()
+  for (const listener of listeners) listener()
+}
+
+/** Names the places of messages: by account, instance and form. Another account never gets the text of this one. */
+export function usePlaces(instanceId: string): (form: string) => string {
+  const { data: session } = useQuery(sessionQuery)
+  const account = session && (session.account?.id ?? 'admin key')
+  return useCallback(form => JSON.stringify([account, instanceId, form]), [account, instanceId])
+}
+
+export function useUnsent(place: string): Unsent {
+  return useSyncExternalStore(subscribe, () => messages.get(place) ?? NOTHING)
+}
+
+export function changeUnsent(place: string, changed: Unsent): void {
+  set(place, { ...messages.get(place), ...changed })
+}
+
+/** What a message by hand contains. */
+interface Content {
+  to: string
+  text?: string
+  media?: string | { url: string } | undefined
+  quote?: string | undefined
+}
+
+/**
+ * Sends a message by hand. Until there is an answer, the same content has the same idempotency key: a repeated click or a lost
+ * answer sends nothing twice.
+ * @returns the message, and the key
+ */
+export async function sendOnce(instanceId: string, place: string, content: Content, usedKey?: string) {
+  const text = JSON.stringify(content)
+  const known = keys.get(place)
+  const key = usedKey ?? (known?.content === text ? known.key : randomId())
+  keys.set(place, { content: text, key })
+  const body = { ...content, idempotencyKey: key }
+  const { id } = await callData<{ id: string }>(`/instances/${instanceId}/messages`, { method: 'POST', body })
+  keys.delete(place)
+  return { id, key }
+}
+
+/** Sends the message of a place. The place gets the answer, even if its form is gone by then. */
+export function useSend(instanceId: string, place: string) {
+  return useMutation({
+    mutationFn: (content: Content) => sendOnce(instanceId, place, content),
+    onMutate: () => changeUnsent(place, { isPending: true, error: null }),
+    onSuccess: ({ id }) => set(place, { sentId: id }),
+    onError: error => {
+      // After another sign-in, this reason no longer holds.
+      const hasEnded = error instanceof ApiError && error.code === 'invalid_admin_key'
+      changeUnsent(place, { isPending: false, error: hasEnded ? null : error })
+    },
+  })
+}

@@ -1,0 +1,178 @@
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+const ANA = '5511987654321'
+const BRUNO = '5511987654322'
+const NOT_ON_WHATSAPP = '15005550001'
+/** The browser's own console lines about a call without an answer. */
+const NOT_ANSWERED = /net::ERR_/
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(() => harness.dispose())
+afterEach(() => {
+  expect(harness.complaints.filter(line => !NOT_ANSWERED.test(line))).toEqual([])
+  harness.complaints.length = 0
+})
+
+/** Holds the sends of the page, from the call with this number on, until `release`. */
+async function holdSends(page: Page, from = 1): Promise<{ count: () => number; release: () => void }> {
+  const gate = Promise.withResolvers<void>()
+  let calls = 0
+  await page.route(/\/messages$/, async route => {
+    if (route.request().method() !== 'POST') return route.continue()
+    calls += 1
+    if (calls >= from) await gate.promise
+    await route.continue()
+  })
+  return { count: () => calls, release: gate.resolve }
+}
+
+/** The service takes the next message, and its answer is lost. */
+async function loseNextAnswer(page: Page): Promise<void> {
+  let isLost = false
+  await page.route(/\/messages$/, async route => {
+    if (route.request().method() !== 'POST' || isLost) return route.continue()
+    isLost = true
+    await route.fetch()
+    await route.abort('connectionreset')
+  })
+}
+
+const textsOf = async (id: string) => (await harness.service.admin.listMessages(id)).map(({ text }) => text).toSorted()
+
+/** An instance with messages that failed. */
+async function createFailed(name: string, texts: readonly string[]): Promise<string> {
+  const { id, token } = await harness.service.admin.createConnected(name)
+  for (const text of texts) await harness.service.instance(id, token).send(NOT_ON_WHATSAPP, text)
+  await until('the failures', async () => {
+    return (await harness.service.admin.listMessages(id, '?state=failed')).length === texts.length
+  })
+  return id
+}
+
+/** The field of the open conversation. */
+const fieldOf = (page: Page, number: string) => page.getByRole('textbox', { name: en.inbox.text(`+${number}`) })
+
+/** An instance with two conversations. */
+async function createChats(name: string): Promise<string> {
+  const { id } = await harness.service.admin.createConnected(name)
+  for (const from of [ANA, BRUNO]) await harness.service.admin.writeAsContact(id, { from, text: 'Hello' })
+  return id
+}
+
+test('stopping the sending of marked messages stops it; sending the rest later sends each message once', async () => {
+  const id = await createFailed('Stopped', ['first', 'second', 'third'])
+  const page = await harness.openSignedIn(`/instances/${id}/messages`)
+  await page.getByRole('row').filter({ hasText: 'third' }).waitFor()
+  await page.getByRole('checkbox', { name: 'Mark all loaded rows' }).check()
+  await page.getByRole('button', { name: 'Send 3 again' }).click()
+  const dialog = page.getByRole('dialog')
+  const sends = await holdSends(page, 2)
+  await dialog.getByRole('button', { name: 'Send 3 again' }).click()
+  await until('the second call', () => sends.count() === 2)
+  await page.getByText('2 rows are marked').waitFor()
+  await dialog.getByRole('button', { name: 'Stop' }).click()
+  sends.release()
+  await page.getByText('Stopped: 2 requested, 1 not.').waitFor()
+  expect(sends.count()).toBe(2)
+  await page.getByText('1 row is marked').waitFor()
+
+  await dialog.getByRole('button', { name: 'Send 1 again' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await textsOf(id)).toEqual(['first', 'first', 'second', 'second', 'third', 'third'])
+})
+
+test('a text that is on its way while another chat is opened looks so, and is sent once', async () => {
+  const id = await createChats('Switching')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  const sends = await holdSends(page)
+  await fieldOf(page, ANA).fill('on its way')
+  await fieldOf(page, ANA).press('Enter')
+  await until('the call', () => sends.count() === 1)
+  await page.locator(`a[data-chat="${BRUNO}"]`).click()
+  await fieldOf(page, BRUNO).waitFor()
+  expect(await fieldOf(page, BRUNO).inputValue()).toBe('')
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  expect(await fieldOf(page, ANA).inputValue()).toBe('on its way')
+  expect(await fieldOf(page, ANA).isEditable()).toBe(false)
+  await fieldOf(page, ANA).press('Enter')
+  sends.release()
+  await until('an empty field', async () => (await fieldOf(page, ANA).inputValue()) === '')
+  expect(sends.count()).toBe(1)
+  expect(await textsOf(id)).toEqual(['on its way'])
+})
+
+test('a text with a quote whose answer was lost is sent once, also after another chat was opened', async () => {
+  const id = await createChats('Lost answer')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  await page.getByRole('button', { name: en.inbox.actions('Hello') }).click()
+  await page.getByRole('menuitem', { name: en.inbox.reply }).click()
+  await loseNextAnswer(page)
+  await fieldOf(page, ANA).fill('only once')
+  await fieldOf(page, ANA).press('Enter')
+  await page.getByText(en.send.unanswered).waitFor()
+  await page.locator(`a[data-chat="${BRUNO}"]`).click()
+  await fieldOf(page, BRUNO).waitFor()
+  expect(await page.getByText(en.send.unanswered).count()).toBe(0)
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  await page.getByText(en.send.unanswered).waitFor()
+  await fieldOf(page, ANA).press('Enter')
+  await until('an empty field', async () => (await fieldOf(page, ANA).inputValue()) === '')
+  expect(await textsOf(id)).toEqual(['only once'])
+  const [sent] = await harness.service.admin.listMessages(id)
+  expect(sent).toMatchObject({ quote: expect.anything() })
+})
+
+test('a failed message that is sent again without an answer goes out once, also if its dialog is closed meanwhile', async () => {
+  const id = await createFailed('Dialog', ['Once more'])
+  const page = await harness.openSignedIn(`/instances/${id}/messages`)
+  const form = page.getByRole('dialog', { name: 'Send again' })
+  const open = async () => {
+    await page
+      .getByRole('row')
+      .filter({ hasText: `+${NOT_ON_WHATSAPP}` })
+      .last()
+      .getByRole('link')
+      .click()
+    await page.getByRole('dialog', { name: 'Message' }).getByRole('button', { name: 'Send again…' }).click()
+    await form.getByLabel('Text').waitFor()
+  }
+  await open()
+  await form.getByLabel('To').fill(ANA)
+  await loseNextAnswer(page)
+  await form.getByRole('button', { name: 'Send', exact: true }).click()
+  await form.getByText(en.send.unanswered).waitFor()
+  await page.keyboard.press('Escape')
+  await form.waitFor({ state: 'detached' })
+  await open()
+  await form.getByText(en.send.unanswered).waitFor()
+  expect(await form.getByLabel('To').inputValue()).toBe(ANA)
+  await form.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('dialog', { name: 'Message' }).getByText('The recipient has opened it.').waitFor()
+  expect(await textsOf(id)).toEqual(['Once more', 'Once more'])
+  await page.keyboard.press('Escape')
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+
+  // Closed before the answer: opened again, it still waits for it.
+  await page.unrouteAll()
+  const sends = await holdSends(page)
+  await open()
+  await form.getByLabel('To').fill(BRUNO)
+  await form.getByRole('button', { name: 'Send', exact: true }).click()
+  await until('the call', () => sends.count() === 1)
+  await page.keyboard.press('Escape')
+  await form.waitFor({ state: 'detached' })
+  await open()
+  await form.locator('button[type="submit"]:disabled').waitFor()
+  expect(await form.getByLabel('To').inputValue()).toBe(BRUNO)
+  sends.release()
+  await page.getByRole('dialog', { name: 'Message' }).getByText(`+${BRUNO}`).waitFor()
+  expect(sends.count()).toBe(1)
+  expect(await textsOf(id)).toEqual(['Once more', 'Once more', 'Once more'])
+})
