@@ -2,10 +2,12 @@ import { ActionIcon, Button, Menu, Tooltip, useComputedColorScheme, useMantineCo
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useCallback, useState } from 'react'
-import { call } from './api/client.ts'
+import { ApiError, call } from './api/client.ts'
 import { useAwaySince, useLiveChanges, useLiveState } from './api/live.ts'
 import { sessionQuery } from './api/queries.ts'
+import { forgetUnsent } from './api/unsent.ts'
 import { useMay } from './api/use-role.ts'
+import { Confirm } from './components/feedback/confirm.tsx'
 import { Notice } from './components/feedback/notice.tsx'
 import { BellIcon, GearIcon, GlobeIcon, MoonIcon, SearchIcon, SignOutIcon, SunIcon } from './components/icons.tsx'
 import { Empty } from './components/panels.tsx'
@@ -180,26 +182,42 @@ function SignOutButton() {
   const words = useWords()
   const navigate = useNavigate()
   const client = useQueryClient()
+  const [hasFailed, setFailed] = useState(false)
   const signOut = useMutation({
     mutationFn: () => call('/session', { method: 'DELETE' }),
-    onSettled: async () => {
+    onSettled: async (_, error) => {
+      const isOver = !error || (error instanceof ApiError && error.code === 'invalid_admin_key')
+      setFailed(!isOver)
+      if (!isOver) return
       await navigate({ to: '/sign-in' })
       client.clear()
+      forgetUnsent()
     },
   })
   return (
-    <Tooltip label={words.shell.signOut}>
-      <ActionIcon
-        variant="subtle"
-        color="gray"
-        size="lg"
-        aria-label={words.shell.signOut}
-        disabled={signOut.isPending}
-        onClick={() => signOut.mutate()}
+    <>
+      <Tooltip label={words.shell.signOut}>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={words.shell.signOut}
+          disabled={signOut.isPending}
+          onClick={() => signOut.mutate()}
+        >
+          <SignOutIcon />
+        </ActionIcon>
+      </Tooltip>
+      <Confirm
+        opened={hasFailed}
+        onClose={() => setFailed(false)}
+        title={words.shell.stillSignedIn}
+        action={words.shell.signOut}
+        onConfirm={() => signOut.mutateAsync()}
       >
-        <SignOutIcon />
-      </ActionIcon>
-    </Tooltip>
+        {words.shell.stillSignedInText}
+      </Confirm>
+    </>
   )
 }
 

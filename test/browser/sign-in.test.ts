@@ -60,6 +60,34 @@ test('signing out ends the session on the service too', async () => {
   expect((await session()).status).toBe(401)
 })
 
+test('after a sign-out that failed, the page says that the person is still signed in, and tries again', async () => {
+  const page = await harness.openSignedIn('/settings')
+  const [cookie] = await page.context().cookies(`${harness.url}/admin/v1/session`)
+  const headers = { cookie: `${cookie!.name}=${cookie!.value}` }
+  const status = async () => (await fetch(`${harness.url}/admin/v1/session`, { headers })).status
+  await page.route('**/admin/v1/session', route =>
+    route.request().method() === 'DELETE' ? route.fulfill({ status: 503, json: {} }) : route.continue(),
+  )
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  const dialog = page.getByRole('dialog', { name: 'You are still signed in' })
+  await dialog.waitFor()
+  expect([new URL(page.url()).pathname, await status()]).toEqual(['/settings', 200])
+  await page.unrouteAll()
+  await dialog.getByRole('button', { name: 'Sign out' }).click()
+  await page.waitForURL(/\/sign-in/)
+  expect(await status()).toBe(401)
+  // The browser reports the failed call.
+  harness.complaints.length = 0
+})
+
+test('a sign-out whose session has ended already leads to the sign-in page', async () => {
+  const page = await harness.openSignedIn('/')
+  await page.getByText('Live', { exact: true }).waitFor()
+  await page.context().clearCookies()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.waitForURL(/\/sign-in/)
+})
+
 test('a session counts only for requests from this site', async () => {
   const page = await harness.openSignedIn('/')
   const [cookie] = await page.context().cookies(`${harness.url}/admin/v1/session`)

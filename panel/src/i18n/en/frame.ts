@@ -23,6 +23,8 @@ export const shell = {
   settings: 'Settings',
   apiReference: 'API reference',
   signOut: 'Sign out',
+  stillSignedIn: 'You are still signed in',
+  stillSignedInText: 'Signing out was not confirmed. Try again before you leave this computer.',
   menu: 'Menu',
   language: 'Language',
   toDark: 'Dark colours',

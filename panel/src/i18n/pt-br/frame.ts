@@ -25,6 +25,8 @@ export const shell: Words['shell'] = {
   settings: 'Configurações',
   apiReference: 'Referência da API',
   signOut: 'Sair',
+  stillSignedIn: 'Você ainda está conectado',
+  stillSignedInText: 'A saída não foi confirmada. Tente de novo antes de deixar este computador.',
   menu: 'Menu',
   language: 'Idioma',
   toDark: 'Cores escuras',
