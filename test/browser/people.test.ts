@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
-import { PanelHarness } from './harness.ts'
+import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
+import { invite } from './invite.ts'
 
 const PASSWORD = 'correct horse battery'
 
@@ -115,6 +116,35 @@ test('a viewer sees failing deliveries and the phone of a sandbox, and no action
   await viewer.goto(harness.url)
   await viewer.getByText('needs attention').waitFor()
   expect(await viewer.getByRole('button', { name: actions }).count()).toBe(0)
+})
+
+test('a password with a space at its ends signs in: that of a person, and that of the panel', async () => {
+  const password = ` ${PASSWORD} `
+  const invited = await harness.open(await invite(harness, 'eva@example.com', 'owner'))
+  await invited.locator('input[type="password"]').fill(password)
+  await invited.getByRole('button', { name: 'Set the password and sign in' }).click()
+  await invited.waitForURL(url => url.pathname === '/')
+  const page = await harness.open('/sign-in')
+  await page.getByLabel('Name').fill('eva@example.com')
+  await page.locator('input[type="password"]').fill(password)
+  await page.keyboard.press('Enter')
+  await page.waitForURL(url => url.pathname === '/')
+
+  await harness.service.admin.setPassword(password)
+  await signIn(await harness.open('/sign-in'), password)
+  // A key that was copied with what is around it.
+  await signIn(await harness.open('/sign-in'), ` ${ADMIN_KEY} `)
+})
+
+test('an invitation without its secret says so; with the whole link it works', async () => {
+  const path = await invite(harness, 'leo@example.com', 'viewer')
+  const page = await harness.open('/invitation')
+  await page.getByText('This link is incomplete.').waitFor()
+  await page.goto(harness.url + path)
+  await page.getByText('This link is incomplete.').waitFor({ state: 'detached' })
+  await page.locator('input[type="password"]').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Set the password and sign in' }).click()
+  await page.waitForURL(url => url.pathname === '/')
 })
 
 test('the audit lists who did what, and is checked', async () => {

@@ -22,11 +22,7 @@ export function SignIn() {
   useTitle(words.signIn.action)
 
   const signIn = useMutation({
-    mutationFn: () =>
-      callData<Session>('/session', {
-        method: 'POST',
-        body: { key: key.trim(), ...(name.trim() && { name: name.trim() }) },
-      }),
+    mutationFn: () => enter(key, name.trim()),
     onSuccess: session => signedIn(session, from),
   })
 
@@ -40,7 +36,7 @@ export function SignIn() {
         className={classes.card}
         onSubmit={event => {
           event.preventDefault()
-          if (key.trim()) signIn.mutate()
+          if (key !== '') signIn.mutate()
         }}
       >
         <img src={dove} alt="" width="56" height="56" className={classes.logo} />
@@ -72,7 +68,7 @@ export function SignIn() {
             autoComplete="username"
             size="md"
           />
-          <Button type="submit" size="md" fullWidth loading={signIn.isPending} disabled={key.trim() === ''}>
+          <Button type="submit" size="md" fullWidth loading={signIn.isPending} disabled={key === ''}>
             {words.signIn.action}
           </Button>
           <SignInWithProvider from={from} />
@@ -86,6 +82,20 @@ export function SignIn() {
       </form>
     </main>
   )
+}
+
+/** Signs in with a password, or with the admin key, which is often copied together with spaces. */
+async function enter(key: string, name: string): Promise<Session> {
+  const post = (typed: string) =>
+    callData<Session>('/session', { method: 'POST', body: { key: typed, ...(name && { name }) } })
+  try {
+    return await post(key)
+  } catch (error) {
+    const isWrong = error instanceof ApiError && error.code === 'invalid_admin_key'
+    const trimmed = key.trim()
+    if (!isWrong || name !== '' || trimmed === key || trimmed === '') throw error
+    return await post(trimmed)
+  }
 }
 
 function errorText(error: unknown, words: Words, isPerson: boolean): string {

@@ -54,6 +54,7 @@ export const invitation = {
   password: 'New password',
   passwordHint: (least: number) => `At least ${least} characters.`,
   action: 'Set the password and sign in',
+  incomplete: 'This link is incomplete. Open the whole link that you were sent, or ask for a new one.',
 }
 
 /** Under Settings, for a person with an account. */

@@ -55,6 +55,7 @@ export const invitation: Words['invitation'] = {
   password: 'Nova senha',
   passwordHint: least => `Pelo menos ${least} caracteres.`,
   action: 'Definir a senha e entrar',
+  incomplete: 'Este link está incompleto. Abra o link inteiro que você recebeu ou peça um novo.',
 }
 
 /** Em Configurações, para quem tem uma conta. */

@@ -1,8 +1,9 @@
 import { Button, PasswordInput, Stack } from '@mantine/core'
 import { useMutation } from '@tanstack/react-query'
-import { useState } from 'react'
+import { useEffect, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import type { Session } from '../../api/types.ts'
+import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useTitle } from '../../components/title.ts'
 import dove from '../../dove.svg'
@@ -16,7 +17,7 @@ import { SignInWithProvider, useSignedIn } from './sign-in-with-provider.tsx'
 export function Invitation() {
   const words = useWords()
   const signedIn = useSignedIn()
-  const [token] = useState(() => window.location.hash.slice(1))
+  const token = useFragment()
   const [password, setPassword] = useState('')
   useTitle(words.invitation.title)
   const accept = useMutation({
@@ -51,6 +52,7 @@ export function Invitation() {
             size="md"
             autoFocus
           />
+          {token === '' && <Notice tone="bad">{words.invitation.incomplete}</Notice>}
           <Problem error={accept.error} />
           <Button
             type="submit"
@@ -66,4 +68,16 @@ export function Invitation() {
       </form>
     </main>
   )
+}
+
+/** The part of the address after `#`. It stays while another page is being loaded. */
+function useFragment(): string {
+  const [fragment, setFragment] = useState(() => window.location.hash.slice(1))
+  useEffect(() => {
+    // The person may paste the whole link after an incomplete one.
+    const read = () => setFragment(window.location.hash.slice(1))
+    window.addEventListener('hashchange', read)
+    return () => window.removeEventListener('hashchange', read)
+  }, [])
+  return fragment
 }
