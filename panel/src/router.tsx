@@ -142,6 +142,8 @@ const guide = createRoute({
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
+  // Nothing that was typed or marked for one instance may be used for another.
+  remountDeps: ({ params }) => params.id,
   loader: ({ context, params }) => void context.client.prefetchQuery(instanceQuery(params.id)),
   component: lazyRouteComponent(reloadOnFailure(pages.instance), 'InstancePage'),
 })

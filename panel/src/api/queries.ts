@@ -168,7 +168,7 @@ export function statisticsQuery(id: string, hours: number) {
   return queryOptions({
     queryKey: ['statistics', id, hours],
     queryFn: ({ signal }) => callData<Statistics>(`/instances/${id}/statistics`, { query: { hours }, signal }),
-    placeholderData: before => before,
+    placeholderData: (before, query) => (query?.queryKey[1] === id ? before : undefined),
   })
 }
 
@@ -177,7 +177,7 @@ export function countsQuery(id: string, since: string) {
     queryKey: ['counts', id, since],
     queryFn: ({ signal }) =>
       callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query: { since }, signal }),
-    placeholderData: before => before,
+    placeholderData: (before, query) => (query?.queryKey[1] === id ? before : undefined),
   })
 }
 
@@ -231,7 +231,7 @@ export function addresseesQuery(id: string, search: string) {
       ]
     },
     staleTime: 0,
-    placeholderData: before => before,
+    placeholderData: (before, query) => (query?.queryKey[1] === id ? before : undefined),
   })
 }
 

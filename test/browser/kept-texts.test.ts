@@ -1,0 +1,134 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
+import { until } from '../until.ts'
+import { ADMIN_KEY, PanelHarness } from './harness.ts'
+import { openAs } from './invite.ts'
+
+const ANA = '5511987654321'
+const PASSWORD = 'correct horse battery'
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(() => harness.dispose())
+
+const fieldOf = (page: Page) => page.getByRole('textbox', { name: en.inbox.text(`+${ANA}`) })
+const section = (page: Page, name: string) => page.getByRole('navigation', { name: 'Sections' }).getByText(name).click()
+
+/** An instance with a conversation. */
+async function createChat(name: string): Promise<string> {
+  const { id } = await harness.service.admin.createConnected(name)
+  await harness.service.admin.writeAsContact(id, { from: ANA, text: 'Hello' })
+  return id
+}
+
+/** From any page of the panel to the conversation, without loading the page anew. */
+async function openChat(page: Page, instance: string): Promise<void> {
+  await page.getByRole('link', { name: 'Pombal, all instances' }).click()
+  await page.getByRole('row').filter({ hasText: instance }).getByRole('link').first().click()
+  await section(page, 'Inbox')
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  await fieldOf(page).waitFor()
+}
+
+test('an unsent text of the inbox is there again after another page, and not after signing out', async () => {
+  const id = await createChat('Left inbox')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  await fieldOf(page).fill('half a sen')
+  await section(page, 'Messages')
+  await page.getByRole('heading', { name: 'Messages', level: 2 }).waitFor()
+  await openChat(page, 'Left inbox')
+  expect(await fieldOf(page).inputValue()).toBe('half a sen')
+
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.waitForURL(/\/sign-in/)
+  await page.locator('input[type="password"]').fill(ADMIN_KEY)
+  await page.keyboard.press('Enter')
+  await openChat(page, 'Left inbox')
+  expect(await fieldOf(page).inputValue()).toBe('')
+  expect(harness.complaints).toEqual([])
+})
+
+test('after a session has ended, the same person finds the unsent text, and another person does not', async () => {
+  await createChat('Ended session')
+  const page = await openAs(harness, 'ana@example.com', 'operator', PASSWORD)
+  await openChat(page, 'Ended session')
+  await fieldOf(page).fill('only for my eyes')
+  const endSession = async () => {
+    await page.context().clearCookies()
+    await page.getByRole('link', { name: 'Settings', exact: true }).first().click()
+    await page.getByText('Your session has ended').waitFor()
+  }
+  await endSession()
+  await page.locator('input[type="password"]').fill(ADMIN_KEY)
+  await page.keyboard.press('Enter')
+  await openChat(page, 'Ended session')
+  expect(await fieldOf(page).inputValue()).toBe('')
+  await endSession()
+  await page.getByLabel('Name').fill('ana@example.com')
+  await page.locator('input[type="password"]').fill(PASSWORD)
+  await page.keyboard.press('Enter')
+  await openChat(page, 'Ended session')
+  expect(await fieldOf(page).inputValue()).toBe('only for my eyes')
+  expect(harness.complaints).toEqual([])
+})
+
+test('the form on the overview keeps its text and file while the number is not connected', async () => {
+  const { id } = await harness.service.admin.createConnected('Interrupted')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  await page
+    .locator('input[type="file"]')
+    .setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('A note') })
+  await page.getByText('note.txt').waitFor()
+  await page.getByRole('button', { name: 'Remove note.txt from the message' }).waitFor()
+  await page.getByLabel('Caption').fill('the note that I promised')
+  await harness.service.admin.logout(id)
+  await page.getByText('The number was unlinked, and queued messages have failed.').waitFor()
+  expect(await page.getByLabel('Caption').inputValue()).toBe('the note that I promised')
+  expect(await page.getByText('note.txt').count()).toBe(1)
+  const send = page.getByRole('button', { name: 'Send', exact: true })
+  expect(await send.isDisabled()).toBe(true)
+  await page.getByRole('button', { name: 'Link again' }).click()
+  await until('an enabled form', () => send.isEnabled())
+  await send.click()
+  await page.waitForURL(/messages\?open=/)
+  const [sent] = await harness.service.admin.listMessages(id)
+  expect(sent).toMatchObject({ text: 'the note that I promised', media: { filename: 'note.txt' } })
+  expect(harness.complaints).toEqual([])
+})
+
+test('switching the instance with the search or "Back" shows nothing of the other one: no text, no numbers', async () => {
+  const { admin } = harness.service
+  const first = await admin.createConnected('Bakery one')
+  const second = await admin.createConnected('Bakery two')
+  await harness.service.instance(first.id, first.token).send(ANA, 'Counted')
+  const page = await harness.openSignedIn(`/instances/${first.id}`)
+  await page.getByText('1 message', { exact: true }).first().waitFor()
+  await page.getByLabel('To', { exact: true }).fill('5511900000001')
+  await page.getByLabel('Text', { exact: true }).fill('for customers of the first one')
+  const statistics = Promise.withResolvers<void>()
+  await page.route(`**/instances/${second.id}/statistics*`, async route => {
+    await statistics.promise
+    await route.continue()
+  })
+  await page.keyboard.press('Control+k')
+  const field = page.getByRole('combobox', { name: /message ID/ })
+  await field.fill('Bakery two')
+  await page.getByRole('option', { name: /Bakery two/ }).waitFor()
+  await field.press('Enter')
+  await page.getByRole('heading', { name: 'Bakery two' }).waitFor()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe(en.send.defaultText)
+  expect(await page.getByLabel('To', { exact: true }).inputValue()).toBe(ANA)
+  expect(await page.getByText('1 message', { exact: true }).count()).toBe(0)
+  statistics.resolve()
+  await page.getByText(en.tools.chart.none).first().waitFor()
+
+  await page.getByLabel('Text', { exact: true }).fill('for customers of the second one')
+  await page.goBack()
+  await page.getByRole('heading', { name: 'Bakery one' }).waitFor()
+  expect(await page.getByLabel('Text', { exact: true }).inputValue()).toBe('for customers of the first one')
+  expect(harness.complaints).toEqual([])
+})
