@@ -60,6 +60,27 @@ test('endpoints are added with a filter, tested, paused, resumed, filtered in th
   expect(harness.complaints).toEqual([])
 })
 
+test('the answer to a test event is not shown for another URL', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Changed URL')
+  await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+  const page = await harness.openSignedIn(`/instances/${id}/webhook`)
+  const received = page.getByText('The test event was received.')
+  const changeTo = async (url: string) => {
+    await page.getByRole('button', { name: /^Edit / }).click()
+    await page.getByRole('dialog').getByLabel('URL').fill(url)
+    await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: `Edit ${url}` }).waitFor()
+  }
+  await page.getByRole('button', { name: 'Send a test event' }).click()
+  await received.waitFor()
+  await changeTo(`${crm.url}/new`)
+  expect(await received.count()).toBe(0)
+  await page.getByRole('button', { name: 'Send a test event' }).click()
+  await received.waitFor()
+  expect(harness.complaints).toEqual([])
+})
+
 async function change(method: string, path: string, body: object): Promise<void> {
   const answer = await fetch(`${harness.url}/admin/v1${path}`, {
     method,

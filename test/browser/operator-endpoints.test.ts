@@ -27,6 +27,19 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
   await until('the test event', () => receiver.requests.length === 1)
   expect(eventOf(receiver.requests[0]!)).toMatchObject({ event: 'webhook.test', instanceId: null })
 
+  // Another URL was not tested.
+  await card.getByText('The test event was received.').waitFor()
+  const changeTo = async (url: string) => {
+    await page.getByRole('button', { name: /^Edit / }).click()
+    await dialog.getByLabel('URL').fill(url)
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await page.getByRole('button', { name: `Edit ${url}`, exact: true }).waitFor()
+    await dialog.waitFor({ state: 'detached' })
+  }
+  await changeTo(`${receiver.url}/other`)
+  expect(await page.getByText('The test event was received.').count()).toBe(0)
+  await changeTo(receiver.url)
+
   const kindsOf = (id: string) =>
     receiver.requests.map(eventOf).flatMap(event => (event.instanceId === id ? [event.event] : []))
   const first = await service.admin.createConnected('Shop')

@@ -102,7 +102,7 @@ function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
         )}
         <div role="status">
           {test.isPending && <Waiting text={words.webhook.testing} />}
-          {test.data && !test.isPending && <TestAnswer answer={test.data} />}
+          {test.data?.url === url && !test.isPending && <TestAnswer answer={test.data} />}
         </div>
         <Problem error={test.error} />
       </div>

@@ -87,7 +87,7 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
       )}
       <div role="status">
         {test.isPending && <Waiting text={words.webhook.testing} />}
-        {test.data && !test.isPending && <TestAnswer answer={test.data} />}
+        {test.data?.url === url && !test.isPending && <TestAnswer answer={test.data} />}
       </div>
       <Problem error={test.error} />
       <Group gap="xs" mt="md">
