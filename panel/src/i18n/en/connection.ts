@@ -34,6 +34,8 @@ export const connection = {
   number: 'Number',
   link: 'Link a number',
   linkAgain: 'Link again',
+  othersLink: 'An operator or owner can link the number.',
+  othersResume: 'An operator or owner can connect it again.',
   noCode: 'WhatsApp has not supplied a code to scan yet. Pombal keeps asking.',
   nextTry: 'Next attempt',
   resume: 'Try again now',

@@ -56,6 +56,7 @@ export const event = {
   bodyHint: 'Every attempt posts these exact bytes.',
   headers: 'Headers',
   signatureGone: 'The secret has changed since, so these signatures can no longer be shown.',
+  signatureHidden: 'Viewers do not see signatures.',
   deliveries: 'Deliveries',
   delivery: 'Delivery',
   redelivery: 'Redelivery',

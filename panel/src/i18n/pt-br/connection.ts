@@ -79,6 +79,8 @@ export const connection: Words['connection'] = {
     `Este número também está vinculado a ${names}. Cada uma destas instâncias avisa de toda mensagem para ele. Se não é o que você quer, desvincule-o de todas menos uma.`,
   number: 'Número',
   link: 'Vincular um número',
+  othersLink: 'Um operador ou dono pode conectar o número.',
+  othersResume: 'Um operador ou dono pode reconectá-lo.',
   linkAgain: 'Vincular de novo',
   noCode: 'O WhatsApp ainda não forneceu um código. O Pombal continua pedindo.',
   nextTry: 'Próxima tentativa',

@@ -58,6 +58,7 @@ export const event: Words['event'] = {
   bodyHint: 'Cada tentativa posta exatamente estes bytes.',
   headers: 'Cabeçalhos',
   signatureGone: 'O segredo foi trocado desde então; estas assinaturas não podem mais ser mostradas.',
+  signatureHidden: 'Leitores não veem assinaturas.',
   deliveries: 'Entregas',
   delivery: 'Entrega',
   redelivery: 'Reenvio',

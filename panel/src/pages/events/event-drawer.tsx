@@ -220,6 +220,7 @@ function TryNow({ instanceId, deliveryId }: { instanceId: string; deliveryId: st
 function AttemptStep({ attempt, body }: { attempt: Attempt; body: string }) {
   const words = useWords()
   const { attemptNumber, startedAt, durationMs, status, error, responseExcerpt, headers, url } = attempt
+  const isOperator = useMay('operator')
   const explained = error ? (words.attemptErrors as Record<string, string>)[error] : statusText(status, words)
   return (
     <Step
@@ -237,7 +238,9 @@ function AttemptStep({ attempt, body }: { attempt: Attempt; body: string }) {
       )}
       <details className={classes.details}>
         <summary>{words.event.headers}</summary>
-        {!headers['webhook-signature'] && <p className={classes.hint}>{words.event.signatureGone}</p>}
+        {!headers['webhook-signature'] && (
+          <p className={classes.hint}>{isOperator ? words.event.signatureGone : words.event.signatureHidden}</p>
+        )}
         <CodeBlock
           code={Object.entries(headers)
             .map(([name, value]) => `${name}: ${value}`)

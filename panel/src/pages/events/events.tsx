@@ -102,9 +102,11 @@ export function Events() {
         {endpoints?.length === 0 && (
           <Alert color="yellow" variant="light" mb="md">
             {words.events.noUrl}{' '}
-            <Link to="/instances/$id/webhook" params={{ id: instance.id }}>
-              {words.events.setUrl}
-            </Link>
+            {mayRedeliver && (
+              <Link to="/instances/$id/webhook" params={{ id: instance.id }}>
+                {words.events.setUrl}
+              </Link>
+            )}
           </Alert>
         )}
         {log.rows.length > 0 && (

@@ -33,12 +33,10 @@ function toneOf({ state, cause, restriction }: Connection, isHindered: boolean):
 /** The state of the connection, and the remedy if it needs one. */
 export function ConnectionCard({ connection }: { connection: Connection }) {
   const words = useWords()
-  const { state, kind, instanceId, since, cause, simulated } = connection
+  const { state, kind, since, cause, simulated } = connection
   const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
   const remedy = cause && remedies[cause]
   const reason = (cause && words.connection.reasons[cause]) ?? connection.reason
-  const connect = useConnect(instanceId)
-  const isRequested = useIsRequested(connection)
   const isOperator = useMay('operator')
   const isAway = useAwaySince() !== null
   const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
@@ -52,9 +50,10 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
     state === 'reconnecting' ||
     state === 'logged_out' ||
     cause === 'restricted' ||
-    isWaiting
-  // `Linking` shows it in place of the code.
-  const showsFailure = kind === 'whatsapp' && state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause)
+    (isWaiting && (isOperator || isHindered))
+  // For operators, `Linking` shows it in place of the code.
+  const showsFailure =
+    isOperator && kind === 'whatsapp' && state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause)
   if (isAway) {
     return (
       <section className={classes.card} data-tone="quiet">
@@ -100,25 +99,40 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
           {words.connection.nextTry} <Ago at={connection.retryAt} />
         </p>
       )}
-      {isAskedForPasskey && <PasskeyOfInstance connection={connection} />}
-      {kind === 'whatsapp' &&
-        !isHindered &&
-        !isAskedForPasskey &&
-        (isLinking || state === 'unlinked' || state === 'logged_out') && (
-          <Linking
-            connection={connection}
-            connect={connect}
-            isRequested={isRequested}
-            failure={cause !== null && LINKING_FAILURES.has(cause) ? (remedy ?? null) : null}
-          />
-        )}
-      {isOperator && kind === 'whatsapp' && (isLinking || state === 'unlinked' || state === 'logged_out') && (
-        <HandOut instanceId={instanceId} />
-      )}
-      {(state === 'stopped' || (kind === 'sandbox' && state === 'logged_out')) && (
-        <Resume connection={connection} connect={connect} />
-      )}
-      {kind !== 'whatsapp' && <Problem error={connect.error} />}
+      <NextStep connection={connection} isHindered={isHindered} />
     </section>
+  )
+}
+
+/** What a person can do about the connection. Viewers are told who can do it. */
+function NextStep({ connection, isHindered }: { connection: Connection; isHindered: boolean }) {
+  const words = useWords()
+  const { state, kind, instanceId, cause } = connection
+  const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
+  const isOperator = useMay('operator')
+  const connect = useConnect(instanceId)
+  const isRequested = useIsRequested(connection)
+  const isAskedForPasskey = kind === 'whatsapp' && asksForPasskey(connection)
+  const needsLink = kind === 'whatsapp' && ['linking', 'unlinked', 'logged_out'].includes(state)
+  const canResume = state === 'stopped' || (kind === 'sandbox' && state === 'logged_out')
+  if (!isOperator) {
+    const text = needsLink ? words.connection.othersLink : canResume && words.connection.othersResume
+    return text && <p className={classes.text}>{text}</p>
+  }
+  return (
+    <>
+      {isAskedForPasskey && <PasskeyOfInstance connection={connection} />}
+      {needsLink && !isHindered && !isAskedForPasskey && (
+        <Linking
+          connection={connection}
+          connect={connect}
+          isRequested={isRequested}
+          failure={cause !== null && LINKING_FAILURES.has(cause) ? (remedies[cause] ?? null) : null}
+        />
+      )}
+      {needsLink && <HandOut instanceId={instanceId} />}
+      {canResume && <Resume connection={connection} connect={connect} />}
+      {kind !== 'whatsapp' && <Problem error={connect.error} />}
+    </>
   )
 }

@@ -5,6 +5,7 @@ import type { ReactNode } from 'react'
 import { ApiError } from '../../api/client.ts'
 import { messageQuery } from '../../api/queries.ts'
 import type { MessageLife } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge, MessageBadge } from '../../components/badges.tsx'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
 import { CopyCurl } from '../../components/copy/copy-curl.tsx'
@@ -46,6 +47,7 @@ type OneMessageProps = Pick<MessageDrawerProps, 'instanceId' | 'onSendAgain'> & 
 
 function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   const words = useWords()
+  const isOperator = useMay('operator')
   const { data: message, error, refetch } = useQuery(messageQuery(instanceId, messageId))
   if (error instanceof ApiError && error.code === 'message_not_found') {
     return <Empty title={words.message.notFound}>{messageId}</Empty>
@@ -80,7 +82,7 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
       </Group>
       <h2 className={classes.heading}>{words.message.life}</h2>
       <Life message={message} instanceId={instanceId} />
-      {message.events.length > 0 && message.events.every(({ delivery }) => delivery === null) && (
+      {isOperator && message.events.length > 0 && message.events.every(({ delivery }) => delivery === null) && (
         <Link to="/instances/$id/webhook" params={{ id: instanceId }}>
           {words.message.setWebhook}
         </Link>
