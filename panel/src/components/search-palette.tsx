@@ -6,6 +6,7 @@ import { call, callData } from '../api/client.ts'
 import type { Found, Instance, Page } from '../api/types.ts'
 import { useMay } from '../api/use-role.ts'
 import { useWords } from '../i18n/i18n.tsx'
+import { Problem } from './feedback/problem.tsx'
 import { SearchIcon } from './icons.tsx'
 import { isTyping } from './log/keys.ts'
 import classes from './search-palette.module.css'
@@ -57,7 +58,7 @@ function Body({ onClose }: { onClose: () => void }) {
   const words = useWords()
   const [text, setText] = useState('')
   const [at, setAt] = useState(0)
-  const { choices, isSearching } = useChoices(text.trim(), onClose)
+  const { choices, isSearching, error, retry } = useChoices(text.trim(), onClose)
   const chosen = Math.min(at, choices.length - 1)
 
   function onKey(event: ReactKeyboardEvent): void {
@@ -109,9 +110,10 @@ function Body({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </div>
+      <Problem error={error} onRetry={retry} />
       <div role="status" className={classes.help}>
         {choices.length > 0 && words.tools.searchHelp}
-        {choices.length === 0 && !isSearching && (
+        {choices.length === 0 && !isSearching && !error && (
           <>
             <strong>{words.tools.nothingFound}</strong> {words.tools.nothingFoundText}
           </>
@@ -121,7 +123,15 @@ function Body({ onClose }: { onClose: () => void }) {
   )
 }
 
-function useChoices(text: string, onClose: () => void): { choices: Choice[]; isSearching: boolean } {
+interface Choices {
+  choices: Choice[]
+  isSearching: boolean
+  /** Why something could not be searched. Null if everything was. */
+  error: Error | null
+  retry: () => void
+}
+
+function useChoices(text: string, onClose: () => void): Choices {
   const words = useWords()
   const debounced = useDebounced(text)
   const isOn = debounced !== ''
@@ -140,10 +150,14 @@ function useChoices(text: string, onClose: () => void): { choices: Choice[]; isS
   })
   const pages = usePageChoices(onClose)
   const goTo = useGoTo(onClose)
-  if (text === '') return { choices: pages, isSearching: false }
+  const retry = () => {
+    if (instances.error) void instances.refetch()
+    if (found.error) void found.refetch()
+  }
+  if (text === '') return { choices: pages, isSearching: false, error: null, retry }
   const named = pages.filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()))
   // Enter must not open what an earlier text has found.
-  if (text !== debounced) return { choices: named, isSearching: true }
+  if (text !== debounced) return { choices: named, isSearching: true, error: null, retry }
   const hits = found.data?.map(hit => ({
     key: `${hit.kind} ${hit.id} ${hit.instance.id}`,
     name: `${words.tools.found[hit.kind]} ${hit.id}`,
@@ -159,6 +173,8 @@ function useChoices(text: string, onClose: () => void): { choices: Choice[]; isS
   return {
     choices: [...(hits ?? []), ...(rows ?? []), ...named],
     isSearching: instances.isPending || found.isPending,
+    error: instances.error ?? found.error,
+    retry,
   }
 }
 
