@@ -147,6 +147,25 @@ test('the search finds messages, events and numbers in all instances by keyboard
   expect(harness.complaints).toEqual([])
 })
 
+test('a search that fails says so, and finds once it is tried again', async () => {
+  const { id } = await harness.service.admin.createInstance('sandbox', 'Haystack')
+  const page = await harness.openSignedIn('/settings')
+  const refuse = (path: string) => page.route(path, route => route.fulfill({ status: 500, json: {} }))
+  await refuse('**/admin/v1/search?*')
+  await refuse('**/admin/v1/instances?*')
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox', { name: /message ID/ }).fill('Haystack')
+  const dialog = page.getByRole('dialog', { name: 'Find anything' })
+  await dialog.getByText('Something went wrong in Pombal.').waitFor()
+  expect(await dialog.getByText('Nothing found').count()).toBe(0)
+  await page.unrouteAll()
+  await dialog.getByRole('button', { name: 'Try again' }).click()
+  await dialog.getByRole('option', { name: /Haystack/ }).click()
+  await page.waitForURL(new RegExp(`/instances/${id}$`))
+  // The browser reports the failed calls.
+  harness.complaints.length = 0
+})
+
 test('the pace of an instance is set in its settings, and read back; what the service refuses is said', async () => {
   const { id } = await harness.service.admin.createConnected('Paced')
   const page = await harness.openSignedIn(`/instances/${id}/settings`)

@@ -68,19 +68,7 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
         submit()
       }}
     >
-      {about && (
-        <div className={classes.about}>
-          <div className={classes.aboutText}>
-            <strong>
-              {edited ? words.inbox.editingTitle : words.inbox.answering(authorOf(about) ?? words.inbox.you)}
-            </strong>
-            <span>{previewOf(about, words)}</span>
-          </div>
-          <Button variant="subtle" size="compact-sm" onClick={stop}>
-            {words.inbox.stop}
-          </Button>
-        </div>
-      )}
+      {about && <About line={about} isEdited={edited !== null} onStop={stop} />}
       <Textarea
         ref={field}
         className={classes.field}
@@ -111,5 +99,23 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
         {isUnanswered ? <Notice tone="bad">{words.send.unanswered}</Notice> : <Problem error={error} />}
       </div>
     </form>
+  )
+}
+
+/** The message that is answered or edited. */
+function About({ line, isEdited, onStop }: { line: ChatLine; isEdited: boolean; onStop: () => void }) {
+  const words = useWords()
+  return (
+    <div className={classes.about}>
+      <div className={classes.aboutText}>
+        <strong>
+          {isEdited ? words.inbox.editingTitle : words.inbox.answering(authorOf(line) ?? words.inbox.you)}
+        </strong>
+        <span>{previewOf(line, words)}</span>
+      </div>
+      <Button variant="subtle" size="compact-sm" onClick={onStop}>
+        {words.inbox.stop}
+      </Button>
+    </div>
   )
 }
