@@ -2,16 +2,16 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../config.ts'
-import { backUp, stampOf } from '../store/engine/sqlite/backup.ts'
-import { StoreUnusable } from '../store/errors.ts'
+import { backUp } from '../store/engine/sqlite/backup.ts'
+import { stampOf } from '../store/engine/sqlite/database-files.ts'
+import { isForOperator, onePath } from './for-operator.ts'
 
 const USAGE = 'usage: pombal backup FOLDER'
 const PRIVATE_FOLDER = 0o700
 const MB = 1_000_000
 
 async function run(): Promise<void> {
-  const [folder, ...more] = process.argv.slice(2)
-  if (folder === undefined || more.length > 0) throw new BadSettings([USAGE])
+  const folder = onePath(USAGE)
   const { dataDir, databaseUrl, masterKey } = readSettings(process.env)
   if (databaseUrl !== null)
     throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md describes.'])
@@ -28,7 +28,7 @@ process.umask(0o077)
 try {
   await run()
 } catch (error) {
-  if (!(error instanceof BadSettings || error instanceof StoreUnusable)) throw error
+  if (!isForOperator(error)) throw error
   process.stderr.write(`No backup was made: ${error.message}\n`)
   process.exitCode = 1
 }

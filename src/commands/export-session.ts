@@ -5,7 +5,8 @@ import { BadSettings, readSettings } from '../config.ts'
 import { syncFolder } from '../store/engine/sync-to-disk.ts'
 import type { TransferredRow } from '../store/transfers/transfers.ts'
 import { writeSession } from '../whatsapp/baileys/transfer/session.ts'
-import { auditEntry, isForOperator, openStoreOf } from './sessions/open-store.ts'
+import { isForOperator } from './for-operator.ts'
+import { auditEntry, openStoreOf } from './sessions/open-store.ts'
 
 const USAGE = 'usage: pombal export-session INSTANCE FOLDER'
 const PRIVATE_FOLDER = 0o700

@@ -1,11 +1,12 @@
 // Exits with 0 if the service on this machine is ready, else with 1 and the reason.
 import { BadSettings, readSettings } from '../config.ts'
 import { checkService } from './doctor/check-service.ts'
+import { noArguments } from './for-operator.ts'
 
 const USAGE = 'usage: pombal healthcheck'
 
 try {
-  if (process.argv.length > 2) throw new BadSettings([USAGE])
+  noArguments(USAGE)
   const { state, text } = await checkService(readSettings(process.env))
   process.stdout.write(`${text}\n`)
   if (state !== 'ready') process.exitCode = 1

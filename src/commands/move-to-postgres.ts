@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { BadSettings, readSettings, type Settings } from '../config.ts'
-import { StoreUnavailable, StoreUnusable } from '../store/errors.ts'
 import { moveToPostgres } from '../store/moving/move-to-postgres.ts'
+import { isForOperator, noArguments } from './for-operator.ts'
 
 const USAGE = 'usage: pombal move-to-postgres'
 const PROGRESS_STEP = 0.05
@@ -34,7 +34,7 @@ function say(text: string): void {
 }
 
 async function run(): Promise<void> {
-  if (process.argv.length > 2) throw new BadSettings([USAGE])
+  noArguments(USAGE)
   const settings = readSettings(process.env)
   const { dataDir, databaseUrl, masterKey } = settings
   if (databaseUrl === null || masterKey === null)
@@ -59,8 +59,7 @@ process.umask(0o077)
 try {
   await run()
 } catch (error) {
-  if (!(error instanceof BadSettings || error instanceof StoreUnusable || error instanceof StoreUnavailable))
-    throw error
+  if (!isForOperator(error)) throw error
   process.stderr.write(`The data was not moved: ${error.message}\n`)
   process.exitCode = 1
 }

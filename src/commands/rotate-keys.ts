@@ -2,8 +2,9 @@
 import { BadSettings, MASTER_KEY_FORMAT, parseMasterKey, readSettings, type Settings } from '../config.ts'
 import { openMasterKeyFiles } from '../keys.ts'
 import { rotateMasterKey } from '../store/encryption/key-rotation.ts'
-import { StoreUnavailable, StoreUnusable } from '../store/errors.ts'
+import { isForOperator, noArguments } from './for-operator.ts'
 
+const USAGE = 'usage: pombal rotate-keys'
 const PROGRESS_STEP = 0.05
 
 interface Keys {
@@ -67,6 +68,7 @@ function say(text: string): void {
 }
 
 async function run(): Promise<void> {
+  noArguments(USAGE)
   const settings = readSettings(process.env)
   const keys = keysOf(settings)
   const outcome = await rotateMasterKey({
@@ -81,10 +83,6 @@ async function run(): Promise<void> {
   else if (outcome.unreadable > 0)
     say(`${outcome.unreadable} values could be read with neither key: they were damaged before, and were not changed.`)
   say(keys.nextSteps())
-}
-
-function isForOperator(error: unknown): error is Error {
-  return error instanceof BadSettings || error instanceof StoreUnusable || error instanceof StoreUnavailable
 }
 
 process.umask(0o077)

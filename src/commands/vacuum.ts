@@ -1,13 +1,13 @@
 // Returns the space of erased messages to the disk while the service is stopped. docs/operations.md describes when.
 import { BadSettings, readSettings } from '../config.ts'
 import { vacuum } from '../store/engine/sqlite/vacuum.ts'
-import { StoreUnusable } from '../store/errors.ts'
+import { isForOperator, noArguments } from './for-operator.ts'
 
 const USAGE = 'usage: pombal vacuum'
 const MB = 1_000_000
 
 function run(): void {
-  if (process.argv.length > 2) throw new BadSettings([USAGE])
+  noArguments(USAGE)
   const { dataDir, databaseUrl } = readSettings(process.env)
   if (databaseUrl !== null) throw new BadSettings(['The data is in PostgreSQL, which vacuums itself.'])
   const { file, bytesBefore, bytesAfter } = vacuum(dataDir)
@@ -18,7 +18,7 @@ process.umask(0o077)
 try {
   run()
 } catch (error) {
-  if (!(error instanceof BadSettings || error instanceof StoreUnusable)) throw error
+  if (!isForOperator(error)) throw error
   process.stderr.write(`The database was not vacuumed: ${error.message}\n`)
   process.exitCode = 1
 }

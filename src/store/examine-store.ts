@@ -9,6 +9,8 @@ import { createMigrationPool, reach } from './engine/postgres/pools.ts'
 import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
 import { explained as explainedPostgres, refuseOldVersion } from './engine/postgres/unusable.ts'
 import type { Database } from './engine/schema/database.ts'
+import { refuseMoved } from './engine/sqlite/move-marker.ts'
+import { refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
 import { openSqlite } from './engine/sqlite/sqlite-backend.ts'
 import { explained, isInterruptedWrite } from './engine/sqlite/unusable.ts'
 import { StoreUnusable } from './errors.ts'
@@ -48,6 +50,8 @@ export async function examineStore({
 
 async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promise<StoreExamination | null> {
   const path = join(dataDir, 'pombal.db')
+  refuseMoved(dataDir)
+  refuseUnfinishedRestore(dataDir)
   if (!existsSync(path)) return null
   try {
     const database = openSqlite(path, { readonly: true })

@@ -15,6 +15,7 @@ import { SharedHints } from './engine/postgres/shared-hints.ts'
 import { explained as explainedPostgres, refuseOldVersion } from './engine/postgres/unusable.ts'
 import type { Database } from './engine/schema/database.ts'
 import { lockDataDir } from './engine/sqlite/data-dir-lock.ts'
+import { completeRestore, refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
 import { openSqlite, SqliteBackend } from './engine/sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from './engine/sqlite/transactional-dialect.ts'
 import { explained, isInterruptedWrite, rollBackInterruptedWrite } from './engine/sqlite/unusable.ts'
@@ -61,6 +62,8 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
   let unlock: (() => void) | undefined
   try {
     unlock = lockDataDir(dataDir)
+    refuseUnfinishedRestore(dataDir)
+    completeRestore(dataDir, new Date())
     if (existsSync(path)) await refuseIncompatibleBeforeWriting(path)
     const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
     try {

@@ -133,6 +133,11 @@ export async function refuseIncompatible(db: Kysely<Database>, kind: DatabaseKin
   await refuseNewerSchema(db, kind)
 }
 
+/** False for an empty database. */
+export async function isMigrated(db: Kysely<Database>, kind: DatabaseKind): Promise<boolean> {
+  return (await listApplied(db, kind)).length > 0
+}
+
 /** The names of the migrations that were not applied yet. Writes nothing. */
 export async function findMissingSteps(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
   const applied = new Set(await listApplied(db, kind))
@@ -141,7 +146,7 @@ export async function findMissingSteps(db: Kysely<Database>, kind: DatabaseKind)
 
 /** The migrations that the next start will apply to data of an older version. None for a database without data. Writes nothing. */
 export async function findUpgrade(db: Kysely<Database>, kind: DatabaseKind): Promise<string[]> {
-  return (await listApplied(db, kind)).length === 0 ? [] : findMissingSteps(db, kind)
+  return (await isMigrated(db, kind)) ? findMissingSteps(db, kind) : []
 }
 
 async function refuseNewerSchema(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {

@@ -26,7 +26,7 @@ export function rollBackInterruptedWrite(path: string): void {
 const SENTENCES: readonly (readonly [RegExp, string])[] = [
   [
     /^SQLITE_(CORRUPT|NOTADB)/,
-    'is damaged or is not an SQLite database. Move it and its -wal and -shm files away, and restore a backup. Nothing was changed.',
+    'is damaged or is not an SQLite database. Restore an intact backup: "pombal restore" keeps the former files. Nothing was changed.',
   ],
   [
     /^SQLITE_(READONLY|PERM|AUTH|CANTOPEN)/,

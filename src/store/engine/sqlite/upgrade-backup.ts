@@ -2,7 +2,8 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreUnusable } from '../../errors.ts'
 import { syncFolder } from '../sync-to-disk.ts'
-import { backUp, stampOf } from './backup.ts'
+import { backUp } from './backup.ts'
+import { stampOf } from './database-files.ts'
 
 const PREFIX = 'before-upgrade-'
 const PRIVATE_FOLDER = 0o700

@@ -1,0 +1,20 @@
+import { BadSettings } from '../config.ts'
+import { StoreUnavailable, StoreUnusable } from '../store/errors.ts'
+
+/** Whether the message of the error tells the operator what to do. Those of the operating system name the file. */
+export function isForOperator(error: unknown): error is Error {
+  if (error instanceof BadSettings || error instanceof StoreUnusable || error instanceof StoreUnavailable) return true
+  return error instanceof Error && 'syscall' in error
+}
+
+/** An option such as `--help` is no path. @throws BadSettings with the usage, unless exactly one path is given */
+export function onePath(usage: string): string {
+  const [path, ...more] = process.argv.slice(2)
+  if (path === undefined || path === '' || path.startsWith('-') || more.length > 0) throw new BadSettings([usage])
+  return path
+}
+
+/** @throws BadSettings with the usage if there are arguments */
+export function noArguments(usage: string): void {
+  if (process.argv.length > 2) throw new BadSettings([usage])
+}
