@@ -42,8 +42,9 @@ USER 1000:1000
 VOLUME /data
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-# Bash alone: starting Node every few seconds would cost more than running the service.
-HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 \
+# Bash alone: starting Node every few seconds would cost more than running the service. After an upgrade, large tables may take
+# minutes to migrate. The first success ends the start period.
+HEALTHCHECK --interval=5s --timeout=4s --start-period=10m --retries=3 \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/$PORT && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["node", "/app/bin/pombal.js"]
 CMD ["serve"]

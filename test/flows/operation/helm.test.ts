@@ -88,6 +88,9 @@ test('the schema accepts the values of the chart, and refuses mistakes', () => {
     { drainSeconds: 6 },
     { sandbox: true },
     { settings: { retentionDays: 7 } },
+    { settings: { PORT: 8080 } },
+    { settings: { METRICS_PORT: '9100' } },
+    { settings: { DATABASE_URL: 'postgres://db/pombal' } },
     { image: { tag: '1' } },
   ])
     expect(accepts(wrong), JSON.stringify(wrong)).toBe(false)
@@ -140,6 +143,17 @@ describe.skipIf(!HAS_HELM)('as Helm renders it', () => {
     expect(spec.replicas).toBe(3)
     checkPods(spec)
     expect(spec.template.spec.containers[0]!.env).toContainEqual({ name: 'MEDIA_URL', value: 's3://files' })
+  })
+
+  test('a large number is rendered with all its digits', () => {
+    const set = ['existingSecret=keys']
+    const json = 'settings={"RATE_LIMIT_PER_MINUTE":1000000,"MESSAGE_TTL_HOURS":0.5,"LOG_LEVEL":"warn"}'
+    const rendered = helm('template', 'test', CHART, ...set.flatMap(value => ['--set', value]), '--set-json', json)
+    const objects = parseAllDocuments(rendered).map(document => document.toJSON() as Deployment)
+    const { env } = objects.find(({ kind }) => kind === 'Deployment')!.spec.template.spec.containers[0]!
+    expect(env).toContainEqual({ name: 'RATE_LIMIT_PER_MINUTE', value: '1000000' })
+    expect(env).toContainEqual({ name: 'MESSAGE_TTL_HOURS', value: '0.5' })
+    expect(env).toContainEqual({ name: 'LOG_LEVEL', value: 'warn' })
   })
 
   test('not without a Secret', () => {
