@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import os from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { COMMANDS, USAGE } from './commands.js'
+import { COMMANDS, USAGE, usageOf } from './commands.js'
 
 const BIN = dirname(fileURLToPath(import.meta.url))
 // By default V8's young generation grows to 128 MB and keeps unused buffers alive outside the heap until then, and glibc
@@ -25,18 +25,26 @@ const COLLECTOR = '--expose-gc'
 function readCommand() {
   const [name = 'serve', ...more] = process.argv.slice(2)
   if (Object.hasOwn(COMMANDS, name)) {
-    if (name !== 'serve' || more.length === 0) return name
-    if (!isHelp(more[0])) return refuse(`pombal serve takes no arguments. Its settings are read from the environment.`)
-  } else if (name === '--version' || name === '-v') {
+    const { args, hasOwnHelp } = COMMANDS[name]
+    // Before anything else: whoever asks what a command does must not have it done.
+    if (!hasOwnHelp && more.some(isHelp)) {
+      console.log(usageOf(name))
+      return undefined
+    }
+    if (args !== undefined || more.length === 0) return name
+    return refuse(`pombal ${name} takes no arguments. Its settings are read from the environment.\n\n${usageOf(name)}`)
+  }
+  if (name === '--version' || name === '-v') {
     console.log(JSON.parse(readFileSync(join(BIN, '../package.json'), 'utf8')).version)
     return undefined
-  } else if (!isHelp(name)) return refuse(`There is no command ${name}.\n\n${USAGE}`)
+  }
+  if (!isHelp(name) && name !== 'help') return refuse(`There is no command ${name}.\n\n${USAGE}`)
   console.log(USAGE)
   return undefined
 }
 
 function isHelp(word) {
-  return word === '--help' || word === '-h' || word === 'help'
+  return word === '--help' || word === '-h'
 }
 
 function refuse(reason) {

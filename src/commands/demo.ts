@@ -40,6 +40,16 @@ const PICTURE = Buffer.from(
 const PICTURE_SHA256 = createHash('sha256').update(PICTURE).digest('hex')
 const REPLY = 'Echo, are you there?'
 
+/** The variables that the demo's service gets. None is a setting: they could name a production database. */
+const PASSED_ON = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'TMP', 'LANG', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'SystemRoot']
+
+/** Ends the demo early. The service is then stopped, and the folder erased. */
+const interrupted = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => interrupted.abort(new Error(`Ended by ${signal}.`)))
+// Nobody reads the output any more, for example after `| head`.
+process.stdout.on('error', error => interrupted.abort(error))
+
 const startedAt = performance.now()
 const dataDir = mkdtempSync(join(tmpdir(), 'pombal-demo-'))
 const events: PostedEvent[] = []
@@ -52,6 +62,7 @@ function say(line: string): void {
 
 async function until<T>(what: string, check: () => Promise<T | false> | T | false): Promise<T> {
   while (performance.now() - startedAt < GIVE_UP_AFTER_MS) {
+    interrupted.signal.throwIfAborted()
     const found = await check()
     if (found !== false) return found
     await sleep(50)
@@ -62,6 +73,7 @@ async function until<T>(what: string, check: () => Promise<T | false> | T | fals
 async function call(method: string, url: string, key: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(url, {
     method,
+    signal: interrupted.signal,
     headers: { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) },
     ...(body && { body: JSON.stringify(body) }),
   })
@@ -102,7 +114,7 @@ const receiver = createServer((request, response) => {
 function startService() {
   const service = spawn(process.execPath, [process.argv[1] ?? ''], {
     env: {
-      ...process.env,
+      ...Object.fromEntries(PASSED_ON.map(name => [name, process.env[name]])),
       DATA_DIR: dataDir,
       PORT: '0',
       HOST: '127.0.0.1',
@@ -126,6 +138,7 @@ function eventsOf(id: string): string[] {
 async function sendPicture(url: string, token: string): Promise<string> {
   const response = await fetch(`${url}/v1/media?filename=pixel.png`, {
     method: 'POST',
+    signal: interrupted.signal,
     headers: { authorization: `Bearer ${token}`, 'content-type': 'image/png' },
     body: PICTURE,
   })
@@ -188,7 +201,7 @@ try {
 } finally {
   receiver.close()
   receiver.closeAllConnections()
-  if (service.exitCode === null) {
+  if (service.exitCode === null && service.signalCode === null) {
     const ended = new Promise(resolve => service.once('exit', resolve))
     service.kill('SIGTERM')
     await ended

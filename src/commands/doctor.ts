@@ -2,7 +2,6 @@
 import { BadSettings, readSettings, type Settings } from '../config.ts'
 import { CHECKS, type Finding } from './doctor/checks.ts'
 
-const USAGE = 'usage: pombal doctor'
 const SIGNS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const
 
 function print(name: string, { state, text }: Finding): void {
@@ -33,13 +32,8 @@ async function run(): Promise<number> {
   return problems
 }
 
-if (process.argv.length > 2) {
-  process.stderr.write(`${USAGE}\n`)
-  process.exitCode = 2
-} else {
-  const problems = await run()
-  process.stdout.write(
-    problems === 0 ? '\nNothing keeps Pombal from running.\n' : '\nSolve the problems above, then run this again.\n',
-  )
-  process.exitCode = problems === 0 ? 0 : 1
-}
+const problems = await run()
+process.stdout.write(
+  problems === 0 ? '\nNothing keeps Pombal from running.\n' : '\nSolve the problems above, then run this again.\n',
+)
+process.exitCode = problems === 0 ? 0 : 1

@@ -7,14 +7,9 @@ export function isForOperator(error: unknown): error is Error {
   return error instanceof Error && 'syscall' in error
 }
 
-/** An option such as `--help` is no path. @throws BadSettings with the usage, unless exactly one path is given */
+/** A path that begins with "-" is a misspelled option. @throws BadSettings with the usage, unless exactly one path is given */
 export function onePath(usage: string): string {
   const [path, ...more] = process.argv.slice(2)
   if (path === undefined || path === '' || path.startsWith('-') || more.length > 0) throw new BadSettings([usage])
   return path
-}
-
-/** @throws BadSettings with the usage if there are arguments */
-export function noArguments(usage: string): void {
-  if (process.argv.length > 2) throw new BadSettings([usage])
 }

@@ -1,12 +1,8 @@
 // Exits with 0 if the service on this machine is ready, else with 1 and the reason.
 import { BadSettings, readSettings } from '../config.ts'
 import { checkService } from './doctor/check-service.ts'
-import { noArguments } from './for-operator.ts'
-
-const USAGE = 'usage: pombal healthcheck'
 
 try {
-  noArguments(USAGE)
   const { state, text } = await checkService(readSettings(process.env))
   process.stdout.write(`${text}\n`)
   if (state !== 'ready') process.exitCode = 1

@@ -36,7 +36,7 @@ function parse() {
     server: { type: 'string', default: process.env['POMBAL_URL'] ?? 'http://127.0.0.1:3000' },
     after: { type: 'string', default: 'latest' },
     event: { type: 'string' },
-    help: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
   } as const
   try {
     return parseArgs({ options }).values

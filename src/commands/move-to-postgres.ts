@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { BadSettings, readSettings, type Settings } from '../config.ts'
 import { moveToPostgres } from '../store/moving/move-to-postgres.ts'
-import { isForOperator, noArguments } from './for-operator.ts'
+import { isForOperator } from './for-operator.ts'
 
-const USAGE = 'usage: pombal move-to-postgres'
 const PROGRESS_STEP = 0.05
 
 /** Prints a line for every 5 %. */
@@ -34,7 +33,6 @@ function say(text: string): void {
 }
 
 async function run(): Promise<void> {
-  noArguments(USAGE)
   const settings = readSettings(process.env)
   const { dataDir, databaseUrl, masterKey } = settings
   if (databaseUrl === null || masterKey === null)

@@ -2,9 +2,8 @@
 import { BadSettings, MASTER_KEY_FORMAT, parseMasterKey, readSettings, type Settings } from '../config.ts'
 import { openMasterKeyFiles } from '../keys.ts'
 import { rotateMasterKey } from '../store/encryption/key-rotation.ts'
-import { isForOperator, noArguments } from './for-operator.ts'
+import { isForOperator } from './for-operator.ts'
 
-const USAGE = 'usage: pombal rotate-keys'
 const PROGRESS_STEP = 0.05
 
 interface Keys {
@@ -68,7 +67,6 @@ function say(text: string): void {
 }
 
 async function run(): Promise<void> {
-  noArguments(USAGE)
   const settings = readSettings(process.env)
   const keys = keysOf(settings)
   const outcome = await rotateMasterKey({

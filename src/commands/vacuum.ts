@@ -1,13 +1,11 @@
 // Returns the space of erased messages to the disk while the service is stopped. docs/operations.md describes when.
 import { BadSettings, readSettings } from '../config.ts'
 import { vacuum } from '../store/engine/sqlite/vacuum.ts'
-import { isForOperator, noArguments } from './for-operator.ts'
+import { isForOperator } from './for-operator.ts'
 
-const USAGE = 'usage: pombal vacuum'
 const MB = 1_000_000
 
 function run(): void {
-  noArguments(USAGE)
   const { dataDir, databaseUrl } = readSettings(process.env)
   if (databaseUrl !== null) throw new BadSettings(['The data is in PostgreSQL, which vacuums itself.'])
   const { file, bytesBefore, bytesAfter } = vacuum(dataDir)
