@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ADMIN_KEY_FORMAT, BadSettings, parseAdminKey, parseMasterKey, type Settings } from './config.ts'
+import { giveToOwnerOf } from './store/engine/file-owner.ts'
 import { syncFolder } from './store/engine/sync-to-disk.ts'
 
 const KEY_BYTES = 32
@@ -38,7 +39,7 @@ export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'a
   mkdirSync(settings.dataDir, { recursive: true, mode: PRIVATE_FOLDER })
   const adminFile = join(settings.dataDir, 'admin.key')
   return {
-    adminKey: settings.adminKey ?? openAdminKey(adminFile),
+    adminKey: settings.adminKey ?? readAdminKey(adminFile, readOrCreate(adminFile, 'base64url')),
     adminKeyPlace: settings.adminKey === null ? adminFile : 'the environment variable ADMIN_KEY',
     masterKey: settings.masterKey ?? openMasterKey(settings.dataDir),
   }
@@ -55,6 +56,13 @@ export function findMasterKey({ dataDir, masterKey }: Pick<Settings, 'dataDir' |
   if (existsSync(file)) return readKey(file)
   refuseMissingKey(dataDir, file)
   return null
+}
+
+/** The admin key, without creating one. @returns null if the first start has not created it yet. @throws BadSettings as `openKeys` */
+export function findAdminKey({ dataDir, adminKey }: Pick<Settings, 'dataDir' | 'adminKey'>): string | null {
+  if (adminKey !== null) return adminKey
+  const file = join(dataDir, 'admin.key')
+  return existsSync(file) ? readAdminKey(file, readPrivate(file)) : null
 }
 
 /** The files of a rotation of the master key in the data folder. */
@@ -89,8 +97,9 @@ export function openMasterKeyFiles(dataDir: string): MasterKeyFiles {
   }
 }
 
-function openAdminKey(file: string): string {
-  const key = parseAdminKey(readOrCreate(file, 'base64url'))
+/** @throws BadSettings */
+function readAdminKey(file: string, text: string): string {
+  const key = parseAdminKey(text)
   if (key === undefined)
     throw new BadSettings([
       `${file} does not contain ${ADMIN_KEY_FORMAT}: delete it, and the next start creates a new key; or set ADMIN_KEY.`,
@@ -143,6 +152,7 @@ function readOrCreate(file: string, encoding: 'base64' | 'base64url'): string {
     writeSync(descriptor, `${randomBytes(KEY_BYTES).toString(encoding)}\n`)
     fsyncSync(descriptor)
     closeSync(descriptor)
+    giveToOwnerOf(dirname(file), draft)
     try {
       linkSync(draft, file)
     } catch (error) {

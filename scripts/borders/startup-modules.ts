@@ -69,7 +69,12 @@ export const STARTUP: readonly Module[] = [
   { path: 'src/environment.ts', modules: [], packages: ['fastest-levenshtein', 'node:fs'] },
   {
     path: 'src/keys.ts',
-    modules: ['src/config.ts', 'src/store/engine/sync-to-disk.ts', 'src/store/errors.ts'],
+    modules: [
+      'src/config.ts',
+      'src/store/engine/file-owner.ts',
+      'src/store/engine/sync-to-disk.ts',
+      'src/store/errors.ts',
+    ],
     packages: ['node:crypto', 'node:fs', 'node:path'],
   },
   {

@@ -9,7 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** `pombal demo`, started by `bin/pombal.js`: sends and receives through a sandbox instance, then exits; with 1 if an event is missing or wrong. */
 
-const GIVE_UP_AFTER_MS = 60_000
+/** Long enough for a slow machine. */
+const GIVE_UP_AFTER_MS = 150_000
 const SHOWN_TEXT_LENGTH = 40
 
 interface PostedEvent {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, wr
 import { dirname, join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../config.ts'
 import { syncFolder } from '../store/engine/sync-to-disk.ts'
+import type { Store } from '../store/store.ts'
 import type { TransferredRow } from '../store/transfers/transfers.ts'
 import { writeSession } from '../whatsapp/baileys/transfer/session.ts'
 import { isForOperator } from './for-operator.ts'
@@ -11,45 +12,74 @@ import { auditEntry, openStoreOf } from './sessions/open-store.ts'
 const USAGE = 'usage: pombal export-session INSTANCE FOLDER'
 const PRIVATE_FOLDER = 0o700
 
-/** Complete or absent: the folder gets its name last. */
-function writeFolder(folder: string, rows: readonly TransferredRow[]): number {
+/**
+ * A new folder beside the one to write, which gets its name once it is complete. What a killed export of this instance has left
+ * is erased: it contains the account.
+ */
+function makeDraft(folder: string, id: string): string {
   const parent = dirname(folder)
+  const prefix = `.pombal-export-${id}-`
   mkdirSync(parent, { recursive: true, mode: PRIVATE_FOLDER })
-  const temporary = mkdtempSync(join(parent, '.pombal-export-'))
+  for (const name of readdirSync(parent).filter(name => name.startsWith(prefix)))
+    rmSync(join(parent, name), { recursive: true })
+  return mkdtempSync(join(parent, prefix))
+}
+
+function writeFiles(draft: string, folder: string, rows: readonly TransferredRow[]): number {
+  let files = 0
+  for (const { name, json } of writeSession(rows)) {
+    writeFileSync(join(draft, name), json, { flush: true })
+    files += 1
+  }
+  syncFolder(draft)
+  renameSync(draft, folder)
+  syncFolder(dirname(folder))
+  return files
+}
+
+/** Stops the instance. @throws BadSettings if it cannot be exported */
+async function stop(store: Store, id: string) {
+  const exported = await store.audit.during(auditEntry('exportSession', id, {}), () =>
+    store.transfers.export(id, store.clock.now()),
+  )
+  if (exported.kind === 'not_linked') throw new BadSettings([`No WhatsApp number is linked to an instance ${id}.`])
+  if (exported.kind === 'running') throw new BadSettings([`A node runs ${id}: stop all nodes first.`])
+  return exported
+}
+
+/** The folder is made first: if that fails, the instance is not stopped. */
+async function exportSession(store: Store, id: string, folder: string): Promise<void> {
+  const draft = makeDraft(folder, id)
   try {
-    let files = 0
-    for (const { name, json } of writeSession(rows)) {
-      writeFileSync(join(temporary, name), json, { flush: true })
-      files += 1
+    const { phone, rows } = await stop(store, id)
+    try {
+      const files = writeFiles(draft, folder, rows)
+      say(
+        `${folder}: the session of ${phone} in ${files} files. Whoever has them has the account: move them, leave no copy.`,
+      )
+    } catch (error) {
+      const reason = (error as Error).message
+      throw new BadSettings([`${reason}. But ${id} is stopped: run this again, or connect the instance again.`])
     }
-    syncFolder(temporary)
-    renameSync(temporary, folder)
-    syncFolder(parent)
-    return files
-  } catch (error) {
-    rmSync(temporary, { recursive: true, force: true })
-    throw error
+    say(`${id} is stopped. Connecting it again needs a confirmation: two programs with one session destroy it.`)
+  } finally {
+    rmSync(draft, { recursive: true, force: true })
   }
 }
 
+function say(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
 async function run(): Promise<void> {
-  const [id, name, ...more] = process.argv.slice(2)
-  if (id === undefined || name === undefined || more.length > 0) throw new BadSettings([USAGE])
+  const [id = '', name = '', ...more] = process.argv.slice(2)
+  if (!/^\w+$/.test(id) || name === '' || name.startsWith('-') || more.length > 0) throw new BadSettings([USAGE])
   const folder = resolve(name)
   if (existsSync(folder) && readdirSync(folder).length > 0)
     throw new BadSettings([`${folder} is not empty: name a new folder.`])
   const store = await openStoreOf(readSettings(process.env))
   try {
-    const exported = await store.audit.during(auditEntry('exportSession', id, {}), () =>
-      store.transfers.export(id, store.clock.now()),
-    )
-    if (exported.kind === 'not_linked') throw new BadSettings([`No WhatsApp number is linked to an instance ${id}.`])
-    if (exported.kind === 'running') throw new BadSettings([`A node runs ${id}: stop all nodes first.`])
-    const files = writeFolder(folder, exported.rows)
-    process.stdout.write(
-      `${folder}: the session of ${exported.phone} in ${files} files. Whoever has them has the account: move them, leave no copy.\n` +
-        `${id} is stopped. Connecting it again needs a confirmation: two programs with one session destroy it.\n`,
-    )
+    await exportSession(store, id, folder)
   } finally {
     await store.close()
   }

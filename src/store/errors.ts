@@ -56,6 +56,16 @@ export class DataMoved extends StoreUnusable {
   }
 }
 
+/** The data folder has a SQLite database, and DATABASE_URL names an empty one. Nothing was changed. */
+export class UnmovedData extends StoreUnusable {
+  constructor(file: string) {
+    super(
+      `DATABASE_URL names a database without instances, and ${file} has data that was not moved there: run "pombal move-to-postgres". ` +
+        'To begin without that data, set DATA_DIR to another folder. Nothing was changed.',
+    )
+  }
+}
+
 /** A move from SQLite into this database is not finished. Nothing was changed. */
 export class MoveUnfinished extends StoreUnusable {
   constructor() {

@@ -14,6 +14,7 @@ import { refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
 import { openSqlite } from './engine/sqlite/sqlite-backend.ts'
 import { explained, isInterruptedWrite } from './engine/sqlite/unusable.ts'
 import { StoreUnusable } from './errors.ts'
+import { refuseUnmovedData } from './unmoved-data.ts'
 
 interface ExamineOptions {
   /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
@@ -45,7 +46,7 @@ export async function examineStore({
   masterKey,
 }: ExamineOptions): Promise<StoreExamination | null> {
   const keyCheck = masterKey && new KeyCheck(new Sealing(masterKey))
-  return databaseUrl === null ? examineSqlite(dataDir, keyCheck) : examinePostgres(databaseUrl, keyCheck)
+  return databaseUrl === null ? examineSqlite(dataDir, keyCheck) : examinePostgres(databaseUrl, dataDir, keyCheck)
 }
 
 async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promise<StoreExamination | null> {
@@ -71,7 +72,11 @@ async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promis
   }
 }
 
-async function examinePostgres(databaseUrl: string, keyCheck: KeyCheck | null): Promise<StoreExamination> {
+async function examinePostgres(
+  databaseUrl: string,
+  dataDir: string,
+  keyCheck: KeyCheck | null,
+): Promise<StoreExamination> {
   const pool = createMigrationPool(databaseUrl, 1, undefined)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
@@ -79,6 +84,7 @@ async function examinePostgres(databaseUrl: string, keyCheck: KeyCheck | null): 
     await refuseOldVersion(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
     const found = await examine(db, 'postgres', keyCheck)
+    await refuseUnmovedData(db, dataDir)
     const askedAt = Date.now()
     const { rows } = await sql<{ now: number; bytes: number }>`select
       floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now,
@@ -96,9 +102,23 @@ async function examine(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCh
   await refuseIncompatible(db, kind)
   await keyCheck?.verify(db, kind)
   const missingSteps = await findMissingSteps(db, kind)
-  const isCurrent = missingSteps.length === 0
-  const newest = isCurrent
-    ? await db.selectFrom('events').select('created_at').orderBy('seq', 'desc').limit(1).executeTakeFirst()
-    : undefined
-  return { missingSteps, newestEventAt: newest?.created_at ?? null }
+  return { missingSteps, newestEventAt: missingSteps.length === 0 ? await findNewestEventAt(db) : null }
+}
+
+/** Events have numbers and an index for each instance: this reads one row of each. */
+async function findNewestEventAt(db: Kysely<Database>): Promise<number | null> {
+  const newest = await db
+    .selectFrom('instances')
+    .select(({ selectFrom }) =>
+      selectFrom('events')
+        .select('events.created_at')
+        .whereRef('events.instance_id', '=', 'instances.id')
+        .where('events.seq', 'is not', null)
+        .orderBy('events.seq', 'desc')
+        .limit(1)
+        .as('at'),
+    )
+    .execute()
+  const times = newest.flatMap(({ at }) => (at === null ? [] : [at]))
+  return times.length === 0 ? null : Math.max(...times)
 }

@@ -5,6 +5,7 @@ import { DatabaseClock } from './clock.ts'
 import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './encryption/key-check.ts'
 import { Sealing } from './encryption/sealing.ts'
+import { giveToOwnerOf } from './engine/file-owner.ts'
 import type { StoreLogger } from './engine/logger.ts'
 import { findUpgrade, migrate, refuseIncompatible } from './engine/migrations/migrate.ts'
 import { createMigrationPool, reach } from './engine/postgres/pools.ts'
@@ -19,10 +20,11 @@ import { completeRestore, refuseUnfinishedRestore } from './engine/sqlite/restor
 import { openSqlite, SqliteBackend } from './engine/sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from './engine/sqlite/transactional-dialect.ts'
 import { explained, isInterruptedWrite, rollBackInterruptedWrite } from './engine/sqlite/unusable.ts'
-import { backUpBeforeUpgrade } from './engine/sqlite/upgrade-backup.ts'
+import { backUpBeforeUpgrade, eraseOlderCopies } from './engine/sqlite/upgrade-backup.ts'
 import { Statements } from './engine/statement.ts'
 import type { StoreObserver } from './observer.ts'
 import type { Store } from './store.ts'
+import { refuseUnmovedData } from './unmoved-data.ts'
 
 export interface StoreOptions {
   /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
@@ -68,8 +70,10 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
     const db = new Kysely<Database>({ dialect: new TransactionalSqliteDialect({ database: openSqlite(path) }) })
     try {
       const keyCheck = new KeyCheck(sealing)
-      await prepareUpgrade(db, keyCheck, options)
+      giveToOwnerOf(dataDir, path)
+      const isUpgrade = await prepareUpgrade(db, keyCheck, options)
       await migrate(db, 'sqlite', keyCheck)
+      if (isUpgrade) eraseOlderCopies(dataDir, options.upgradeBackups ?? 0)
       // The lock guarantees that no other process is left that could hold a lease or write a file.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
       await db.updateTable('media_files').set({ due_at: 0 }).where('state', '=', 'writing').execute()
@@ -91,17 +95,18 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
   }
 }
 
-/** Copies data that is to be migrated. @throws StoreUnusable */
+/** Copies data that is to be migrated. @returns whether there is any. @throws StoreUnusable */
 async function prepareUpgrade(
   db: Kysely<Database>,
   keyCheck: KeyCheck,
   { dataDir, upgradeBackups = 0, logger }: StoreOptions,
-): Promise<void> {
+): Promise<boolean> {
   const steps = await findUpgrade(db, 'sqlite')
-  if (steps.length === 0) return
+  if (steps.length === 0) return false
   await keyCheck.verify(db, 'sqlite')
-  const backup = upgradeBackups === 0 ? null : await backUpBeforeUpgrade(dataDir, upgradeBackups, new Date())
+  const backup = upgradeBackups === 0 ? null : await backUpBeforeUpgrade(dataDir, new Date())
   logger?.info({ steps, backup }, 'store.upgrading')
+  return true
 }
 
 /** Checks through a read-only connection: opening for writing would already change another application's file. */
@@ -126,23 +131,33 @@ async function refuseIncompatibleReadOnly(path: string): Promise<void> {
 
 async function openOnPostgres(databaseUrl: string, options: StoreOptions, sealing: Sealing): Promise<Store> {
   try {
-    await migratePostgres(databaseUrl, options.logger, sealing)
+    await migratePostgres(databaseUrl, options, sealing)
     return await connectToPostgres(databaseUrl, options, sealing)
   } catch (error) {
     throw explainedPostgres(error, databaseUrl)
   }
 }
 
-async function migratePostgres(databaseUrl: string, logger: StoreLogger | undefined, sealing: Sealing): Promise<void> {
+async function migratePostgres(
+  databaseUrl: string,
+  { dataDir, logger }: StoreOptions,
+  sealing: Sealing,
+): Promise<void> {
   const pool = createMigrationPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
     await refuseOldVersion(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
+    const keyCheck = new KeyCheck(sealing)
+    await retryUntilLocked(async () => {
+      await refuseIncompatible(db, 'postgres')
+      await keyCheck.verify(db, 'postgres')
+      await refuseUnmovedData(db, dataDir)
+    }, logger)
     const steps = await findUpgrade(db, 'postgres')
     if (steps.length > 0) logger?.info({ steps }, 'store.upgrading')
-    await retryUntilLocked(() => migrate(db, 'postgres', new KeyCheck(sealing)), logger)
+    await retryUntilLocked(() => migrate(db, 'postgres', keyCheck), logger)
   } finally {
     await pool.end()
   }

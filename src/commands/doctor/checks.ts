@@ -3,7 +3,7 @@ import { access, constants } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { BadSettings, type Settings } from '../../config.ts'
 import type { MediaPlace } from '../../domain/media.ts'
-import { findMasterKey } from '../../keys.ts'
+import { findAdminKey, findMasterKey } from '../../keys.ts'
 import { openStorage } from '../../media/storage/open-storage.ts'
 import { mediaOf } from '../../media-settings.ts'
 import { readDiskSpace } from '../../ops/disk.ts'
@@ -33,6 +33,7 @@ export const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['Data folder', ({ dataDir }) => checkDataFolder(resolve(dataDir))],
   ['Disk', ({ dataDir }) => checkDisk(resolve(dataDir))],
   ['Master key', async settings => [checkMasterKey(settings)]],
+  ['Admin key', async settings => [checkAdminKey(settings)]],
   ['Database', checkDatabase],
   ['Files', async settings => [await checkFiles(mediaOf(settings)?.place ?? null)]],
   ['Service', checkPort],
@@ -84,6 +85,16 @@ function checkMasterKey(settings: Settings): Finding {
   return ok(
     found === null ? 'The first start creates it in the data folder.' : 'In the data folder. Keep a copy elsewhere.',
   )
+}
+
+function checkAdminKey(settings: Settings): Finding {
+  try {
+    const found = findAdminKey(settings)
+    if (settings.adminKey !== null) return ok('In ADMIN_KEY.')
+    return ok(found === null ? 'The first start creates it in the data folder.' : 'In the data folder.')
+  } catch (error) {
+    return problem(sentenceOf(error))
+  }
 }
 
 /** @returns why there is none, as a sentence */

@@ -6,7 +6,13 @@ import { KeyCheck } from '../encryption/key-check.ts'
 import { Sealing } from '../encryption/sealing.ts'
 import { explained as explainedPostgres } from '../engine/postgres/unusable.ts'
 import { lockForMove } from '../engine/sqlite/data-dir-lock.ts'
-import { type MoveMarker, readMoveMarker, refuseMoved, writeMoveMarker } from '../engine/sqlite/move-marker.ts'
+import {
+  type MoveMarker,
+  markerFile,
+  readMoveMarker,
+  refuseMoved,
+  writeMoveMarker,
+} from '../engine/sqlite/move-marker.ts'
 import { explained } from '../engine/sqlite/unusable.ts'
 import { StoreUnusable } from '../errors.ts'
 import { type MoveRecord, PostgresTarget, type TableProgress } from './postgres-target.ts'
@@ -79,7 +85,7 @@ class Move {
     await this.#source.refuseUnusable(this.#keyCheck)
     await this.#target.refuseUnusable()
     const { dataDir } = this.#options
-    const marker = readMoveMarker(dataDir) ?? { id: randomUUID(), state: 'moving', at: now() }
+    const marker: MoveMarker = readMoveMarker(dataDir) ?? { id: randomUUID(), state: 'moving', at: now() }
     const state = await this.#target.find(marker.id)
     if (state.kind === 'finished') {
       this.#markMoved(marker)
@@ -87,7 +93,11 @@ class Move {
     }
     // A second copy would send again what the first one has sent.
     if (marker.state === 'moved') refuseMoved(dataDir)
+    if (state.kind === 'empty') this.#refuseOtherTarget(marker)
     const begun = state.kind === 'begun' ? state.record : await this.#begin(marker)
+    // From now on, no other database is accepted: this one may have everything although its last answer is lost.
+    marker.into ??= this.#target.place
+    writeMoveMarker(dataDir, marker)
     // No service starts from now on, but one may have started before.
     await this.#target.refuseOthers()
     const record = await this.#copy(begun)
@@ -98,6 +108,15 @@ class Move {
     this.#markMoved(marker)
     const counts = Object.values(record.tables).map(({ rows }) => rows)
     return { kind: 'moved', rows: counts.reduce((sum, rows) => sum + rows, 0), tables: MOVED_TABLES.length }
+  }
+
+  /** @throws StoreUnusable if the move has begun into another database, which may be in use already */
+  #refuseOtherTarget({ into }: MoveMarker): void {
+    if (into === undefined) return
+    throw new StoreUnusable(
+      `The data is being moved to ${into}, and may be complete there: set DATABASE_URL to that database. To give up that move, ` +
+        `make sure that no service uses ${into}, and delete ${markerFile(this.#options.dataDir)}. Nothing was changed.`,
+    )
   }
 
   async #begin(marker: MoveMarker): Promise<MoveRecord> {

@@ -43,8 +43,13 @@ export class PostgresTarget {
   readonly #pool: pg.Pool
   readonly #db: Kysely<Database>
 
+  /** Its host and name, for people. */
+  readonly place: string
+
   constructor(url: string) {
     this.#url = url
+    const { host, pathname } = new URL(url)
+    this.place = host + pathname
     this.#pool = createMigrationPool(url, 1, undefined)
     this.#db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: this.#pool }) })
   }

@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -10,9 +10,11 @@ import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { createDatabase } from '../../databases/database.ts'
 import { Service } from '../../service.ts'
+import { until } from '../../until.ts'
 import { S3Server } from '../media/s3-server.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
+const SQLITE = join(import.meta.dirname, '../../../src/store/engine/sqlite')
 /** Nothing listens there. */
 const CLOSED_PORT = '1'
 
@@ -28,10 +30,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function run(command: string, env: Record<string, string> = {}): Promise<{ code: number; said: string }> {
+function run(
+  command: string,
+  env: Record<string, string> = {},
+  ...more: string[]
+): Promise<{ code: number; said: string }> {
   const settings = { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: CLOSED_PORT, DATA_DIR: folder, ...env }
   return new Promise(resolve => {
-    execFile(process.execPath, [PROGRAM, command], { env: settings }, (error, stdout, stderr) =>
+    execFile(process.execPath, [PROGRAM, command, ...more], { env: settings }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code), said: stdout + stderr }),
     )
   })
@@ -106,6 +112,36 @@ describe('pombal doctor', () => {
     writeFileSync(file, 'no database at all')
     const damaged = await run('doctor', settings)
     expect(damaged).toMatchObject({ code: 1, said: expect.stringContaining('is damaged or is not an SQLite database') })
+  })
+
+  test('the newest event may belong to any instance', async () => {
+    const settings = await startService({ SANDBOX: 'on' })
+    const busy = await service!.admin.createConnected()
+    const quiet = await service!.admin.createConnected()
+    const instance = service!.instance(busy.id, busy.token)
+    const { id } = await instance.send('5511987654321', 'hello')
+    await until('it to be read', async () => (await instance.message(id)).status === 'read')
+    await service!.kill('SIGTERM')
+    const database = new Database(join(settings['DATA_DIR'] as string, 'pombal.db'))
+    database.prepare('update events set created_at = created_at + 86400000 where instance_id = ?').run(quiet.id)
+    database.close()
+    expect((await run('doctor', settings)).said).toContain('behind the newest event')
+  })
+
+  test('names an admin key that others can read, and data that was moved to PostgreSQL', async () => {
+    const settings = await startService()
+    await service!.kill('SIGTERM')
+    const dataDir = settings['DATA_DIR'] as string
+    chmodSync(join(dataDir, 'admin.key'), 0o644)
+    const open = await run('doctor', settings)
+    expect(open).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Admin key\s+\S+ is accessible/) })
+    chmodSync(join(dataDir, 'admin.key'), 0o600)
+    const marker = { id: 'x', state: 'moved', at: new Date().toISOString() }
+    writeFileSync(join(dataDir, 'moved-to-postgres.json'), JSON.stringify(marker))
+    const moved = await run('doctor', settings)
+    expect(moved).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Database\s+The data was moved/) })
+    const backup = await run('backup', settings, join(folder, 'backups'))
+    expect(backup).toMatchObject({ code: 1, said: expect.stringContaining('The data was moved to PostgreSQL') })
   })
 
   test('names a PostgreSQL that cannot be reached', async () => {
@@ -186,6 +222,21 @@ describe('pombal vacuum', () => {
     expect(await run('vacuum', settings)).toMatchObject({ code: 0, said: expect.stringContaining('MB before') })
     expect(statSync(file).size).toBeLessThan(before / 2)
     await service!.start()
+  })
+
+  test.skipIf(process.platform !== 'linux')('its temporary files are in the data folder', () => {
+    const source = (name: string) => JSON.stringify(join(SQLITE, name))
+    const script = `
+      import { readdirSync, readlinkSync } from 'node:fs'
+      import { lockDataDir } from ${source('data-dir-lock.ts')}
+      import { openSqlite } from ${source('sqlite-backend.ts')}
+      lockDataDir(process.env.DATA_DIR)
+      const database = openSqlite(process.env.DATA_DIR + '/pombal.db')
+      database.exec('create temp table large (bytes blob); insert into large values (zeroblob(50000000))')
+      for (const name of readdirSync('/proc/self/fd')) try { console.log(readlinkSync('/proc/self/fd/' + name)) } catch {}`
+    const env = { PATH: process.env['PATH'], DATA_DIR: folder }
+    const opened = execFileSync(process.execPath, ['--input-type=module', '-e', script], { env, encoding: 'utf8' })
+    expect(opened).toContain(`${folder}/etilqs_`)
   })
 
   test('says so if there is nothing to vacuum', async () => {

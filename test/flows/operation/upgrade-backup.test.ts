@@ -77,6 +77,30 @@ test('before an upgrade the SQLite database is copied, and only the newest copie
   expect(stepsIn(join(dataDir, 'pombal.db'))).not.toContain(NEWEST_STEP)
 })
 
+test('an upgrade that fails at each start makes one copy, and erases none before it succeeds', async () => {
+  service = await new Service({ dataDir, env: { UPGRADE_BACKUPS: '1' } }).start()
+  await service.kill('SIGTERM')
+  // The migration fails: its columns are there already.
+  onDatabase(join(dataDir, 'pombal.db'), database =>
+    database.exec(`delete from kysely_migration where name >= '${NEWEST_STEP}'`),
+  )
+  mkdirSync(folder())
+  const former = 'before-upgrade-2000-01-01T00-00-00.db'
+  writeFileSync(join(folder(), former), '')
+  for (let starts = 0; starts < 3; starts += 1) {
+    service.boot()
+    expect((await service.exited()).code).toBe(1)
+    expect(readdirSync(folder())).toEqual([former, expect.any(String)])
+  }
+  const [, failed] = readdirSync(folder())
+  downgrade()
+  await service.start()
+  const [copy, ...more] = readdirSync(folder())
+  expect(more).toEqual([])
+  // The database has changed since the first copy.
+  expect([former, failed]).not.toContain(copy)
+})
+
 test('without room for the copy nothing is upgraded, and UPGRADE_BACKUPS=0 makes none', async () => {
   service = await new Service({ dataDir, env: {} }).start()
   await service.kill('SIGTERM')

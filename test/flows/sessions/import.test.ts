@@ -237,8 +237,11 @@ describe.each(STORES)('on %s', kind => {
     await run(['import-sessions', folder])
     const [instance] = await instances()
     const target = join(sessions, 'new', 'shop')
+    // What a killed export has left.
+    mkdirSync(join(sessions, 'new', `.pombal-export-${instance!.id}-abcdef`), { recursive: true })
     const exported = await run(['export-session', instance!.id, target])
     expect(exported).toMatchObject({ code: 0, output: expect.stringContaining(PHONE) })
+    expect(readdirSync(join(sessions, 'new'))).toEqual(['shop'])
     expect(readdirSync(target).sort()).toEqual(readdirSync(folder).sort())
     for (const file of readdirSync(folder))
       expect(readFileSync(join(target, file), 'utf8'), file).toBe(readFileSync(join(folder, file), 'utf8'))
@@ -269,8 +272,12 @@ describe.each(STORES)('on %s', kind => {
     const [instance] = await instances()
     const used = await run(['export-session', instance!.id, join(sessions, 'shop')])
     expect(used).toMatchObject({ code: 1, output: expect.stringContaining('not empty') })
+    const under = await run(['export-session', instance!.id, join(sessions, 'shop', 'creds.json', 'below')])
+    expect(under).toMatchObject({ code: 1, output: expect.stringContaining('ENOTDIR') })
     const unknown = await run(['export-session', 'inst_000000000000', join(sessions, 'x')])
     expect(unknown).toMatchObject({ code: 1, output: expect.stringContaining('No WhatsApp number') })
+    // Nothing has stopped it, and nothing is left beside the folders.
+    expect(readdirSync(sessions)).toEqual(['shop'])
     await withStore(async store => {
       await store.leases.attend('node')
       await store.leases.acquire('node', 10)

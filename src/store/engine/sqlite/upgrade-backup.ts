@@ -1,40 +1,58 @@
-import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
+import Sqlite from 'better-sqlite3'
 import { StoreUnusable } from '../../errors.ts'
+import { giveToOwnerOf } from '../file-owner.ts'
 import { syncFolder } from '../sync-to-disk.ts'
 import { backUp } from './backup.ts'
-import { stampOf } from './database-files.ts'
+import { DATABASE, freePath } from './database-files.ts'
 
 const PREFIX = 'before-upgrade-'
 const PRIVATE_FOLDER = 0o700
 
 /**
- * Copies the database to `DATA_DIR/backups` before an upgrade changes it, and erases older copies of this kind. A kill leaves the
- * database as it was, and at most a file that the next start erases.
- * @param keep how many copies are kept, including this one
+ * Copies the database to `DATA_DIR/backups` before an upgrade changes it. If the upgrade fails and is tried again, the copy is
+ * used again. A kill leaves the database as it was, and at most a file that the next start erases.
  * @returns the file
- * @throws StoreUnusable if there is no room for it
+ * @throws StoreUnusable if it cannot be copied
  */
-export async function backUpBeforeUpgrade(dataDir: string, keep: number, now: Date): Promise<string> {
-  const folder = join(dataDir, 'backups')
+export async function backUpBeforeUpgrade(dataDir: string, now: Date): Promise<string> {
+  const folder = folderOf(dataDir)
+  const source = join(dataDir, DATABASE)
   try {
     mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER })
-    const former = listCopies(folder)
-    for (const name of former.filter(name => !name.endsWith('.db'))) rmSync(join(folder, name), { force: true })
-    const { file } = await backUp(dataDir, freeName(folder, now))
-    const copies = former.filter(name => name.endsWith('.db'))
-    // The new copy is complete. Names contain the time, so the oldest come first.
-    for (const name of copies.slice(0, Math.max(0, copies.length + 1 - keep))) rmSync(join(folder, name))
-    syncFolder(folder)
+    giveToOwnerOf(dataDir, folder)
+    for (const name of listCopies(folder).filter(name => !name.endsWith('.db'))) rmSync(join(folder, name))
+    writeLogBack(source)
+    const newest = newestCopy(folder)
+    if (newest !== undefined && isCopyOf(newest, source)) return newest
+    const file = freePath(now, stamp => join(folder, `${PREFIX}${stamp}.db`))
+    await backUp(dataDir, file)
+    giveToOwnerOf(dataDir, file)
+    const { mtime } = statSync(source)
+    utimesSync(file, mtime, mtime)
     return file
   } catch (error) {
-    const { message } = error as Error
+    const reason = (error as Error).message.replace(/\.?$/, '.')
     throw new StoreUnusable(
-      `The database was not upgraded, because it could not be copied to ${folder} first: ${message} ` +
-        'Make room there, or set UPGRADE_BACKUPS=0 if you have a backup of your own.',
+      `The database was not upgraded, because it could not be copied to ${folder} first: ${reason}${remedyFor(error)}`,
       { cause: error },
     )
   }
+}
+
+/** Call when an upgrade has succeeded. @param keep how many copies are kept, including that of this upgrade; 0: all, none was made */
+export function eraseOlderCopies(dataDir: string, keep: number): void {
+  const folder = folderOf(dataDir)
+  if (keep === 0 || !existsSync(folder)) return
+  const copies = listCopies(folder).filter(name => name.endsWith('.db'))
+  // Names contain the time, so the oldest come first.
+  for (const name of copies.slice(0, -keep)) rmSync(join(folder, name), { force: true })
+  syncFolder(folder)
+}
+
+function folderOf(dataDir: string): string {
+  return join(dataDir, 'backups')
 }
 
 function listCopies(folder: string): string[] {
@@ -43,11 +61,32 @@ function listCopies(folder: string): string[] {
     .toSorted()
 }
 
-/** Two upgrades in one second have different names. */
-function freeName(folder: string, now: Date): string {
-  const names = new Set(readdirSync(folder))
-  for (let moment = now.getTime(); ; moment += 1_000) {
-    const name = `${PREFIX}${stampOf(new Date(moment))}.db`
-    if (!names.has(name)) return join(folder, name)
+function newestCopy(folder: string): string | undefined {
+  const name = listCopies(folder).at(-1)
+  return name && join(folder, name)
+}
+
+/** Afterwards every change of the database changes the time of its file. */
+function writeLogBack(source: string): void {
+  const database = new Sqlite(source)
+  try {
+    database.pragma('wal_checkpoint(TRUNCATE)')
+  } finally {
+    database.close()
   }
+}
+
+/** A copy has the size of the database, and gets its time when it is complete. */
+function isCopyOf(copy: string, source: string): boolean {
+  const [one, other] = [copy, source].map(file => statSync(file, { throwIfNoEntry: false }))
+  return one !== undefined && other !== undefined && one.size === other.size && +one.mtime === +other.mtime
+}
+
+/** None for a damaged database, which the reason explains. */
+function remedyFor(error: unknown): string {
+  const { code, cause } = error as NodeJS.ErrnoException
+  const { code: actual = '' } = code === undefined && cause ? (cause as NodeJS.ErrnoException) : { code }
+  if (actual === '' || /CORRUPT|NOTADB/.test(actual)) return ''
+  const first = /FULL|ENOSPC|EDQUOT/.test(actual) ? 'Make room there' : 'Correct this'
+  return ` ${first}, or set UPGRADE_BACKUPS=0 if you have a backup of your own.`
 }

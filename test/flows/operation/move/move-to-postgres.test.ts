@@ -58,6 +58,14 @@ describe('pombal move-to-postgres', () => {
   const open = (databaseUrl?: string) =>
     openStore({ dataDir, databaseUrl, masterKey: Buffer.from(masterKey(), 'base64'), ratePerMinute: 100 })
 
+  /** Without the SQLite data beside it, which a start on an empty database refuses. */
+  async function createTables(): Promise<void> {
+    const folder = join(dataDir, 'empty')
+    const key = Buffer.from(masterKey(), 'base64')
+    const store = await openStore({ dataDir: folder, databaseUrl: target.url!, masterKey: key, ratePerMinute: 100 })
+    await store.close()
+  }
+
   function digestOfFiles(): string[] {
     return ['pombal.db', 'pombal.db-wal']
       .map(name => join(dataDir, name))
@@ -86,11 +94,12 @@ describe('pombal move-to-postgres', () => {
 
   /** Kills the move at each step. The service starts on neither database meanwhile. */
   async function killRepeatedly(): Promise<void> {
-    await (await open(target.url!)).close()
+    await createTables()
     await installBrake(target.url!)
     // Before the record of the move, PostgreSQL contains nothing but empty tables.
     await killAt('meta', 0, target.url!, moved())
     await expect(open()).rejects.toThrow('The data is being moved to PostgreSQL')
+    await expect(open(target.url!)).rejects.toThrow('has data that was not moved there')
     for (const [table, rows] of KILLED_AT) {
       await killAt(table, rows, target.url!, moved())
       await expect(open()).rejects.toThrow('The data is being moved to PostgreSQL')
@@ -132,6 +141,11 @@ describe('pombal move-to-postgres', () => {
       expect(digestOfFiles()).toEqual(files)
       // As if it had been killed before its last step.
       writeFileSync(marker(), readFileSync(marker(), 'utf8').replace('"moved"', '"moving"'))
+      const second = await createDatabase('postgres', inject('postgresUrl'))
+      const elsewhere = await runMove({ ...moved(), DATABASE_URL: second.url! })
+      const { host, pathname } = new URL(target.url!)
+      expect(elsewhere).toMatchObject({ code: 1, output: expect.stringContaining(`being moved to ${host}${pathname}`) })
+      await second.dispose()
       expect((await runMove(moved())).output).toContain('Everything has already been moved.')
       await expect(open()).rejects.toThrow('set DATABASE_URL')
 
@@ -165,6 +179,8 @@ describe('pombal move-to-postgres', () => {
     await service.admin.createConnected()
     expect((await runMove(moved())).output).toContain('Another process uses')
     await service.kill('SIGTERM')
+    // `DATABASE_URL` alone does not begin an empty service beside the data.
+    await expect(open(target.url!)).rejects.toThrow('run "pombal move-to-postgres"')
     expect((await runMove({ ...moved(), MASTER_KEY: target.env['MASTER_KEY']! })).output).toContain(
       'master key does not match',
     )
@@ -192,7 +208,7 @@ describe('pombal move-to-postgres', () => {
     await service.kill('SIGTERM')
     for (const statement of insertEvents('sqlite', id, { count: 10, length: 20, form: 'new' }))
       await source.run(statement, dataDir)
-    await (await open(target.url!)).close()
+    await createTables()
     await target.run(CHANGE_A_ROW, dataDir)
     const run = await runMove(moved())
     expect(run).toMatchObject({ code: 1, output: expect.stringContaining('incoming_messages differs: 10 rows') })
