@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../../bin/commands.js'
+import { START_WITHIN_MS } from '../../deadlines.ts'
 import { killOnExit } from '../../kill-on-exit.ts'
 import { runCommand } from '../../sessions/run-command.ts'
 import { until } from '../../until.ts'
@@ -76,7 +77,8 @@ describe('pombal demo', () => {
       output += text
     })
     const ended = new Promise<number | null>(resolve => child.once('exit', resolve))
-    const url = await until('the service to listen', () => /Pombal listens on (\S+)/.exec(output)?.[1])
+    const findUrl = () => /Pombal listens on (\S+)/.exec(output)?.[1]
+    const url = await until('the service to listen', findUrl, START_WITHIN_MS)
     child.kill(signal)
     expect(await ended).toBe(1)
     expect(output).toContain(`Ended by ${signal}`)
