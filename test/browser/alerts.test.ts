@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
+import { seedSolvedAlerts } from './seed.ts'
 
 let harness: PanelHarness
 /** A person's phone. */
@@ -62,4 +63,31 @@ test('the delay of a rule is changed, and a target that fails says why', async (
   await page.getByRole('button', { name: 'Remove Night shift' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByText('Nobody gets alerts.').waitFor()
+})
+
+test('a problem that lasts is shown however many were solved since, and the solved ones page by page', async () => {
+  harness.receiver.answerWith({ kind: 'status', status: 500 })
+  const { service } = harness
+  const { id, token } = await service.admin.createConnected('Long broken')
+  await service.instance(id, token).setWebhook(harness.receiver.url)
+  await service.admin.writeAsContact(id, { from: '5511987654321', text: 'Hi' })
+  const page = await harness.openSignedIn('/alerts')
+  const lasting = page
+    .getByRole('listitem')
+    .filter({ hasText: 'Long broken' })
+    .getByText(/^since/)
+  await lasting.first().waitFor()
+  await page.goto('about:blank')
+
+  await service.kill('SIGTERM')
+  await seedSolvedAlerts(service.dataDir, 210)
+  await service.start()
+  await page.goto(`${harness.url}/alerts`)
+  await lasting.first().waitFor()
+  expect(await page.getByText('There are no problems.').count()).toBe(0)
+  const solved = page.getByRole('listitem').filter({ hasText: /Node solved-\d+/ })
+  for (const count of [50, 100, 150, 200, 210]) {
+    await until(`${count} solved ones`, async () => (await solved.count()) >= count)
+    if (count < 210) await page.getByRole('button', { name: 'Show older ones' }).click()
+  }
 })

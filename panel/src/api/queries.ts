@@ -1,4 +1,4 @@
-import { queryOptions } from '@tanstack/react-query'
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import { call, callData, type Query } from './client.ts'
 import type {
   Account,
@@ -34,6 +34,9 @@ import type {
   Statistics,
 } from './types.ts'
 
+/** For reads that no change repeats, because they cost the service too much. */
+export const NOT_LIVE = { live: false } as const
+
 /** The reads of the panel. `live.ts` finds each by its key. */
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
@@ -55,10 +58,29 @@ export const sessionsQuery = queryOptions({
 /** The service checks for problems every 15 s. */
 const ALERTS_EVERY_MS = 10_000
 
-export const alertsQuery = queryOptions({
-  queryKey: ['alerts'],
-  queryFn: async ({ signal }) => (await call<Page<Alert>>('/alerts', { query: { limit: 200 }, signal })).data,
+/** The problems that last: all of them. */
+export const openAlertsQuery = queryOptions({
+  queryKey: ['alerts', 'open'],
+  queryFn: async ({ signal }) => {
+    const alerts: Alert[] = []
+    for (let cursor: string | undefined; ; ) {
+      const page = await listPage<Alert>('/alerts', { open: 'true', limit: 200, cursor }, signal)
+      alerts.push(...page.data)
+      if (page.nextCursor === null) return alerts
+      cursor = page.nextCursor
+    }
+  },
   refetchInterval: ALERTS_EVERY_MS,
+})
+
+/** The problems that were solved, latest first. Its pages are read again when one of the others is solved. */
+export const solvedAlertsQuery = infiniteQueryOptions({
+  queryKey: ['alerts', 'solved'],
+  queryFn: ({ pageParam, signal }) =>
+    listPage<Alert>('/alerts', { open: 'false', limit: 50, cursor: pageParam }, signal),
+  initialPageParam: undefined as string | undefined,
+  getNextPageParam: page => page.nextCursor ?? undefined,
+  meta: NOT_LIVE,
 })
 
 export const alertRulesQuery = queryOptions({
@@ -190,6 +212,7 @@ export function notPostedQuery(id: string, since: string) {
       return (await callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query, signal })).notPosted ?? 0
     },
     staleTime: 0,
+    meta: NOT_LIVE,
   })
 }
 
@@ -235,19 +258,22 @@ export function addresseesQuery(id: string, search: string) {
   })
 }
 
-/** Messages whose text contains this, newest first. */
+/** Messages whose text contains this, newest first. Not updated live, because the search reads all messages. */
 export function foundMessagesQuery(id: string, search: string) {
   return queryOptions({
     queryKey: ['found-messages', id, search],
     queryFn: async ({ signal }) =>
       (await call<Page<ChatLine>>(`/instances/${id}/messages/search`, { query: { search, limit: 30 }, signal })).data,
     staleTime: 0,
+    meta: NOT_LIVE,
   })
 }
 
+/** Not updated live: a conversation may have very many files. */
 export function mediumQuery(id: string, mediaId: string) {
   return queryOptions({
     queryKey: ['medium', id, mediaId],
+    meta: NOT_LIVE,
     queryFn: ({ signal }) => callData<Medium>(`/instances/${id}/media/${mediaId}`, { signal }),
   })
 }

@@ -51,8 +51,8 @@ export interface Alerts {
    * @param host the name of this node's host
    */
   listOpen(host: string): Promise<Alert[]>
-  /** Announced alerts, newest first. */
-  list(page: PageRequest): Promise<Page<ListedAlert>>
+  /** Announced alerts, newest first: those that have not ended (`isOpen`), those that have, or both. */
+  list(page: PageRequest, isOpen?: boolean): Promise<Page<ListedAlert>>
   /**
    * Applies the changes and queues a notice for every target that existed when the alert began, in one commit. Changes that
    * another node has already applied are left out. A call applies at most a thousand changes of each kind, the next call the rest.

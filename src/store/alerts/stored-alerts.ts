@@ -61,11 +61,12 @@ export class StoredAlerts implements Alerts {
     return rows.map(toAlert)
   }
 
-  async list(page: PageRequest): Promise<Page<ListedAlert>> {
+  async list(page: PageRequest, isOpen?: boolean): Promise<Page<ListedAlert>> {
     const { db } = this.#core.statements
     const rows = await this.#core.reader.query(
       db
         .selectFrom('alerts')
+        .$if(isOpen !== undefined, query => query.where('ended_at', isOpen ? 'is' : 'is not', null))
         .leftJoin('instances', join => join.onRef('instances.id', '=', 'subject').on('deleted_at', 'is', null))
         .selectAll('alerts')
         .select('instances.name as instance_name')

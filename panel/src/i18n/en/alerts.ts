@@ -5,6 +5,7 @@ export const alerts = {
   none: 'There are no problems.',
   earlier: 'Solved',
   noEarlier: 'No alert has ended in the last 90 days.',
+  older: 'Show older ones',
   since: 'since',
   solved: 'solved',
   open: 'Open',

@@ -7,6 +7,7 @@ export const alerts: Words['alerts'] = {
   none: 'Não há problemas.',
   earlier: 'Resolvidos',
   noEarlier: 'Nenhum alerta terminou nos últimos 90 dias.',
+  older: 'Mostrar mais antigos',
   since: 'desde',
   solved: 'resolvido',
   open: 'Abrir',

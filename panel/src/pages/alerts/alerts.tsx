@@ -1,9 +1,10 @@
 import { Button, Select } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useEffect } from 'react'
 import { isOperatorEndpoint } from '../../../../src/domain/events/endpoint.ts'
 import { callData } from '../../api/client.ts'
-import { alertRulesQuery, alertsQuery } from '../../api/queries.ts'
+import { alertRulesQuery, openAlertsQuery, solvedAlertsQuery } from '../../api/queries.ts'
 import type { Alert, AlertRule } from '../../api/types.ts'
 import { Badge } from '../../components/badges.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -38,57 +39,78 @@ export function Alerts() {
 
 /** The current problems, and the past ones. */
 function Problems() {
-  const words = useWords()
-  const { data, error, refetch } = useQuery(alertsQuery)
+  const { data, error, refetch } = useQuery(openAlertsQuery)
   if (!data) return error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />
-  const [lasting, solved] = [
-    data.filter(({ endedAt }) => endedAt === null),
-    data.filter(({ endedAt }) => endedAt !== null),
-  ]
   return (
     <>
-      <Card title={words.alerts.lasting}>
-        {lasting.length === 0 && <p className={classes.note}>{words.alerts.none}</p>}
-        <ul className={classes.list}>
-          {lasting.map(alert => (
-            <li key={alert.id}>
-              <div>
-                <Badge tone="bad">{words.alerts.rules[alert.rule]}</Badge> <Subject alert={alert} />
-                <div className={classes.note}>
-                  {words.alerts.since} <Time at={alert.since} seconds={false} /> (<Ago at={alert.since} />)
-                </div>
-                <div>{words.alerts.remedies[alert.rule]}</div>
-              </div>
-              {alert.instanceName !== null && (
-                <Button
-                  renderRoot={props => <Link to="/instances/$id" params={{ id: alert.subject }} {...props} />}
-                  variant="default"
-                  size="compact-sm"
-                >
-                  {words.alerts.open}
-                </Button>
-              )}
-            </li>
-          ))}
-        </ul>
-      </Card>
-      <Card title={words.alerts.earlier}>
-        {solved.length === 0 && <p className={classes.note}>{words.alerts.noEarlier}</p>}
-        <ul className={classes.list}>
-          {solved.map(alert => (
-            <li key={alert.id}>
-              <div>
-                {words.alerts.rules[alert.rule]}: <Subject alert={alert} />
-                <div className={classes.note}>
-                  {words.alerts.since} <Time at={alert.since} seconds={false} />, {words.alerts.solved}{' '}
-                  <Time at={alert.endedAt ?? alert.since} seconds={false} />
-                </div>
-              </div>
-            </li>
-          ))}
-        </ul>
-      </Card>
+      <Lasting alerts={data} />
+      <Solved after={data.map(({ id }) => id).join()} />
     </>
+  )
+}
+
+function Lasting({ alerts }: { alerts: readonly Alert[] }) {
+  const words = useWords()
+  return (
+    <Card title={words.alerts.lasting}>
+      {alerts.length === 0 && <p className={classes.note}>{words.alerts.none}</p>}
+      <ul className={classes.list}>
+        {alerts.map(alert => (
+          <li key={alert.id}>
+            <div>
+              <Badge tone="bad">{words.alerts.rules[alert.rule]}</Badge> <Subject alert={alert} />
+              <div className={classes.note}>
+                {words.alerts.since} <Time at={alert.since} seconds={false} /> (<Ago at={alert.since} />)
+              </div>
+              <div>{words.alerts.remedies[alert.rule]}</div>
+            </div>
+            {alert.instanceName !== null && (
+              <Button
+                renderRoot={props => <Link to="/instances/$id" params={{ id: alert.subject }} {...props} />}
+                variant="default"
+                size="compact-sm"
+              >
+                {words.alerts.open}
+              </Button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}
+
+/** @param after the problems that last. If they change, one of them may have been solved */
+function Solved({ after }: { after: string }) {
+  const words = useWords()
+  const list = useInfiniteQuery(solvedAlertsQuery)
+  const { refetch } = list
+  // biome-ignore lint/correctness/useExhaustiveDependencies: read again whenever the problems change
+  useEffect(() => void refetch({ cancelRefetch: false }), [after, refetch])
+  const solved = list.data?.pages.flatMap(page => page.data) ?? []
+  return (
+    <Card title={words.alerts.earlier}>
+      {list.isSuccess && solved.length === 0 && <p className={classes.note}>{words.alerts.noEarlier}</p>}
+      <ul className={classes.list}>
+        {solved.map(alert => (
+          <li key={alert.id}>
+            <div>
+              {words.alerts.rules[alert.rule]}: <Subject alert={alert} />
+              <div className={classes.note}>
+                {words.alerts.since} <Time at={alert.since} seconds={false} />, {words.alerts.solved}{' '}
+                <Time at={alert.endedAt ?? alert.since} seconds={false} />
+              </div>
+            </div>
+          </li>
+        ))}
+      </ul>
+      <Problem error={list.error} onRetry={() => void (list.isFetchNextPageError ? list.fetchNextPage() : refetch())} />
+      {list.hasNextPage && !list.error && (
+        <Button variant="default" loading={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+          {words.alerts.older}
+        </Button>
+      )}
+    </Card>
   )
 }
 

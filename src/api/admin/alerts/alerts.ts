@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { alertDelaySchema, alertRuleSchema, alertRuleViews, alertSchema, alertView } from '../../resources/alert.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
-import { dataOf } from '../../resources/schema-kit.ts'
+import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 
 export function listAlerts(api: Api, { store }: ApiContext): void {
   api.get(
@@ -13,13 +13,22 @@ export function listAlerts(api: Api, { store }: ApiContext): void {
         summary: 'List the alerts',
         description: 'Alerts that were announced, newest first. They are kept for 90 days after their end.',
         tags: ['Alerts'],
-        querystring: Type.Object(pageQuery),
+        querystring: Type.Object({
+          ...pageQuery,
+          open: Type.Optional(
+            oneOf(['true', 'false'], {
+              description: 'Only alerts that have not ended (`true`), or only those that have. Default: both.',
+            }),
+          ),
+        }),
         response: { 200: pageOf(alertSchema, 'A page of alerts.') },
       },
       config: { refusals: ['invalid_request'] },
     },
     async request => {
-      const { data, nextCursor } = await store.alerts.list(pageRequest(request.query))
+      const { open } = request.query
+      const isOpen = open === undefined ? undefined : open === 'true'
+      const { data, nextCursor } = await store.alerts.list(pageRequest(request.query), isOpen)
       return { data: data.map(alertView), nextCursor }
     },
   )

@@ -93,6 +93,22 @@ export function alertsContract(createHarness: CreateHarness): void {
       await expect(store.alerts.list({ limit: 2, cursor: 'x' })).rejects.toThrow(InvalidCursor)
     })
 
+    test('alerts that have not ended, and those that have, are listed apart', async () => {
+      const ended = [await begin({ subject: 'inst_1' }), await begin({ subject: 'inst_3' })]
+      await begin({ subject: 'inst_2' })
+      await begin({ subject: 'inst_4' })
+      await store.alerts.apply({ ...NONE, ended }, Date.now())
+      const subjects = async (isOpen: boolean) =>
+        (await store.alerts.list({ limit: 2 }, isOpen)).data.map(({ subject }) => subject)
+      expect(await subjects(true)).toEqual(['inst_4', 'inst_2'])
+      expect(await subjects(false)).toEqual(['inst_3', 'inst_1'])
+      const first = await store.alerts.list({ limit: 1 }, true)
+      expect(await store.alerts.list({ limit: 1, cursor: first.nextCursor! }, true)).toMatchObject({
+        data: [{ subject: 'inst_2' }],
+        nextCursor: null,
+      })
+    })
+
     test("only a node that is alive decides about its disk's alert", async () => {
       await store.leases.attend('node-b-17-ab12')
       const disk = { rule: 'disk_nearly_full', since: 1 } as const
