@@ -1,4 +1,4 @@
-import { type QueryClient, useQueryClient } from '@tanstack/react-query'
+import { type Query, type QueryClient, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useSyncExternalStore } from 'react'
 import { ADMIN } from './client.ts'
 import { sessionQuery } from './queries.ts'
@@ -155,19 +155,21 @@ const KEYS_OF: Record<Change['what'], readonly string[]> = {
   instance: ['instance', 'connection'],
   // Its endpoints are read with the sums.
   webhook: [],
-  log: ['message', 'event', 'conversations', 'counts', 'medium', 'media-usage'],
+  log: ['message', 'event', 'conversations', 'counts', 'media-usage'],
 }
 /** Sums cost the service more than a row and are therefore read less often. */
 const SUMS = new Set<unknown>(['activity', 'attention', 'endpoints', 'statistics'])
 const SUMS_EVERY_MS = 3_000
 
 /** Batches changes and invalidates the queries that they affect. */
-class ChangeBatch {
+export class ChangeBatch {
   readonly #client: QueryClient
   readonly #changes = new Map<string, Set<Change['what']>>()
   #everything = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #sums: ReturnType<typeof setTimeout> | undefined
+  /** Queries that are being read while their data changes, by hash. They are read again afterwards. */
+  readonly #again = new Set<string>()
 
   constructor(client: QueryClient) {
     this.#client = client
@@ -192,8 +194,23 @@ class ChangeBatch {
     this.#timer ??= setTimeout(() => this.#apply(), BATCH_MS)
     this.#sums ??= setTimeout(() => {
       this.#sums = undefined
-      void this.#client.invalidateQueries({ predicate: ({ queryKey }) => SUMS.has(queryKey[0]) })
+      this.#invalidate(({ queryKey }) => SUMS.has(queryKey[0]))
     }, SUMS_EVERY_MS)
+  }
+
+  /** Reads the queries again. A read that is running is not aborted: over a slow link none would ever end. */
+  #invalidate(predicate: (query: Query) => boolean): void {
+    for (const query of this.#client.getQueryCache().findAll({ predicate, fetchStatus: 'fetching' })) {
+      if (this.#again.has(query.queryHash)) continue
+      this.#again.add(query.queryHash)
+      const readAgain = () => {
+        this.#again.delete(query.queryHash)
+        this.#invalidate(other => other === query)
+      }
+      const readSoon = () => setTimeout(readAgain, BATCH_MS)
+      query.promise?.then(readSoon, readSoon)
+    }
+    void this.#client.invalidateQueries({ predicate }, { cancelRefetch: false })
   }
 
   #apply(): void {
@@ -205,9 +222,9 @@ class ChangeBatch {
     const stale = new Set<string>()
     for (const [id, kinds] of changes)
       for (const kind of kinds) for (const key of KEYS_OF[kind]) stale.add(`${key} ${id}`)
-    void this.#client.invalidateQueries({
-      predicate: ({ queryKey: [name, id] }) =>
-        name !== 'log' && !SUMS.has(name) && (everything || stale.has(`${name} ${id}`)),
+    this.#invalidate(({ queryKey: [name, id], meta }) => {
+      if (name === 'log' || SUMS.has(name) || meta?.live === false) return false
+      return everything || stale.has(`${name} ${id}`)
     })
     const listChanged = [...changes.values()].some(kinds => kinds.has('connection') || kinds.has('instance'))
     for (const { instanceId, listener } of logListeners) {

@@ -2,7 +2,7 @@ import { Button } from '@mantine/core'
 import { useInfiniteQuery, useMutation } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { callData } from '../../api/client.ts'
-import { listPage } from '../../api/queries.ts'
+import { listPage, NOT_LIVE } from '../../api/queries.ts'
 import type { AuditCheck, AuditRecord } from '../../api/types.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -30,6 +30,7 @@ export function Audit() {
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: page => page.nextCursor ?? undefined,
+    meta: NOT_LIVE,
   })
   const records = list.data?.pages.flatMap(page => page.data) ?? []
   const filter = (change: { by?: string | undefined; action?: string | undefined; instanceId?: string | undefined }) =>
