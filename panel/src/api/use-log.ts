@@ -1,35 +1,30 @@
-import { type InfiniteData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { type QueryClient, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from './client.ts'
 import { onLogChange } from './live.ts'
+import { PAGE_SIZE, type Pages, putAgain, type Range, type ReadPage, type Row, readAgain, rowsOf } from './log-pages.ts'
 import { listPage } from './queries.ts'
 import type { Page } from './types.ts'
 
-const PAGE_SIZE = 100
-/** A list that grew by more pages than this since it was last read is read from its start. */
-const MAX_CATCH_UP_PAGES = 3
 /** The shortest interval between two reads of a busy list. */
 const REFRESH_EVERY_MS = 400
-
-/** A chat has no ID: its name identifies it. */
-type Row = { id: string } | { chat: string }
-
-function keyOf(row: Row): string {
-  return 'id' in row ? row.id : row.chat
-}
 
 export interface Log<T> {
   rows: T[]
   status: 'pending' | 'error' | 'success'
   error: Error | null
   hasMore: boolean
+  /** Why a further page could not be read. Until the list changes, only a person's click may read it again. */
+  moreError: Error | null
   loadMore: () => void
   retry: () => void
   /** The range of visible rows. They are kept up to date. */
   onVisible: (from: number, to: number) => void
+  /** Reads further pages until one has the row, and then shows them all. False if the list does not have it. */
+  find: (isSought: (row: T) => boolean, signal: AbortSignal) => Promise<boolean>
 }
 
-type Pages<T> = InfiniteData<Page<T>, string | undefined>
+type Key = readonly unknown[]
 
 /**
  * A live list, newest first, read page by page as it is scrolled. When a change of `instanceId` (null: the list of
@@ -39,10 +34,14 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
   const client = useQueryClient()
   const key = useMemo(() => ['log', name, path, query], [name, path, query])
   const visible = useRef({ from: 0, to: 0 })
+  const read = useCallback<ReadPage<T>>(
+    (cursor, signal) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor }, signal),
+    [path, query],
+  )
 
   const list = useInfiniteQuery({
     queryKey: key,
-    queryFn: ({ pageParam, signal }) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor: pageParam }, signal),
+    queryFn: ({ pageParam, signal }) => read(pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: Page<T>) => page.nextCursor ?? undefined,
     staleTime: Number.POSITIVE_INFINITY,
@@ -53,32 +52,33 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
     // After a change of the search or filter, the old rows stay until the new ones arrive.
     placeholderData: (before, earlier) => (earlier?.queryKey[1] === name ? before : undefined),
   })
+  useRefresh(
+    instanceId,
+    useCallback(() => refresh(client, key, visible.current, read), [client, key, read]),
+  )
 
-  const refresh = useCallback(async () => {
-    const before = client.getQueryData<Pages<T>>(key)
-    const first = before?.pages[0]
-    if (!before || !first) {
-      // A list whose first read failed, for example while the service was away.
-      if (client.getQueryState(key)?.status === 'error') await client.refetchQueries({ queryKey: key, exact: true })
-      return
-    }
-    const read = (cursor?: string) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor })
-    const fresh = await catchUp(first, read)
-    const shown = pagesBetween(before, visible.current).filter(index => index > 0)
-    const others = await Promise.all(shown.map(async index => [index, await read(before.pageParams[index])] as const))
-    client.setQueryData<Pages<T>>(key, now => {
-      if (!now || now.pages[0] !== first) return now
-      if (!fresh) return { pages: [], pageParams: [] } as Pages<T>
-      const pages = [...now.pages]
-      pages[0] = fresh
-      for (const [index, page] of others) {
-        if (pages[index]) pages[index] = { ...page, nextCursor: pages[index].nextCursor }
-      }
-      return { ...now, pages }
-    })
-    if (!fresh) await client.resetQueries({ queryKey: key, exact: true })
-  }, [client, key, path, query])
+  const rows = useMemo(() => rowsOf(list.data?.pages ?? []), [list.data])
+  const { hasNextPage, isFetching, fetchNextPage } = list
+  return {
+    rows,
+    // That an earlier filter found nothing says nothing about this one.
+    status: list.isPlaceholderData && rows.length === 0 ? 'pending' : list.status,
+    error: list.error,
+    hasMore: hasNextPage,
+    moreError: list.isFetchNextPageError ? list.error : null,
+    loadMore: useCallback(() => {
+      if (hasNextPage && !isFetching) void fetchNextPage()
+    }, [hasNextPage, isFetching, fetchNextPage]),
+    retry: useCallback(() => void list.refetch(), [list.refetch]),
+    onVisible: useCallback((from, to) => {
+      visible.current = { from, to }
+    }, []),
+    find: useCallback((isSought, signal) => find(client, key, read, isSought, signal), [client, key, read]),
+  }
+}
 
+/** Runs `read` after a change, one run after the other. */
+function useRefresh(instanceId: string | null, read: () => Promise<void>): void {
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined
     let running = false
@@ -87,7 +87,7 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
       due = undefined
       running = true
       again = false
-      await refresh().catch(() => undefined)
+      await read().catch(() => undefined)
       running = false
       if (again) due = setTimeout(run, REFRESH_EVERY_MS)
     }
@@ -99,60 +99,56 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
       stop()
       clearTimeout(due)
     }
-  }, [refresh, instanceId])
-
-  const rows = useMemo(() => list.data?.pages.flatMap(page => page.data) ?? [], [list.data])
-  const { hasNextPage, isFetching, fetchNextPage } = list
-  return {
-    rows,
-    status: list.status,
-    error: list.error,
-    hasMore: hasNextPage,
-    loadMore: useCallback(() => {
-      if (hasNextPage && !isFetching) void fetchNextPage()
-    }, [hasNextPage, isFetching, fetchNextPage]),
-    retry: useCallback(() => void list.refetch(), [list.refetch]),
-    onVisible: useCallback((from, to) => {
-      visible.current = { from, to }
-    }, []),
-  }
+  }, [read, instanceId])
 }
 
-/**
- * The current first page, followed by the known rows below it. Null if too many new rows came in between. Known rows in the
- * range of the new page that are missing there have left the list.
- */
-async function catchUp<T extends Row>(
-  before: Page<T>,
-  read: (cursor?: string) => Promise<Page<T>>,
-): Promise<Page<T> | null> {
-  const page = await read()
-  const rows = page.data
-  let { nextCursor } = page
-  const known = new Set(before.data.map(keyOf))
-  for (let pages = 1; nextCursor !== null && known.size > 0 && !rows.some(row => known.has(keyOf(row))); pages += 1) {
-    if (pages > MAX_CATCH_UP_PAGES) return null
-    const more = await read(nextCursor)
-    rows.push(...more.data)
-    nextCursor = more.nextCursor
+async function refresh<T extends Row>(client: QueryClient, key: Key, visible: Range, read: ReadPage<T>): Promise<void> {
+  const before = client.getQueryData<Pages<T>>(key)
+  const first = before?.pages[0]
+  if (!before || !first) {
+    // A list whose first read failed, for example while the service was away.
+    if (client.getQueryState(key)?.status === 'error') await client.refetchQueries({ queryKey: key, exact: true })
+    return
   }
-  if (nextCursor === null) return { data: rows, nextCursor: before.nextCursor === null ? null : before.nextCursor }
-  const end = rows.at(-1)
-  const last = before.data.findLastIndex(row => end && keyOf(row) === keyOf(end))
-  const below =
-    last === -1
-      ? before.data.filter(row => !rows.some(fresh => keyOf(fresh) === keyOf(row)))
-      : before.data.slice(last + 1)
-  return { data: [...rows, ...below], nextCursor: before.nextCursor }
+  const fresh = await readAgain(before, visible, read)
+  const put = () =>
+    client.setQueryData<Pages<T>>(key, now => {
+      if (!now || now.pages[0] !== first) return now
+      return fresh ? putAgain(now, fresh) : { pages: [], pageParams: [] }
+    })
+  const loading = client.getQueryCache().find({ queryKey: key, exact: true })?.promise
+  put()
+  // A page that is being loaded will be added to the list as it was before.
+  await loading?.catch(() => undefined)
+  put()
+  if (!fresh) await client.resetQueries({ queryKey: key, exact: true })
 }
 
-function pagesBetween<T>({ pages }: Pages<T>, { from, to }: { from: number; to: number }): number[] {
-  const found: number[] = []
-  let start = 0
-  for (const [index, page] of pages.entries()) {
-    const end = start + page.data.length
-    if (end > from && start <= to) found.push(index)
-    start = end
+async function find<T extends Row>(
+  client: QueryClient,
+  key: Key,
+  read: ReadPage<T>,
+  isSought: (row: T) => boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const found: Pages<T> = { pages: [], pageParams: [] }
+  let cursor = client.getQueryData<Pages<T>>(key)?.pages.at(-1)?.nextCursor
+  while (!found.pages.at(-1)?.data.some(isSought)) {
+    if (!cursor) return false
+    const page = await read(cursor, signal)
+    found.pages.push(page)
+    found.pageParams.push(cursor)
+    cursor = page.nextCursor
   }
-  return found
+  await client.cancelQueries({ queryKey: key, exact: true })
+  client.setQueryData<Pages<T>>(key, now => {
+    // Some of these pages may have been loaded meanwhile.
+    const from = found.pageParams.indexOf(now?.pages.at(-1)?.nextCursor ?? undefined)
+    if (!now || from === -1) return now
+    return {
+      pages: [...now.pages, ...found.pages.slice(from)],
+      pageParams: [...now.pageParams, ...found.pageParams.slice(from)],
+    }
+  })
+  return true
 }

@@ -80,11 +80,11 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   const items = virtual.getVirtualItems()
   const from = items[0]?.index ?? 0
   const to = items.at(-1)?.index ?? 0
-  const { onVisible, loadMore, hasMore } = log
+  const { onVisible, loadMore, hasMore, moreError } = log
   useEffect(() => {
     onVisible(from, to)
-    if (hasMore && to >= log.rows.length - READ_AHEAD_ROWS) loadMore()
-  }, [from, to, log.rows.length, hasMore, loadMore, onVisible])
+    if (hasMore && !moreError && to >= log.rows.length - READ_AHEAD_ROWS) loadMore()
+  }, [from, to, log.rows.length, hasMore, moreError, loadMore, onVisible])
 
   if (log.status === 'pending') return <Waiting />
   if (log.status === 'error' && !hasRows) return <Problem error={log.error} onRetry={log.retry} />
@@ -124,8 +124,12 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
           ))}
         </div>
       </div>
-      <div className={classes.foot} role="status">
-        {hasMore ? words.common.more : words.common.end}
+      <div className={classes.foot}>
+        {moreError ? (
+          <Problem error={moreError} onRetry={loadMore} />
+        ) : (
+          <div role="status">{hasMore ? words.common.more : words.common.end}</div>
+        )}
       </div>
     </div>
   )
@@ -219,7 +223,7 @@ function stepByLetter(event: KeyboardEvent): void {
     focused?.querySelector<HTMLElement>('input[type="checkbox"]')?.click()
     return
   }
-  const links = [...document.querySelectorAll<HTMLElement>('[role="row"] a[data-row-link]')].toSorted(
+  const links = [...document.querySelectorAll<HTMLElement>('[role="row"] [data-row-link]')].toSorted(
     (one, other) => rowIndex(one) - rowIndex(other),
   )
   const at = focused ? links.findIndex(link => focused.contains(link)) : -1
@@ -238,7 +242,7 @@ function moveBetweenRows(event: ReactKeyboardEvent<HTMLElement>): void {
   const row = (event.target as HTMLElement).closest('[role="row"]')
   const index = row ? rowIndex(row) : Number.NaN
   const next = event.currentTarget.querySelector<HTMLElement>(
-    `[aria-rowindex="${index + (event.key === 'ArrowDown' ? 1 : -1)}"] a`,
+    `[aria-rowindex="${index + (event.key === 'ArrowDown' ? 1 : -1)}"] [data-row-link]`,
   )
   if (!row || !next) return
   event.preventDefault()

@@ -45,6 +45,7 @@ export function Files() {
     await call(`/instances/${instance.id}/media/${doomed!.id}`, { method: 'DELETE' })
     toast(words.files.erased)
     log.retry()
+    void client.invalidateQueries({ queryKey: ['medium', instance.id] })
     await client.invalidateQueries(mediaUsageQuery(instance.id))
   }
   return (
@@ -116,7 +117,7 @@ function FileRow({ medium, instanceId, onShow, onErase }: FileRowProps) {
   return (
     <>
       <Cell>
-        <button type="button" className={classes.name} onClick={onShow}>
+        <button type="button" className={classes.name} onClick={onShow} data-row-link="">
           <Thumbnail instanceId={instanceId} medium={medium} />
           <span>{name}</span>
         </button>

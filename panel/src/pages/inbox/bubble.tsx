@@ -18,8 +18,8 @@ import {
 } from './lines.ts'
 
 interface BubbleProps extends BubbleMenuProps {
-  /** The loaded messages of the chat. */
-  quoted: ReadonlyMap<string, ChatLine>
+  /** The message that it quotes, if that is loaded. */
+  original: ChatLine | undefined
   /** Whether the reader looks for this message. */
   isSought: boolean
   onShow: (messageId: string) => void
@@ -27,7 +27,7 @@ interface BubbleProps extends BubbleMenuProps {
 
 /** One message, with its reactions and changes. */
 export const Bubble = memo(function Bubble(props: BubbleProps) {
-  const { instance, shown, quoted, isSought, onShow } = props
+  const { instance, shown, original, isSought, onShow } = props
   const words = useWords()
   const { line, reactions, pending } = shown
   const author = line.direction === 'in' && line.group !== null ? authorOf(line) : null
@@ -44,7 +44,7 @@ export const Bubble = memo(function Bubble(props: BubbleProps) {
       {author !== null && <span className={classes.author}>{author}</span>}
       {line.deletedAt === null ? (
         <>
-          <Quote line={line} instance={instance} quoted={quoted} onShow={onShow} />
+          <Quote line={line} instance={instance} original={original} onShow={onShow} />
           {line.media && <MessageFile instanceId={instance.id} mediaId={line.media.id} />}
           {!isSent(line) && <Content line={line} />}
           {text !== '' && <span className={classes.text}>{text}</span>}
@@ -74,13 +74,12 @@ export const Bubble = memo(function Bubble(props: BubbleProps) {
 function Quote({
   line,
   instance,
-  quoted,
+  original,
   onShow,
-}: { line: ChatLine } & Pick<BubbleProps, 'instance' | 'quoted' | 'onShow'>) {
+}: { line: ChatLine } & Pick<BubbleProps, 'instance' | 'original' | 'onShow'>) {
   const words = useWords()
   const { quote } = line
   if (!quote) return null
-  const original = quote.messageId === null ? undefined : quoted.get(quote.messageId)
   const given = 'from' in quote ? quote : null
   const author = original ? authorOf(original) : given ? given.from : undefined
   const isOwn = author === null || author === instance.phone

@@ -25,12 +25,11 @@ const READ_AHEAD = 600
 interface ChatListProps {
   instanceId: string
   log: Log<InboxChat>
-  chats: readonly InboxChat[]
   /** The chat that is open. */
   shown: string | undefined
 }
 
-export function ChatList({ instanceId, log, chats, shown }: ChatListProps) {
+export function ChatList({ instanceId, log, shown }: ChatListProps) {
   const words = useWords()
   const [text, setText] = useState('')
   const search = useDebounced(text.trim())
@@ -51,11 +50,14 @@ export function ChatList({ instanceId, log, chats, shown }: ChatListProps) {
         aria-label={words.inbox.chats}
         onKeyDown={moveBetweenEntries}
         onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
-          if (scrollHeight - scrollTop - clientHeight < READ_AHEAD) log.loadMore()
+          const perPixel = log.rows.length / scrollHeight
+          const below = scrollTop + clientHeight
+          if (search === '') log.onVisible(Math.floor(scrollTop * perPixel), Math.ceil(below * perPixel))
+          if (!log.moreError && scrollHeight - below < READ_AHEAD) log.loadMore()
         }}
       >
         {search === '' ? (
-          <Latest instanceId={instanceId} log={log} chats={chats} shown={shown} />
+          <Latest instanceId={instanceId} log={log} shown={shown} />
         ) : (
           <Found instanceId={instanceId} search={search} shown={shown} />
         )}
@@ -64,12 +66,19 @@ export function ChatList({ instanceId, log, chats, shown }: ChatListProps) {
   )
 }
 
-function Latest({ instanceId, log, chats, shown }: ChatListProps) {
+function Latest({ instanceId, log, shown }: ChatListProps) {
   const words = useWords()
   if (log.status === 'pending') return <Waiting />
-  if (log.status === 'error' && chats.length === 0) return <Problem error={log.error} onRetry={log.retry} />
-  if (chats.length === 0) return <p className={classes.hint}>{words.inbox.empty}</p>
-  return chats.map(chat => <ChatEntry key={chat.chat} instanceId={instanceId} chat={chat} shown={shown} />)
+  if (log.status === 'error' && log.rows.length === 0) return <Problem error={log.error} onRetry={log.retry} />
+  if (log.rows.length === 0) return <p className={classes.hint}>{words.inbox.empty}</p>
+  return (
+    <>
+      {log.rows.map(chat => (
+        <ChatEntry key={chat.chat} instanceId={instanceId} chat={chat} shown={shown} />
+      ))}
+      <Problem error={log.moreError} onRetry={log.loadMore} />
+    </>
+  )
 }
 
 interface FoundProps {

@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Fragment, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import type { ChatEntry, ChatLine, InboxChat, Instance } from '../../api/types.ts'
@@ -19,9 +19,9 @@ import { Bubble } from './bubble.tsx'
 import { Composer, type Writing } from './composer.tsx'
 import { dayOf, dayText } from './days.ts'
 import classes from './inbox.module.css'
-import { linesOf } from './lines.ts'
+import { linesOf, type ShownLine } from './lines.ts'
 import { chatName, type Named } from './names.ts'
-import { useScroll } from './use-scroll.ts'
+import { type Search, useScroll } from './use-scroll.ts'
 
 interface ChatViewProps {
   instance: Instance
@@ -45,9 +45,9 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
   const query = useMemo(() => ({ chat: chat.chat }), [chat.chat])
   const path = `/instances/${instance.id}`
   const log = useLog<ChatEntry>(`conversation ${instance.id}`, `${path}/conversation`, query, instance.id)
-  const lines = useMemo(() => linesOf(log.rows), [log.rows])
+  const lines = useLines(log.rows)
   const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
-  const { box, onScroll } = useScroll(log, lines, messageId)
+  const { box, onScroll, search } = useScroll(log, lines, messageId)
   const name = chatName(chat, words)
   /** Not a reaction, which nobody reads. */
   const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id
@@ -79,16 +79,18 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
           </span>
         </div>
         {mayWrite && lines.some(({ line }) => 'media' in line) && (
-          <EraseFiles path={`${path}/chats/${encodeURIComponent(chat.chat)}/media`} />
+          <EraseFiles instanceId={instance.id} chat={chat.chat} />
         )}
         {mayWrite && unread && unread.unreadCount > 0 && (
           <MarkRead path={path} messageId={received ?? unread.lastReceivedId} />
         )}
       </header>
+      <Sought search={search} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard (WCAG 2.1.1) */}
       <div className={classes.scroller} ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label={name}>
         <div className={classes.lines}>
-          {log.hasMore && (
+          {log.moreError && <Problem error={log.moreError} onRetry={log.loadMore} />}
+          {log.hasMore && !log.moreError && (
             <Button variant="subtle" size="compact-sm" onClick={log.loadMore}>
               {words.inbox.older}
             </Button>
@@ -108,7 +110,7 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
                 <Bubble
                   instance={instance}
                   shown={shown}
-                  quoted={byId}
+                  original={byId.get(shown.line.quote?.messageId ?? '')}
                   isSought={shown.line.id === messageId}
                   mayWrite={mayWrite}
                   onShow={onShow}
@@ -146,8 +148,33 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
   )
 }
 
-function EraseFiles({ path }: { path: string }) {
+/** The lines of the loaded entries. Those that did not change stay the same objects, so that they are not drawn again. */
+function useLines(entries: readonly ChatEntry[]): ShownLine[] {
+  const before = useRef<readonly ShownLine[]>([])
+  const lines = useMemo(() => linesOf(entries, before.current), [entries])
+  useEffect(() => {
+    before.current = lines
+  }, [lines])
+  return lines
+}
+
+/** What became of the search for a message that is not loaded yet. */
+function Sought({ search }: { search: Search }) {
   const words = useWords()
+  return (
+    <>
+      <div role="status" className={classes.hint}>
+        {search === 'running' && words.inbox.searching}
+        {search === 'missing' && words.inbox.missing}
+      </div>
+      {search instanceof Error && <Problem error={search} />}
+    </>
+  )
+}
+
+function EraseFiles({ instanceId, chat }: { instanceId: string; chat: string }) {
+  const words = useWords()
+  const client = useQueryClient()
   const toast = useToast()
   const [isAsking, setAsking] = useState(false)
   return (
@@ -162,8 +189,10 @@ function EraseFiles({ path }: { path: string }) {
         action={words.files.erase}
         danger
         onConfirm={async () => {
+          const path = `/instances/${instanceId}/chats/${encodeURIComponent(chat)}/media`
           const { erased } = await callData<{ erased: number }>(path, { method: 'DELETE' })
           toast(words.inbox.filesErased(erased))
+          void client.invalidateQueries({ queryKey: ['medium', instanceId] })
         }}
       >
         {words.inbox.eraseFilesText}

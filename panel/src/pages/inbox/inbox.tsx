@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
-import { useCallback, useEffect, useMemo, useRef } from 'react'
+import { useCallback, useEffect, useRef } from 'react'
 import { findChat } from '../../api/find-chat.ts'
 import type { InboxChat } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
@@ -20,7 +20,6 @@ export function Inbox() {
   const navigate = useNavigate({ from: '/instances/$id/inbox' })
   const { chat, message } = useSearch({ from: '/inside/instances/$id/inbox' })
   const log = useLog<InboxChat>(`chats ${instance.id}`, `/instances/${instance.id}/chats`, NO_FILTER, instance.id)
-  const chats = useMemo(() => [...new Map(log.rows.map(row => [row.chat, row])).values()], [log.rows])
   const list = useRef<HTMLDivElement>(null)
   const before = useRef<string | undefined>(undefined)
   useEffect(() => {
@@ -30,7 +29,7 @@ export function Inbox() {
     before.current = chat
   }, [chat])
 
-  const known = chats.find(row => row.chat === chat || row.lid === chat)
+  const known = log.rows.find(row => row.chat === chat || row.lid === chat)
   const { data: found } = useQuery({
     queryKey: ['chat', instance.id, chat],
     queryFn: ({ signal }) => findChat(instance.id, chat ?? '', signal),
@@ -46,7 +45,7 @@ export function Inbox() {
   return (
     <div className={classes.desk} data-chosen={chat !== undefined}>
       <div className={classes.side} ref={list}>
-        <ChatList instanceId={instance.id} log={log} chats={chats} shown={chat} />
+        <ChatList instanceId={instance.id} log={log} shown={chat} />
       </div>
       {shown && chat !== undefined ? (
         <ChatView

@@ -1,3 +1,4 @@
+import { replaceEqualDeep } from '@tanstack/react-query'
 import type { ChatCommand, ChatEntry, ChatLine } from '../../api/types.ts'
 import type { Words } from '../../i18n/en.ts'
 
@@ -27,8 +28,12 @@ export function isSent(line: ChatLine): line is SentLine {
   return 'error' in line
 }
 
-/** Messages with their reactions and changes, oldest first. @param entries newest first */
-export function linesOf(entries: readonly ChatEntry[]): ShownLine[] {
+/**
+ * Messages with their reactions and changes, oldest first.
+ * @param entries newest first
+ * @param before lines that stay the same objects if nothing changed
+ */
+export function linesOf(entries: readonly ChatEntry[], before: readonly ShownLine[] = []): ShownLine[] {
   const lines: ShownLine[] = []
   const byId = new Map<string, ShownLine>()
   const reactions = new Map<string, Map<string, ShownReaction | null>>()
@@ -66,7 +71,8 @@ export function linesOf(entries: readonly ChatEntry[]): ShownLine[] {
     shown.pending = queued.find(kind => all.get(kind)?.status === 'queued') ?? null
     shown.failed = [...all.values()].filter(({ status }) => status === 'failed')
   }
-  return lines
+  const known = new Map(before.map(shown => [shown.line.id, shown]))
+  return lines.map(shown => replaceEqualDeep(known.get(shown.line.id), shown))
 }
 
 function senderOf({ phone, lid, from }: Extract<ChatLine, { direction: 'in' }>): string {

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef } from 'react'
+import { useCallback, useEffect, useRef, useState } from 'react'
 import type { ChatEntry } from '../../api/types.ts'
 import type { Log } from '../../api/use-log.ts'
 import type { ShownLine } from './lines.ts'
@@ -8,35 +8,54 @@ const READ_AHEAD = 800
 /** Entries beside the visible ones that are kept up to date: some entries have no line of their own. */
 const MARGIN = 50
 
-/** Reads older messages as the conversation is scrolled, and until the sought message is there. */
+/** Reads older messages as the conversation is scrolled, and shows the sought message. */
 export function useScroll(log: Log<ChatEntry>, lines: readonly ShownLine[], messageId: string | undefined) {
   const box = useRef<HTMLDivElement>(null)
-  const sought = useRef<string | undefined>(undefined)
-  const { hasMore, loadMore, onVisible, rows } = log
+  const shown = useRef<string | undefined>(undefined)
+  const { hasMore, moreError, loadMore, onVisible, rows } = log
   const count = rows.length
+  const isThere = lines.some(({ line }) => line.id === messageId)
+  const search = useSearch(log, isThere || shown.current === messageId ? undefined : messageId)
   const onScroll = useCallback(() => {
     if (!box.current) return
     // The box is turned around in the style sheet: 0 is the newest message, and older ones are negative.
     const { scrollTop, scrollHeight, clientHeight } = box.current
     const below = -scrollTop
-    const shown = below + clientHeight
-    onVisible(Math.floor((below / scrollHeight) * count) - MARGIN, Math.ceil((shown / scrollHeight) * count) + MARGIN)
-    if (hasMore && scrollHeight - shown < READ_AHEAD) loadMore()
-  }, [hasMore, loadMore, onVisible, count])
+    const above = scrollHeight - below - clientHeight
+    const to = Math.ceil(((below + clientHeight) / scrollHeight) * count) + MARGIN
+    onVisible(Math.floor((below / scrollHeight) * count) - MARGIN, to)
+    if (hasMore && !moreError && above < READ_AHEAD) loadMore()
+  }, [hasMore, moreError, loadMore, onVisible, count])
   useEffect(onScroll, [onScroll])
   useEffect(() => {
-    if (messageId === undefined || messageId === sought.current) {
-      sought.current = messageId
-      return
+    if (messageId !== undefined && messageId !== shown.current) {
+      if (!isThere) return
+      const element = box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(messageId)}"]`)
+      element?.scrollIntoView({ block: 'center' })
+      element?.focus({ preventScroll: true })
     }
-    if (!lines.some(({ line }) => line.id === messageId)) {
-      if (hasMore) loadMore()
-      return
-    }
-    sought.current = messageId
-    const element = box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(messageId)}"]`)
-    element?.scrollIntoView({ block: 'center' })
-    element?.focus({ preventScroll: true })
-  }, [messageId, lines, hasMore, loadMore])
-  return { box, onScroll }
+    shown.current = messageId
+  }, [messageId, isThere])
+  return { box, onScroll, search }
+}
+
+/** How the search for a message goes. Null if there is nothing to say. */
+export type Search = 'running' | 'missing' | Error | null
+
+/** Reads older messages until the sought one is there. */
+function useSearch({ status, rows, find }: Log<ChatEntry>, messageId: string | undefined): Search {
+  const [search, setSearch] = useState<Search>(null)
+  const isRead = status === 'success' || rows.length > 0
+  useEffect(() => {
+    setSearch(null)
+    if (messageId === undefined || !isRead) return
+    const ended = new AbortController()
+    setSearch('running')
+    find(({ id }) => id === messageId, ended.signal).then(
+      isFound => ended.signal.aborted || setSearch(isFound ? null : 'missing'),
+      (error: Error) => ended.signal.aborted || setSearch(error),
+    )
+    return () => ended.abort()
+  }, [messageId, isRead, find])
+  return search
 }
