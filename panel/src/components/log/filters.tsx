@@ -1,7 +1,8 @@
 import { Button, TextInput } from '@mantine/core'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useWords } from '../../i18n/i18n.tsx'
 import { SearchIcon } from '../icons.tsx'
+import { useAppliedText } from './applied-text.ts'
 import classes from './filters.module.css'
 import { useIsNarrow } from './narrow.ts'
 
@@ -43,18 +44,11 @@ const WHOLE_ID = /^(msg|evt)_[a-z0-9]{26}$/
 
 /** Applies the text once typing pauses. */
 export function TextFilter({ label, placeholder, value, onChange, onEnter = false }: TextFilterProps) {
-  const [text, setText] = useState(value ?? '')
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the text alone starts the wait
-  useEffect(() => {
-    const trimmed = text.trim()
-    if (onEnter || trimmed === (value ?? '')) return
-    const timer = setTimeout(() => onChange(trimmed || undefined), APPLY_AFTER_MS)
-    return () => clearTimeout(timer)
-  }, [text])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an outside change, such as "clear filters", replaces the typed text
-  useEffect(() => {
-    if ((value ?? '') !== text.trim() && !onEnter) setText(value ?? '')
-  }, [value])
+  const { text, setText, apply } = useAppliedText(
+    value ?? '',
+    applied => onChange(applied || undefined),
+    onEnter ? null : APPLY_AFTER_MS,
+  )
   return (
     <TextInput
       label={label}
@@ -63,12 +57,12 @@ export function TextFilter({ label, placeholder, value, onChange, onEnter = fals
       onChange={event => {
         const typed = event.currentTarget.value
         const isWhole = onEnter && WHOLE_ID.test(typed.trim())
-        if (isWhole) onChange(typed.trim())
+        if (isWhole) apply(typed.trim())
         setText(isWhole ? '' : typed)
       }}
       onKeyDown={event => {
         if (event.key !== 'Enter' || !text.trim()) return
-        onChange(text.trim())
+        apply(text.trim())
         if (onEnter) setText('')
       }}
       maxLength={64}

@@ -10,6 +10,7 @@ import { ConnectionBadge } from '../../components/badges.tsx'
 import { Deliveries, troubleOf } from '../../components/delivery-health.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { ArrowIcon, FlaskIcon, InIcon, OutIcon, PhoneIcon, PlusIcon, SearchIcon } from '../../components/icons.tsx'
+import { useAppliedText } from '../../components/log/applied-text.ts'
 import { Cell, LogList } from '../../components/log/log-list.tsx'
 import { RowLink } from '../../components/log/row-link.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
@@ -157,19 +158,11 @@ function Controls() {
 function Search({ value }: { value: string }) {
   const words = useWords()
   const navigate = useNavigate()
-  const [text, setText] = useState(value)
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      const search = text.trim()
-      if (search !== value)
-        void navigate({ to: '/', search: before => ({ ...before, search: search || undefined }), replace: true })
-    }, SEARCH_AFTER_MS)
-    return () => clearTimeout(timer)
-  }, [text, value, navigate])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: an outside change, such as "show all", replaces the typed text
-  useEffect(() => {
-    if (value !== text.trim()) setText(value)
-  }, [value])
+  const { text, setText } = useAppliedText(
+    value,
+    search => void navigate({ to: '/', search: before => ({ ...before, search: search || undefined }), replace: true }),
+    SEARCH_AFTER_MS,
+  )
   return (
     <TextInput
       className={classes.search}

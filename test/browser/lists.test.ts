@@ -1,0 +1,148 @@
+import type { Page, Route } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { InboxChat } from '../../panel/src/api/types.ts'
+import { en } from '../../panel/src/i18n/en.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+import { seedInstances } from './seed.ts'
+
+/** More than a page of a list. */
+const INSTANCES = 150
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+  const { service } = harness
+  await service.kill('SIGTERM')
+  await seedInstances(service.dataDir, INSTANCES, 'sandbox', index => `Shop ${String(index).padStart(3, '0')}`)
+  await service.start()
+})
+afterAll(() => harness.dispose())
+
+/** Waits until the page has drawn what it knows. */
+function drawn(page: Page): Promise<void> {
+  return page.evaluate(async () => {
+    for (let frames = 0; frames < 20; frames += 1) await new Promise(requestAnimationFrame)
+  })
+}
+
+test('a further page that fails is read once, and again after a click', async () => {
+  const page = await harness.openSignedIn('/settings')
+  let reads = 0
+  await page.route(/\/admin\/v1\/instances\?.*cursor=/, route => {
+    reads += 1
+    return route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } })
+  })
+  await page.goto(harness.url)
+  await page.getByRole('table').waitFor()
+  await until('the end of the first page', async () => {
+    await page.evaluate(() => window.scrollTo(0, document.documentElement.scrollHeight))
+    return reads > 0
+  })
+  const problem = page.getByRole('alert').filter({ hasText: en.problems.internal_error })
+  await problem.waitFor()
+  await drawn(page)
+  expect(reads).toBe(1)
+  expect(await page.getByText(en.common.more).count()).toBe(0)
+
+  await page.unrouteAll({ behavior: 'wait' })
+  await problem.getByRole('button', { name: en.common.tryAgain }).click()
+  await until('the end of the list', async () => {
+    await page.evaluate(() => window.scrollTo(0, document.documentElement.scrollHeight))
+    return page.getByText(en.common.end).isVisible()
+  })
+  // The browser's own line about the status 500.
+  harness.complaints.length = 0
+})
+
+test('while the list is read again after a search without hits, it does not claim that there are no instances', async () => {
+  const page = await harness.openSignedIn('/')
+  await page.getByRole('table').waitFor()
+  await page.getByRole('searchbox').fill('no such shop')
+  await page.getByText(en.instances.noneFound, { exact: true }).waitFor()
+  const answer = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  await page.route(/\/admin\/v1\/instances\?/, async route => {
+    asked.resolve()
+    await answer.promise
+    await route.continue()
+  })
+  await page.getByRole('searchbox').fill('')
+  await asked.promise
+  await drawn(page)
+  expect(await page.getByText(en.instances.emptyTitle).count()).toBe(0)
+  expect(await page.getByRole('searchbox').isVisible()).toBe(true)
+  answer.resolve()
+  await page.getByRole('table').waitFor()
+  expect(harness.complaints).toEqual([])
+})
+
+test('a letter that is typed while a filter is being applied stays in the field', async () => {
+  const page = await harness.openSignedIn('/settings')
+  // Types the next letter in the moment in which the panel writes the filter into the address.
+  await page.addInitScript(() => {
+    const replace = history.replaceState.bind(history)
+    history.replaceState = (...entry) => {
+      replace(...entry)
+      const field = document.querySelector<HTMLInputElement>('input[placeholder="replaceToken"]')
+      if (!String(entry[2]).includes('action=send') || field?.value !== 'send') return
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value')!.set!.call(field, 'sendT')
+      field.dispatchEvent(new Event('input', { bubbles: true }))
+    }
+  })
+  await page.goto(`${harness.url}/audit`)
+  const field = page.getByPlaceholder('replaceToken')
+  await field.pressSequentially('send')
+  await page.waitForURL(/action=sendT/)
+  expect(await field.inputValue()).toBe('sendT')
+})
+
+test('beyond the first hundred chats, a new message moves its chat to the top with its text, and a visible chat stays current', async () => {
+  const { id } = await harness.service.admin.createConnected('Many chats')
+  await harness.service.admin.writeAsContact(id, { from: '5511900000000', text: 'Hello' })
+  const page = await harness.openSignedIn('/')
+  const order = Array.from({ length: 130 }, (_, index) => `5511900000${String(index).padStart(3, '0')}`)
+  const texts = new Map<string, string>()
+  await page.route(/\/chats\?/, route => answerChats(route, order, texts))
+  await page.goto(`${harness.url}/instances/${id}/inbox`)
+  const list = page.getByRole('navigation', { name: en.inbox.chats })
+  const entry = (chat: string) => list.locator(`[data-chat="${chat}"]`)
+  const moved = order[120]!
+  await until('the second page', async () => {
+    await list.evaluate(element => element.scrollTo(0, element.scrollHeight))
+    return (await entry(moved).count()) === 1
+  })
+
+  order.unshift(...order.splice(120, 1))
+  texts.set(moved, 'A new message')
+  await harness.service.admin.writeAsContact(id, { from: '5511900000000', text: 'Something happens' })
+  await entry(moved).getByText('A new message').waitFor()
+  expect(await list.locator('[data-chat]').first().getAttribute('data-chat')).toBe(moved)
+  expect(await entry(moved).getByText('1 unread').count()).toBe(1)
+
+  const last = order.at(-1)!
+  await list.evaluate(element => element.scrollTo(0, element.scrollHeight))
+  await entry(last).scrollIntoViewIfNeeded()
+  texts.set(last, 'Edited meanwhile')
+  await harness.service.admin.writeAsContact(id, { from: '5511900000000', text: 'Something else happens' })
+  await entry(last).getByText('Edited meanwhile').waitFor()
+  expect(harness.complaints).toEqual([])
+})
+
+/** Answers with chats in this order, made from the real one. @param texts the texts of chats with a new message */
+async function answerChats(route: Route, order: readonly string[], texts: ReadonlyMap<string, string>): Promise<void> {
+  const url = new URL(route.request().url())
+  const cursor = url.searchParams.get('cursor')
+  url.searchParams.delete('cursor')
+  const response = await route.fetch({ url: url.href })
+  const [model] = ((await response.json()) as { data: InboxChat[] }).data
+  const from = cursor === null ? 0 : order.indexOf(cursor) + 1
+  const names = order.slice(from, from + Number(url.searchParams.get('limit')))
+  const data = names.map(chat => {
+    const text = texts.get(chat)
+    const lastMessage = { ...model!.lastMessage, id: `msg_${chat}`, chat, text: text ?? 'An old message' }
+    return { ...model, chat, lid: null, name: `Contact ${chat}`, unreadCount: text === undefined ? 0 : 1, lastMessage }
+  })
+  const nextCursor = names.at(-1) === order.at(-1) ? null : names.at(-1)
+  await route.fulfill({ response, json: { data, nextCursor } })
+}
