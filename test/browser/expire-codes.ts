@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { ServerResponse } from 'node:http'
 import { BroadcastChannel } from 'node:worker_threads'
 
 /**
@@ -19,6 +20,13 @@ clocks.onmessage = ({ data }) => {
   aheadMs += data
 }
 clocks.unref()
+
+// Node writes the real time into the answers.
+const writeHead = ServerResponse.prototype.writeHead
+ServerResponse.prototype.writeHead = function (...args: Parameters<typeof writeHead>) {
+  this.setHeader('date', new Date(Date.now()).toUTCString())
+  return writeHead.apply(this, args)
+} as typeof writeHead
 
 Date.now = () => realNow() + aheadMs
 performance.now = () => realMonotonicNow() + aheadMs

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
+import { noteSecret } from '../logs/log-capture.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -44,7 +46,11 @@ test('a new instance for a real number shows its QR code at once', async () => {
 test('without a network, the page says that there is no code yet, why, and when it tries again', async () => {
   await using offline = await PanelHarness.start({ WHATSAPP_URL: 'ws://127.0.0.1:9' })
   const { id } = await offline.service.admin.createInstance('whatsapp', 'Offline')
-  const page = await offline.openSignedIn(`/instances/${id}`)
+  const page = await offline.openSignedIn('/')
+  // The clock of the browser is wrong.
+  const time = Date.now() + 600_000
+  await page.clock.install({ time })
+  await page.goto(`${offline.url}/instances/${id}`)
   await page.getByRole('button', { name: 'Link a number' }).click()
   await page.getByText('has not supplied a code to scan yet').waitFor()
   await page.getByText('WhatsApp could not be reached').waitFor()
@@ -54,6 +60,21 @@ test('without a network, the page says that there is no code yet, why, and when 
   // After several attempts it waits for a person.
   await page.getByRole('button', { name: 'Link a number' }).waitFor()
   await page.getByText('WhatsApp could not be reached').waitFor()
+
+  const answer = await fetch(`${offline.url}/admin/v1/instances/${id}/links`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${offline.service.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ expiresInMinutes: 60 }),
+  })
+  const link = new URL(((await answer.json()) as { data: { url: string } }).data.url, offline.url)
+  noteSecret(link.hash.slice(1))
+  const person = await offline.open('/sign-in')
+  await person.clock.install({ time })
+  await person.goto(offline.url + link.pathname + link.hash)
+  await person.getByRole('button', { name: en.linkPage.begin }).click()
+  await person.getByText(en.linkPage.askSender).waitFor()
+  await person.getByRole('button', { name: en.connection.link }).waitFor()
+  expect(await person.getByText(en.linking.waitingForQr).count()).toBe(0)
   expect(offline.complaints).toEqual([])
 })
 

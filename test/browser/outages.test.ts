@@ -1,6 +1,7 @@
 import { createServer } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -178,6 +179,30 @@ describe('while the service is away', () => {
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     await page.getByText('The recipient has opened it.').waitFor()
     expect(await harness.service.admin.listMessages(id)).toHaveLength(1)
+    harness.complaints.length = 0
+  })
+
+  test('a change that a reverse proxy has no answer for may have been made; a read is repeated', async () => {
+    await harness.service.admin.createConnected('Behind a proxy')
+    const page = await harness.openSignedIn('/')
+    const noAnswer = { status: 504, contentType: 'text/html', body: '<h1>504 Gateway Time-out</h1>' }
+    await page.route(/\/admin\/v1\/instances$/, route =>
+      route.request().method() === 'POST' ? route.fulfill(noAnswer) : route.continue(),
+    )
+    await page.getByRole('button', { name: 'New instance' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Perhaps')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByRole('alert').filter({ hasText: en.problems.unanswered }).waitFor()
+    expect(await page.getByText(en.problems.internal_error).count()).toBe(0)
+
+    let refused = 0
+    await page.route(/\/admin\/v1\/alerts\/rules$/, route => {
+      refused += 1
+      return refused > 2 ? route.continue() : route.fulfill({ ...noAnswer, status: 502 })
+    })
+    await page.goto(`${harness.url}/alerts`)
+    await page.getByRole('combobox', { name: 'A number is down' }).waitFor()
+    expect(refused).toBe(3)
     harness.complaints.length = 0
   })
 

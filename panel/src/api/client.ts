@@ -1,3 +1,5 @@
+import { noteServerTime } from './server-clock.ts'
+
 /** A refusal of the service, or `unreachable` if there was no answer. Decide by `code`. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
@@ -6,6 +8,8 @@ export class ApiError extends Error {
   /** True for a request that changes something. Without an answer, the change may have been made. */
   readonly isChange: boolean
   readonly details: readonly { field: string; message: string }[]
+  /** What the call was about: the last part of its path that is not an ID, such as `targets`. */
+  readonly subject: string
   /** Seconds to wait before retrying. Null if the service gave none. */
   readonly retryAfterSeconds: number | null
   readonly requestId: string | null
@@ -16,6 +20,7 @@ export class ApiError extends Error {
     this.status = fields.status
     this.isChange = fields.isChange ?? false
     this.details = fields.details ?? []
+    this.subject = fields.subject ?? ''
     this.retryAfterSeconds = fields.retryAfterSeconds ?? null
     this.requestId = fields.requestId ?? null
   }
@@ -30,6 +35,8 @@ interface Call {
   signal?: AbortSignal
   /** Default: the management API. */
   base?: string
+  /** Default: every request except GET. */
+  isChange?: boolean
 }
 
 export const ADMIN = '/admin/v1'
@@ -42,7 +49,7 @@ export const ADMIN = '/admin/v1'
  */
 export async function call<T>(
   path: string,
-  { method = 'GET', query, body, signal, base = ADMIN }: Call = {},
+  { method = 'GET', query, body, signal, base = ADMIN, isChange = method !== 'GET' }: Call = {},
 ): Promise<T> {
   let response: Response
   try {
@@ -54,16 +61,12 @@ export async function call<T>(
     })
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError({
-      code: 'unreachable',
-      message: 'The service did not answer.',
-      status: 0,
-      isChange: method !== 'GET',
-    })
+    throw noAnswer(isChange)
   }
+  noteServerTime(response.headers)
   if (response.status === 204) return undefined as T
   const answer: unknown = await response.json().catch(() => null)
-  if (!response.ok) throw toError(response, answer)
+  if (!response.ok) throw toError(response, answer, isChange, subjectOf(path))
   return answer as T
 }
 
@@ -78,13 +81,33 @@ function searchOf(query: Query | undefined): string {
   return `?${new URLSearchParams(present.map(([name, value]) => [name, String(value)]))}`
 }
 
-function toError(response: Response, answer: unknown): ApiError {
+const ID = /^[a-z]+_[a-z0-9]{20,}$/
+
+function subjectOf(path: string): string {
+  return path.split('/').findLast(part => !ID.test(part)) ?? ''
+}
+
+/** The statuses with which a reverse proxy reports that the service did not answer it. */
+const NO_ANSWER = new Set([502, 503, 504])
+
+/** @param answer the body, parsed; null if that failed */
+export function isFromProxy(status: number, answer: unknown): boolean {
+  return NO_ANSWER.has(status) && (answer as { error?: { code?: string } } | null)?.error?.code === undefined
+}
+
+export function noAnswer(isChange: boolean): ApiError {
+  return new ApiError({ code: 'unreachable', message: 'The service did not answer.', status: 0, isChange })
+}
+
+function toError(response: Response, answer: unknown, isChange: boolean, subject: string): ApiError {
+  if (isFromProxy(response.status, answer)) return noAnswer(isChange)
   const { error } = (answer ?? {}) as { error?: Pick<ApiError, 'code' | 'message' | 'details'> }
   return new ApiError({
     code: error?.code ?? 'internal_error',
     message: error?.message ?? `The service answered ${response.status}.`,
     status: response.status,
     details: error?.details ?? [],
+    subject,
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
     requestId: response.headers.get('x-request-id'),
   })

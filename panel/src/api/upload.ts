@@ -1,4 +1,4 @@
-import { ADMIN, ApiError } from './client.ts'
+import { ADMIN, ApiError, isFromProxy, noAnswer } from './client.ts'
 
 /** A file that the service has stored. */
 export interface Uploaded {
@@ -27,9 +27,10 @@ export function uploadFile(
   request.addEventListener('load', () => {
     const answer = request.response as { data?: Uploaded; error?: { code: string; message: string } } | null
     if (request.status === 201 && answer?.data) resolve(answer.data)
+    else if (isFromProxy(request.status, answer)) reject(noAnswer(true))
     else reject(toError(request.status, answer?.error))
   })
-  request.addEventListener('error', () => reject(toError(0, { code: 'unreachable', message: 'No answer.' })))
+  request.addEventListener('error', () => reject(noAnswer(true)))
   request.addEventListener('abort', () => reject(signal.reason))
   signal.addEventListener('abort', () => request.abort(), { once: true })
   request.send(file)

@@ -34,8 +34,13 @@ export function troubleOf({ deliveries: { health }, oldestUndeliveredAt }: Activ
 }
 
 /** The events that the trouble concerns. */
-export function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
+function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
   return { state: trouble === 'failing' || trouble === 'missed' ? 'exhausted' : 'pending' }
+}
+
+/** The events that explain the trouble: those that were given up, if there are any. */
+export function shownOf(trouble: Trouble, { deliveries }: Activity): ReturnType<typeof searchOf> {
+  return deliveries.givenUp > 0 ? { state: 'exhausted' } : searchOf(trouble)
 }
 
 export function formatCount(count: number): string {
@@ -136,7 +141,12 @@ export function DeliveryWarning({ instanceId }: { instanceId: string }) {
           size="compact-sm"
           variant="default"
           renderRoot={props => (
-            <Link to="/instances/$id/events" params={{ id: instanceId }} search={searchOf(trouble)} {...props} />
+            <Link
+              to="/instances/$id/events"
+              params={{ id: instanceId }}
+              search={shownOf(trouble, activity)}
+              {...props}
+            />
           )}
         >
           {givenUp > 0 ? words.webhook.seeGivenUp : words.webhook.seeWaiting}

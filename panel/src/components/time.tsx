@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react'
+import { serverNow } from '../api/server-clock.ts'
 import { useLanguage } from '../i18n/i18n.tsx'
 import { useTimeZone } from '../text/time-zone.ts'
 
@@ -34,7 +35,8 @@ export function Ago({ at }: { at: string }) {
   const { language } = useLanguage()
   const now = useNow(1_000)
   return (
-    <time dateTime={at} title={utc(at)}>
+    // A change is not announced again, for example in an alert.
+    <time dateTime={at} title={utc(at)} aria-live="off">
       {relative(Date.parse(at) - now, language)}
     </time>
   )
@@ -44,11 +46,11 @@ export function utc(at: string): string {
   return `${at.replace('T', ' ').replace('Z', '')} UTC`
 }
 
-/** The current time, updated every `everyMs`. */
+/** The service's current time, updated every `everyMs`. */
 export function useNow(everyMs: number): number {
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(serverNow)
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMs)
+    const timer = setInterval(() => setNow(serverNow()), everyMs)
     return () => clearInterval(timer)
   }, [everyMs])
   return now
@@ -63,15 +65,20 @@ function relative(ms: number, language: string): string {
   return format.format(Math.trunc(ms / DAY_MS), 'day')
 }
 
+/** A number with one decimal place. */
+export function oneDecimal(value: number, language: string): string {
+  return value.toLocaleString(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 })
+}
+
 /** An amount in two units. The larger unit is 60 of the smaller. */
 function inTwo(amount: number, larger: string, smaller: string): string {
   const rest = amount % 60
   return `${Math.floor(amount / 60)} ${larger}${rest === 0 ? '' : ` ${rest} ${smaller}`}`
 }
 
-export function duration(ms: number): string {
+export function duration(ms: number, language: string): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 10_000) return `${(ms / 1000).toFixed(1)} s`
+  if (ms < 10_000) return `${oneDecimal(ms / 1000, language)} s`
   if (ms < MINUTE_MS) return `${Math.round(ms / 1000)} s`
   if (ms < HOUR_MS) return inTwo(Math.round(ms / 1000), 'min', 's')
   return inTwo(Math.round(ms / MINUTE_MS), 'h', 'min')

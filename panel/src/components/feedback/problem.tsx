@@ -14,10 +14,23 @@ export function problemText(error: unknown, words: Words): string {
   const waitSeconds = error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS
   if (error.code === 'too_many_attempts') return words.problems.too_many_attempts(waitSeconds)
   if (error.code === 'rate_limit_exceeded') return words.problems.rate_limit_exceeded(waitSeconds)
-  const { requestId: _, unanswered: __, refusals, fields, ...sentences } = words.problems
-  const field = error.details.map(detail => fields[detail.field]).find(Boolean)
+  const { requestId: _, unanswered: __, refusals, fields: ___, calls: ____, ...sentences } = words.problems
   const known = Object.entries({ ...sentences, ...refusals }).find(([code]) => code === error.code)?.[1]
-  return field ?? (typeof known === 'string' ? known : error.message)
+  return fieldText(error, words) ?? (typeof known === 'string' ? known : error.message)
+}
+
+/** What is wrong with a field of the request, if there is a text for it. */
+function fieldText({ code, details, subject }: ApiError, words: Words): string | undefined {
+  const { fields, calls } = words.problems
+  const isUnnamed = code === 'invalid_request' && details.length === 0
+  const names = isUnnamed ? [''] : details.map(({ field }) => field)
+  return names.map(name => calls[subject]?.[name] ?? fields[name]).find(Boolean)
+}
+
+/** The service's own sentence, which is in English, if the text does not say what is wrong with the request. */
+function serviceSentence(error: ApiError, words: Words): string | null {
+  if (error.code !== 'invalid_request' || fieldText(error, words) !== undefined) return null
+  return problemText(error, words) === error.message ? null : error.message
 }
 
 /** @param onRetry shows a button that tries again */
@@ -25,9 +38,10 @@ export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => vo
   const words = useWords()
   if (!error) return null
   const requestId = error instanceof ApiError && error.code === 'internal_error' ? error.requestId : null
+  const sentence = error instanceof ApiError ? serviceSentence(error, words) : null
   return (
     <Notice tone="bad">
-      {problemText(error, words)}
+      {problemText(error, words)} {sentence && <span lang="en">{sentence}</span>}
       {error instanceof ApiError && error.status > 0 && (
         <div className={classes.code}>
           {words.tools.code} <code>{error.code}</code>

@@ -14,7 +14,7 @@ export const instances: Words['instances'] = {
   noNumber: 'ainda sem número',
   traffic: 'Última hora',
   trafficHint: (sent, received, queued) =>
-    `${sent} enviadas, ${received} recebidas${queued === 0 ? '' : `, ${queued} na fila`} na última hora`,
+    `${sent} ${sent === 1 ? 'enviada' : 'enviadas'}, ${received} ${received === 1 ? 'recebida' : 'recebidas'}${queued === 0 ? '' : `, ${queued} na fila`} na última hora`,
   failed: (count, percent) => (count === 1 ? `1 falhou (${percent} %)` : `${count} falharam (${percent} %)`),
   webhook: 'Webhook',
   sandbox: 'sandbox',

@@ -1,5 +1,8 @@
 import type { Words } from '../en.ts'
 
+const PROXY =
+  'A URL do proxy deve ser http, https ou socks5, com o host e a porta e nada depois deles, como socks5://usuario:senha@proxy.exemplo:1080. No usuário e na senha (até 255 bytes cada), escreva %, :, / e @ codificados: % como %25.'
+
 export const problems: Words['problems'] = {
   unreachable: 'O serviço não responde. Ele está rodando? Esta página tenta de novo sozinha.',
   unanswered:
@@ -108,6 +111,19 @@ export const problems: Words['problems'] = {
     oldPassword: 'A senha antiga está errada.',
     newPassword: 'A senha deve ter de 12 a 200 caracteres.',
     url: 'A URL deve ser http ou https, ter até 2.048 caracteres, sem usuário e senha, e não levar a um endereço que webhooks não podem alcançar (veja WEBHOOK_ALLOWED_NETWORKS).',
+  },
+  calls: {
+    targets: {
+      to: 'O endereço de e-mail não é válido.',
+      channel: 'Para enviar e-mails, defina SMTP_URL no serviço.',
+      chatId: 'O ID da conversa do Telegram não é válido.',
+      url: 'A URL deve ser http ou https, ter até 2.048 caracteres, sem usuário e senha, e não levar a um endereço que webhooks não podem alcançar. A do ntfy deve terminar com o tópico.',
+    },
+    proxy: { url: PROXY, '': PROXY },
+    links: {
+      returnUrl: 'O endereço de retorno deve ser uma URL http ou https de até 2.048 caracteres, sem usuário e senha.',
+    },
+    pace: { '': 'O horário de silêncio não pode começar e terminar na mesma hora.' },
   },
   requestId: id => `ID do pedido para o log: ${id}`,
 }

@@ -1,13 +1,13 @@
 import { type QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { call } from '../../api/client.ts'
+import { callData } from '../../api/client.ts'
 import { connectionQuery, instanceQuery } from '../../api/queries.ts'
 import type { Connection } from '../../api/types.ts'
 
-/** When this page last requested a link, in milliseconds since 1970. */
-function requestedAtQuery(instanceId: string) {
-  return queryOptions<number>({
+/** `since` of the connection when this page last requested a link. It changes once the service acts on the request. */
+function requestedQuery(instanceId: string) {
+  return queryOptions<string>({
     queryKey: ['connect-requested', instanceId],
-    queryFn: () => 0,
+    queryFn: () => '',
     // Only written, never fetched.
     enabled: false,
   })
@@ -19,9 +19,9 @@ export async function requestConnect(
   instanceId: string,
   options: { phone?: string; confirmExported?: true } = {},
 ): Promise<void> {
-  const requestedAt = Date.now()
-  await call(`/instances/${instanceId}/connect`, { method: 'POST', body: options })
-  client.setQueryData(requestedAtQuery(instanceId).queryKey, requestedAt)
+  const before = client.getQueryData(connectionQuery(instanceId).queryKey)
+  const after = await callData<Connection>(`/instances/${instanceId}/connect`, { method: 'POST', body: options })
+  client.setQueryData(requestedQuery(instanceId).queryKey, (before ?? after).since)
   void client.invalidateQueries(connectionQuery(instanceId))
   void client.invalidateQueries(instanceQuery(instanceId))
 }
@@ -33,6 +33,6 @@ export function useConnect(instanceId: string) {
 
 /** True if a link was requested that the connection does not show yet. */
 export function useIsRequested({ instanceId, since }: Connection): boolean {
-  const { data: requestedAt } = useQuery(requestedAtQuery(instanceId))
-  return requestedAt !== undefined && Date.parse(since) < requestedAt
+  const { data: sinceAtRequest } = useQuery(requestedQuery(instanceId))
+  return since === sinceAtRequest
 }

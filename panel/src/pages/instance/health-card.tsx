@@ -2,11 +2,12 @@ import { useQuery } from '@tanstack/react-query'
 import { healthQuery } from '../../api/queries.ts'
 import { Card, Fact, Facts } from '../../components/panels.tsx'
 import { Ago, duration, Time } from '../../components/time.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 
 /** The last activity of WhatsApp, and the problems of the last 24 hours. */
 export function HealthCard({ instanceId }: { instanceId: string }) {
   const { health: words } = useWords()
+  const { language } = useLanguage()
   const { data: health } = useQuery(healthQuery(instanceId))
   // Nothing to show before the first socket.
   if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return null
@@ -19,7 +20,7 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
         <Fact name={words.acknowledgement}>
           {lastAcknowledgement ? (
             <>
-              {words.tookTime(duration(lastAcknowledgement.latencyMs))}, <Ago at={lastAcknowledgement.at} />
+              {words.tookTime(duration(lastAcknowledgement.latencyMs, language))}, <Ago at={lastAcknowledgement.at} />
             </>
           ) : (
             words.never

@@ -7,7 +7,7 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
 import { duration } from '../../components/time.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { barAt, Chart, HEIGHT, Legend, Plot, StackedBars } from './chart.tsx'
 import { MessageCharts } from './message-charts.tsx'
 import classes from './statistics.module.css'
@@ -63,6 +63,7 @@ function Outcomes({ statistics: { buckets } }: { statistics: Statistics }) {
 
 function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Statistics }) {
   const { statistics: words } = useWords()
+  const { language } = useLanguage()
   const highest = Math.max(1, ...buckets.map(({ p95Ms: ms }) => ms ?? 0))
   const barOf = (ms: number, index: number) => {
     const y = HEIGHT - (ms / highest) * HEIGHT
@@ -72,7 +73,7 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
   const none = isRedelivered ? words.onlyRedelivered : words.noLatency
   return (
     <Chart title={words.latency} none={medianMs === null || p95Ms === null ? none : null}>
-      <Plot highest={duration(highest)} buckets={buckets}>
+      <Plot highest={duration(highest, language)} buckets={buckets}>
         {buckets.map((bucket, index) =>
           bucket.p95Ms === null || bucket.medianMs === null ? null : (
             <g key={bucket.at}>
@@ -84,8 +85,8 @@ function Latency({ statistics: { buckets, medianMs, p95Ms } }: { statistics: Sta
       </Plot>
       <Legend
         entries={[
-          { series: 'median', name: words.median, value: duration(medianMs ?? 0) },
-          { series: 'spread', name: words.p95, value: duration(p95Ms ?? 0) },
+          { series: 'median', name: words.median, value: duration(medianMs ?? 0, language) },
+          { series: 'spread', name: words.p95, value: duration(p95Ms ?? 0, language) },
         ]}
       />
     </Chart>

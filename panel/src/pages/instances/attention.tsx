@@ -6,11 +6,11 @@ import { useAwaySince } from '../../api/live.ts'
 import { attentionQuery } from '../../api/queries.ts'
 import type { Attention, ConnectionCause, FailingOperatorEndpoint, TroubledInstance } from '../../api/types.ts'
 import { Badge, type Tone } from '../../components/badges.tsx'
-import { formatCount, searchOf, TONES, troubleOf } from '../../components/delivery-health.tsx'
+import { formatCount, shownOf, TONES, troubleOf } from '../../components/delivery-health.tsx'
 import { WarningIcon } from '../../components/icons.tsx'
 import { RetryAll } from '../../components/retry-all.tsx'
-import { Ago, Time, useNow } from '../../components/time.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { Ago, oneDecimal, Time, useNow } from '../../components/time.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import classes from './attention.module.css'
 
 /** More would push the list of instances off the screen. */
@@ -60,13 +60,14 @@ export function AttentionList() {
 
 function FullDisk({ disk }: { disk: Attention['disk'] }) {
   const { attention: words } = useWords()
+  const { language } = useLanguage()
   if (!disk) return null
   return (
     <li className={classes.item}>
       <div className={classes.head}>
         <strong>{words.disk}</strong>
         <Badge tone="bad">
-          {words.diskFree((disk.freeBytes / GIB).toFixed(1), (disk.totalBytes / GIB).toFixed(1))}
+          {words.diskFree(oneDecimal(disk.freeBytes / GIB, language), oneDecimal(disk.totalBytes / GIB, language))}
         </Badge>
       </div>
       <p className={classes.remedy}>{words.diskRemedy}</p>
@@ -143,7 +144,7 @@ function Trouble({ instance }: { instance: TroubledInstance }) {
             </>
           )}
           {deliveries === 'missed' ? words.deliveryHealth.redeliver : words.attention.fixReceiver}{' '}
-          <Link to="/instances/$id/events" params={params} search={searchOf(deliveries)}>
+          <Link to="/instances/$id/events" params={params} search={shownOf(deliveries, instance.activity)}>
             {givenUp > 0 ? words.webhook.seeGivenUp : words.webhook.seeWaiting}
           </Link>
         </p>

@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type UseMutationResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, callData } from '../../api/client.ts'
 import type { ConnectionCause, LinkPageState } from '../../api/types.ts'
@@ -41,6 +41,7 @@ export function LinkPage() {
   })
   const start = useMutation({
     mutationFn: (phone?: string) => post('/start', { token, ...(phone && { phone }) }),
+    onMutate: () => ({ since: client.getQueryData<LinkPageState>(key)?.since ?? null }),
     onSuccess: shown => client.setQueryData(key, shown),
   })
   const answer = async (path: string, body?: object) => client.setQueryData(key, await post(path, { token, ...body }))
@@ -69,10 +70,11 @@ export function LinkPage() {
   )
 }
 
-type Start = ReturnType<typeof useMutation<LinkPageState, Error, string | undefined>>
+type Start = UseMutationResult<LinkPageState, Error, string | undefined, { since: string | null }>
 
 function post(path: string, body: object, signal?: AbortSignal): Promise<LinkPageState> {
-  return callData<LinkPageState>(path, { base: '/link', method: 'POST', body, ...(signal && { signal }) })
+  const isChange = path !== '/read'
+  return callData<LinkPageState>(path, { base: '/link', method: 'POST', body, isChange, ...(signal && { signal }) })
 }
 
 /** The link will not work in this browser again. */
@@ -104,8 +106,7 @@ function Progress({ shown, start, answer }: ProgressProps) {
   const words = useWords()
   const { state, cause, since } = shown
   // Between the request and the first look of the service at it.
-  const isRequested =
-    start.isPending || (start.submittedAt > 0 && !start.isError && Date.parse(since ?? '') < start.submittedAt)
+  const isRequested = start.isPending || (start.isSuccess && since === (start.context?.since ?? start.data.since))
   if (state === 'connecting' || cause === 'first_login') return <Waiting text={words.linkPage.connecting} />
   const connection = { ...shown, state: state ?? ('unlinked' as const) }
   if (asksForPasskey(connection)) {

@@ -19,7 +19,7 @@ import { MessageFile } from '../../components/media/file-preview.tsx'
 import { Empty, Fact, Facts } from '../../components/panels.tsx'
 import { Recipient } from '../../components/recipients/recipient.tsx'
 import { duration, Time } from '../../components/time.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import classes from './message-drawer.module.css'
 
 interface MessageDrawerProps {
@@ -143,9 +143,10 @@ function Life({ message, instanceId }: { message: MessageLife; instanceId: strin
 /** When a step was reached, and the time since the previous one. */
 function Reached({ at, after }: { at: string; after: string }) {
   const words = useWords()
+  const { language } = useLanguage()
   return (
     <>
-      {words.message.after(duration(Date.parse(at) - Date.parse(after)))} · <Time at={at} />
+      {words.message.after(duration(Date.parse(at) - Date.parse(after), language))} · <Time at={at} />
     </>
   )
 }

@@ -1,6 +1,6 @@
 import { Badge } from '../../components/badges.tsx'
 import { duration } from '../../components/time.tsx'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import classes from './webhook.module.css'
 
 interface AttemptOutcomeProps {
@@ -17,13 +17,14 @@ export function isSuccess(status: number | null): boolean {
 /** The outcome of an attempt and how long it took, in one line. */
 export function AttemptOutcome({ status, error, durationMs }: AttemptOutcomeProps) {
   const { event } = useWords()
+  const { language } = useLanguage()
   return (
     <div className={classes.outcome}>
       <Badge tone={isSuccess(status) ? 'good' : 'bad'}>
         {status === null ? event.noAnswer : event.answered(status)}
       </Badge>
       {error && <code>{error}</code>}
-      <span>{duration(durationMs)}</span>
+      <span>{duration(durationMs, language)}</span>
     </div>
   )
 }
