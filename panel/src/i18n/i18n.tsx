@@ -1,4 +1,5 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react'
+import { reloadOnFailure } from '../reload-on-failure.ts'
 import { en, type Words } from './en.ts'
 import { detectLanguage, findLanguage, type Language, loadWords } from './languages.ts'
 
@@ -30,10 +31,18 @@ export interface FirstWords {
   words: Words
 }
 
+/** The words of an older version are gone after an upgrade: a reload fetches the new ones. */
+function loadOrReload(language: Language): Promise<Words> {
+  return reloadOnFailure(() => loadWords(language))()
+}
+
 /** Await it before the first paint. Otherwise a page could appear in one language and then change to another. */
 export async function loadFirstWords(): Promise<FirstWords> {
   const language = preferredLanguage()
-  return { language, words: await loadWords(language) }
+  return loadOrReload(language).then(
+    words => ({ language, words }),
+    () => ({ language: 'en', words: en }),
+  )
 }
 
 export function LanguageProvider({ first, children }: { first: FirstWords; children: ReactNode }) {
@@ -47,7 +56,11 @@ export function LanguageProvider({ first, children }: { first: FirstWords; child
     } catch {
       // Without storage the choice holds until the page is left.
     }
-    void loadWords(language).then(words => setCurrent({ language, words }))
+    // If the reload did not help, the language stays.
+    loadOrReload(language).then(
+      words => setCurrent({ language, words }),
+      () => undefined,
+    )
   }, [])
   const value = useMemo(() => ({ ...current, setLanguage }), [current, setLanguage])
   return <LanguageContext value={value}>{children}</LanguageContext>

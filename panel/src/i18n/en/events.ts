@@ -105,6 +105,8 @@ export const redeliver = {
   action: (count: string) => (count === '1' ? 'Redeliver 1 event' : `Redeliver ${count} events`),
   progress: 'Progress',
   under: (done: number, total: number) => `${done} of ${total} done`,
+  /** The service counts no further. */
+  atLeast: (left: number, total: number) => `at least ${left} of ${total} on the way`,
   failed: (count: string) => `${count} given up`,
   onTheWay: (count: string) => `${count} on the way`,
   done: 'All done.',

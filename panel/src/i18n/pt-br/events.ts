@@ -112,6 +112,7 @@ export const redeliver: Words['redeliver'] = {
   action: count => (count === '1' ? 'Reenviar 1 evento' : `Reenviar ${count} eventos`),
   progress: 'Andamento',
   under: (done, total) => `${done} de ${total} concluídos`,
+  atLeast: (left, total) => `pelo menos ${left} de ${total} a caminho`,
   failed: count => `${count} abandonados`,
   onTheWay: count => `${count} a caminho`,
   done: 'Tudo concluído.',

@@ -138,12 +138,14 @@ function Outcome({
   const words = useWords()
   const onTheWay = Math.min(total, counts?.redelivering ?? total)
   const done = total - onTheWay
+  const isCapped = onTheWay >= MAX_COUNTED && total > MAX_COUNTED
   return (
     <Stack>
       <div role="status">
-        {words.redeliver.progress}: {words.redeliver.under(done, total)}
+        {words.redeliver.progress}:{' '}
+        {isCapped ? words.redeliver.atLeast(onTheWay, total) : words.redeliver.under(done, total)}
       </div>
-      <Progress value={total === 0 ? 100 : (done / total) * 100} aria-label={words.redeliver.progress} />
+      {!isCapped && <Progress value={total === 0 ? 100 : (done / total) * 100} aria-label={words.redeliver.progress} />}
       {counts && (
         <p className={classes.hint}>
           {words.redeliver.onTheWay(formatCount(onTheWay))} · {words.redeliver.failed(formatCount(counts.exhausted))}
