@@ -257,7 +257,7 @@ export class Connection {
 
   async #goOnline(record: ConnectionRecord): Promise<void> {
     // A link that is open or logs in stays. One that shows codes is replaced, so that it shows a new code.
-    if (this.#links.openLink || this.#links.isLoggingIn) return
+    if (this.#links.openLink || this.#links.isLoggingIn || this.#links.isPaired) return
     this.#links.reset(record.pairingPhone)
     // The process was killed while the queue of the previous number was failing.
     if (record.state === 'logged_out') await this.#windingUp.finishLogout()

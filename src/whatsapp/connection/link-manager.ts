@@ -70,6 +70,11 @@ export class LinkManager {
     return this.#codes === null && this.#link !== null && !this.#link.closed.aborted
   }
 
+  /** True once a phone has linked over this link, which WhatsApp then replaces. Closing it earlier would undo the linking. */
+  get isPaired(): boolean {
+    return this.#codes !== null && this.#credentials?.creds.account !== undefined
+  }
+
   /** True once `connected` is recorded, for as long as the link is open. */
   get isConnected(): boolean {
     return this.#openedAt !== null && this.openLink !== null
@@ -105,8 +110,9 @@ export class LinkManager {
   async keepOnline(proxy: string | null): Promise<void> {
     if (!this.hasLink && !this.isWaitingToRetry) return this.open()
     if (proxy === this.#proxy) return
-    // A phone may have scanned the code just now.
     await this.settled()
+    // The next link goes through the new proxy.
+    if (this.isPaired) return
     this.reset(this.#pairingPhone)
     await this.open()
   }

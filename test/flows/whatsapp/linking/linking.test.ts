@@ -40,6 +40,48 @@ test('an instance shows a pairing code, and is connected once it is typed on the
   expect(await harness.reaches(id, 'connected')).toMatchObject({ phone: '5511912345678', pairingCode: null })
 })
 
+test('a request to connect while the phone links does not interrupt the linking', async () => {
+  await using harness = await WhatsappHarness.open()
+  const id = await harness.createInstance()
+  const { connections, credentials } = harness.store
+  const [stored, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let goalChecks = 0
+  const store = {
+    ...harness.store,
+    connections: replacing(connections, {
+      find: async instanceId => connections.find(instanceId).finally(() => goalChecks++),
+    }),
+    credentials: replacing(credentials, {
+      set: async (lease, rows) => {
+        stored.resolve()
+        await released.promise
+        return credentials.set(lease, rows)
+      },
+    }),
+  }
+  await harness.connect(id, { scan: false, store })
+  await connections.requestConnect(id, null)
+  const { qr } = await harness.reaches(id, 'linking')
+  const scanned = harness.network.scanQr(qr as string)
+  await stored.promise
+  const before = goalChecks
+  await connections.requestConnect(id, null)
+  await until('the request to be read', () => goalChecks > before)
+  released.resolve()
+  const { phone } = await scanned
+  expect(await harness.reaches(id, 'connected')).toMatchObject({ phone })
+})
+
+/** The part of the store with other methods in place of some of its own. */
+function replacing<T extends object>(part: T, methods: Partial<T>): T {
+  return new Proxy(part, {
+    get: (target, key) => {
+      const method = Reflect.get(methods, key) ?? Reflect.get(target, key)
+      return typeof method === 'function' ? method.bind(target) : method
+    },
+  })
+}
+
 test('an abandoned pairing code leaves no state behind: a new request to connect starts clean', async () => {
   await using harness = await WhatsappHarness.open()
   const id = await harness.createInstance()
