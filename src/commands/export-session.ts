@@ -42,7 +42,8 @@ async function stop(store: Store, id: string) {
   const exported = await store.audit.during(auditEntry('exportSession', id, {}), () =>
     store.transfers.export(id, store.clock.now()),
   )
-  if (exported.kind === 'not_linked') throw new BadSettings([`No WhatsApp number is linked to an instance ${id}.`])
+  if (exported.kind === 'not_linked')
+    throw new BadSettings([`No WhatsApp number is linked to an instance ${id}, or its logout was requested.`])
   if (exported.kind === 'running') throw new BadSettings([`A node runs ${id}: stop all nodes first.`])
   return exported
 }

@@ -104,4 +104,26 @@ describe('kill -9 while an instance changes', () => {
     },
     LONG_TEST_WITHIN_MS,
   )
+
+  test(
+    'during a logout and the request to connect after it: the number is unlinked, then another one is linked',
+    async () => {
+      const { admin } = harness.service
+      for (let n = 0; n < TRIES; n++) {
+        const { id, phone } = await harness.link()
+        await admin.logout(id)
+        await admin.connect(id)
+        await killAfter(Promise.resolve())
+        const { phone: next } = await until('another number to be linked', async () => {
+          const { qr } = await admin.connection(id)
+          return qr !== null && (await harness.network.scanQr(qr).catch(() => null))
+        })
+        expect(next).not.toBe(phone)
+        expect(await admin.untilState(id, 'connected')).toMatchObject({ phone: next })
+        const accounts = await harness.network.accounts()
+        expect(accounts.find(account => account.phone === phone)?.linked).toBe(false)
+      }
+    },
+    LONG_TEST_WITHIN_MS,
+  )
 })

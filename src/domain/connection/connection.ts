@@ -21,8 +21,11 @@ export type StoredConnectionState = Exclude<ConnectionState, 'disconnected'>
 /** How long a linked instance still accepts messages after it lost its socket (contract §3). */
 export const RECONNECTING_MS = 5 * 60_000
 
-/** The desired state of a connection, set by the management API. The owner brings the connection to this state. */
-export type ConnectionGoal = 'idle' | 'online' | 'logged_out'
+/**
+ * The desired state of a connection, set by the management API. The owner brings the connection to this state.
+ * `relinked`: logged out, then online.
+ */
+export type ConnectionGoal = 'idle' | 'online' | 'logged_out' | 'relinked'
 
 /** The stable code of each reason. */
 export const CONNECTION_CAUSES = [

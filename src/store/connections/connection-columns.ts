@@ -1,16 +1,30 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { ConnectionGoal } from '../../domain/connection/connection.ts'
 import type { Restriction } from '../../domain/connection/restriction.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { Connections } from './connections.ts'
 
 export type ConnectionChange = Parameters<Connections['record']>[1]
 
+/** What a request sets as the goal. A request to connect does not replace a logout that is still to be carried out: it follows it. */
+export function requestedGoal(goal: 'online' | 'logged_out'): RawBuilder<ConnectionGoal> {
+  if (goal === 'logged_out') return sql.lit(goal)
+  return sql`case when goal in ('logged_out', 'relinked') then 'relinked' else 'online' end`
+}
+
+/** What the owner sets as the goal. After the logout of `relinked` the connection goes online. */
+function settledGoal(before: ConnectionGoal, settled: ConnectionGoal | undefined): ConnectionGoal | undefined {
+  if (before !== 'relinked') return settled
+  return settled === 'idle' ? 'online' : undefined
+}
+
 /** The columns that a change sets. */
-export function columns(change: ConnectionChange, goalVersion: number) {
+export function columns(change: ConnectionChange, before: Pick<ConnectionsTable, 'goal' | 'goal_version'>) {
   const {
     reason,
     cause,
     goal,
-    ifGoalVersion = goalVersion,
+    ifGoalVersion = before.goal_version,
     qr,
     qrExpiresAt,
     pairingCode,
@@ -19,7 +33,7 @@ export function columns(change: ConnectionChange, goalVersion: number) {
     retryAt,
   } = change
   // A goal that was requested later stays.
-  const settled = ifGoalVersion < goalVersion ? undefined : goal
+  const settled = ifGoalVersion < before.goal_version ? undefined : settledGoal(before.goal, goal)
   const all = {
     reason,
     cause,

@@ -4,7 +4,7 @@ import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
-import { type ConnectionChange, columns } from './connection-columns.ts'
+import { type ConnectionChange, columns, requestedGoal } from './connection-columns.ts'
 import type { ConnectionReports } from './connection-reports.ts'
 
 /** What the management API sets beside the goal. */
@@ -35,7 +35,11 @@ export function connectionWrites(statements: Statements, reports: ConnectionRepo
         const requested = await tx.query(
           db
             .updateTable('connections')
-            .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: pairingPhone }))
+            .set(eb => ({
+              goal: requestedGoal(goal),
+              goal_version: eb('goal_version', '+', 1),
+              pairing_phone: pairingPhone,
+            }))
             .where('instance_id', '=', id)
             .where(isConfirmed ? sql<boolean>`true` : sql<boolean>`coalesce(cause, '') <> 'exported'`)
             .where(isLive)
@@ -67,7 +71,7 @@ export function connectionWrites(statements: Statements, reports: ConnectionRepo
         const ofInstance = db.selectFrom('connections').where('instance_id', '=', lease.instanceId)
         const [before] = await tx.query(
           statements.locking(
-            ofInstance.select(['state', 'goal_version', 'phone', 'passkey', statements.now.as('now')]),
+            ofInstance.select(['state', 'goal', 'goal_version', 'phone', 'passkey', statements.now.as('now')]),
             'update',
             'connections',
           ),
@@ -78,7 +82,7 @@ export function connectionWrites(statements: Statements, reports: ConnectionRepo
           db
             .updateTable('connections')
             .set({
-              ...columns(change, before.goal_version),
+              ...columns(change, before),
               state,
               ...(state !== before.state && { since: now }),
               ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),

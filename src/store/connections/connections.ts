@@ -45,7 +45,8 @@ export interface Connections {
   /** Also finds a deleted instance, as long as its rows exist. */
   find(id: InstanceId): Promise<ConnectionRecord | null>
   /**
-   * Sets the goal `online`: the owner links (by QR code, or by pairing code for `pairingPhone`) or reconnects.
+   * Sets the goal `online`: the owner links (by QR code, or by pairing code for `pairingPhone`) or reconnects. If a logout is
+   * still to be carried out, it is carried out first (`relinked`).
    * False if there is no such instance, or its session was exported (cause `exported`) and the request is not confirmed.
    */
   requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null, isConfirmed?: boolean): Promise<boolean>
@@ -66,8 +67,8 @@ export interface Connections {
   setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
-   * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. A
-   * visible change is an event in the same commit (`connectionEventOf`).
+   * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. The goal
+   * `relinked` becomes `online` when the owner settles it as `idle`, and nothing else. A visible change is an event in the same commit (`connectionEventOf`).
    */
   record(
     lease: Lease,

@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import { isLinked } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
+import { requestedGoal } from '../connections/connection-columns.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -162,7 +163,7 @@ function operations(statements: Statements) {
     const [row] = await tx.query(
       db
         .updateTable('connections')
-        .set(eb => ({ goal, goal_version: eb('goal_version', '+', 1), pairing_phone: phone }))
+        .set(eb => ({ goal: requestedGoal(goal), goal_version: eb('goal_version', '+', 1), pairing_phone: phone }))
         .where('instance_id', '=', instanceId)
         .returning('goal_version'),
     )

@@ -143,7 +143,9 @@ function operations(core: Core, reports: ConnectionReports) {
         .where('instances.id', '=', id)
         .where('instances.kind', '=', 'whatsapp')
         .where('instances.deleted_at', 'is', null)
-        .where('credentials.type', '=', 'creds'),
+        .where('credentials.type', '=', 'creds')
+        // A logout that was accepted is carried out.
+        .where('connections.goal', 'not in', ['logged_out', 'relinked']),
     )
     return linked?.phone ?? null
   }

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { currentState, type StoredConnection } from '../../domain/connection/connection.ts'
+import type { StoredConnection } from '../../domain/connection/connection.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { Turns } from '../../kit/turns.ts'
@@ -34,7 +34,8 @@ import { WindingUp } from './winding-up.ts'
  * - connected: the sender has the link. Leads to pausing when the link is cut.
  * - pausing: waits before it opens the next socket; its state is `reconnecting`. A new request to connect ends the pause.
  * - winding up: the account was logged out by us or by the phone, or the instance was deleted. Erases the credentials, fails
- *   the queue, then rests. The goal `logged_out` stays stored until the end, so the next owner resumes it after a kill.
+ *   the queue, then rests. The goal `logged_out` (or `relinked`) stays stored until the end, so the next owner resumes it after
+ *   a kill.
  *
  * There is at most one socket: `LinkManager` closes a link and stores its credentials before it opens the next one.
  */
@@ -89,7 +90,6 @@ export class Connection {
   #poll: NodeJS.Timeout | undefined
   #unsubscribe: () => void = () => undefined
   #leaseLost = false
-  #isAwayReported = false
 
   constructor(options: ConnectionOptions) {
     const { lease, store, logger } = options
@@ -220,7 +220,7 @@ export class Connection {
     if (!record) return
     this.#restriction.load(record.restriction)
     if (record.deleted) return this.#windUpDeleted()
-    await this.#reportAway(record)
+    await this.#status.reportAway(record)
     if (record.goalVersion === this.#goalVersion) {
       await this.#links.passkeys.passOn(record.goalVersion)
       if (record.goal === 'online') await this.#links.keepOnline(record.proxy)
@@ -237,18 +237,11 @@ export class Connection {
     }
   }
 
-  /** Reports that the instance is disconnected, which begins five minutes after its last connection. */
-  async #reportAway(record: ConnectionRecord): Promise<void> {
-    const isAway = currentState(record, true, this.#now()) === 'disconnected'
-    if (!isAway) this.#isAwayReported = false
-    else if (!this.#isAwayReported) this.#isAwayReported = await this.#status.report()
-  }
-
   async #pursue(record: ConnectionRecord): Promise<void> {
     const { goal, state } = record
     this.#links.isFirstLogin ||= NEVER_CONNECTED.has(state)
     if (goal === 'online') await this.#goOnline(record)
-    else if (goal === 'logged_out') await this.#logOut(record)
+    else if (goal !== 'idle') await this.#logOut(record)
     else if (!this.#links.hasLink && (state === 'linking' || state === 'connecting')) {
       const reason = 'Linking was interrupted. Connect again.'
       await this.#status.record({ ...NO_CODES, state: 'unlinked', cause: 'linking_interrupted', reason })
@@ -271,6 +264,8 @@ export class Connection {
 
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
     this.#links.cancelRetry()
+    // A logout has ended before its goal was settled.
+    if (state === 'logged_out') return this.#windingUp.finishLogout().then(() => this.#settleGoal())
     if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
       this.#links.close()
       return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
@@ -315,9 +310,10 @@ export class Connection {
     await this.#windingUp.failQueue('instance_deleted')
   }
 
-  /** Sets the goal to `idle`, unless somebody has changed it since. */
+  /** Sets the goal to `idle`, or after the logout of `relinked` to `online`, unless somebody has changed it since. */
   async #settleGoal(): Promise<void> {
     await this.#status.settleGoal('idle', this.#goalVersion)
+    this.#goalVersion = null
     this.#step(() => this.#checkGoal())
   }
 

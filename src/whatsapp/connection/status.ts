@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../../domain/connection/connection.ts'
+import { currentState, type StoredConnection } from '../../domain/connection/connection.ts'
 import type { ConnectionRecord, Connections } from '../../store/connections/connections.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -35,6 +35,7 @@ export class Status {
   readonly #options: StatusOptions
   /** Null until a state is recorded. */
   #state: StoredConnection['state'] | null = null
+  #isAwayReported = false
 
   constructor(options: StatusOptions) {
     this.#options = options
@@ -59,15 +60,18 @@ export class Status {
     if (state) logger.info({ instanceId: lease.instanceId, state, cause, reason }, 'connection.changed')
   }
 
-  /** @returns whether the instance is reported as disconnected */
-  report(): Promise<boolean> {
+  /** Reports that the instance is disconnected, which begins five minutes after its last connection. */
+  async reportAway(record: ConnectionRecord): Promise<void> {
     const { connections, lease, signal, now } = this.#options
-    return untilStored(() => connections.report(lease, now()), signal)
+    const isAway = currentState(record, true, now()) === 'disconnected'
+    if (!isAway) this.#isAwayReported = false
+    else if (!this.#isAwayReported)
+      this.#isAwayReported = await untilStored(() => connections.report(lease, now()), signal)
   }
 
-  /** Replaces the goal, unless its version has changed since. */
+  /** Replaces the goal, unless its version has changed since. @param goalVersion null: the goal is not known, and stays */
   async settleGoal(goal: 'idle' | 'logged_out', goalVersion: number | null, change: Change = {}): Promise<void> {
-    await this.record({ ...change, goal, ...(goalVersion !== null && { ifGoalVersion: goalVersion }) })
+    await this.record({ ...change, ...(goalVersion !== null && { goal, ifGoalVersion: goalVersion }) })
   }
 
   #describe(reason: string): string {

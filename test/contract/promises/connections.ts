@@ -30,6 +30,33 @@ export function connectionsContract(createHarness: CreateHarness): void {
       expect(await store.connections.find('inst_absent')).toBeNull()
     })
 
+    test('a request to connect follows a logout that is not carried out yet, and does not replace it', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { instanceId } = lease
+      const find = async () => (await store.connections.find(instanceId))!
+      const settle = async (goal: 'idle' | 'logged_out') => {
+        const { goalVersion } = await find()
+        await store.connections.record(lease, { goal, ifGoalVersion: goalVersion }, 1)
+      }
+      await store.connections.requestLogout(instanceId)
+      await store.connections.requestConnect(instanceId, '5511999990000')
+      await store.connections.requestConnect(instanceId, null)
+      const relinked = await find()
+      expect(relinked).toMatchObject({ goal: 'relinked', pairingPhone: null, goalVersion: 3 })
+      await settle('logged_out')
+      expect(await find()).toMatchObject({ goal: 'relinked' })
+      await settle('idle')
+      expect(await find()).toMatchObject({ goal: 'online', goalVersion: 3 })
+      await settle('idle')
+      expect(await find()).toMatchObject({ goal: 'idle' })
+
+      await store.connections.requestLogout(instanceId)
+      await store.connections.requestConnect(instanceId, null)
+      await store.connections.requestLogout(instanceId)
+      expect(await find()).toMatchObject({ goal: 'logged_out' })
+    })
+
     test('the other instances that are linked to a number are listed, except sandboxes, deleted and unlinked ones', async () => {
       const { store } = context
       const phone = '5511977770000'

@@ -85,6 +85,15 @@ export function transfersContract(createHarness: CreateHarness): void {
       await expect(store.credentials.set(lease, [change])).rejects.toMatchObject({ name: 'LeaseLost' })
     })
 
+    test('a number whose logout was requested is not exported', async () => {
+      const { store } = context
+      const { id } = await bringIn(store)
+      await store.connections.requestLogout(id)
+      expect(await store.transfers.export(id, 8)).toEqual({ kind: 'not_linked' })
+      await store.connections.requestConnect(id, null)
+      expect(await store.transfers.export(id, 8)).toEqual({ kind: 'not_linked' })
+    })
+
     test('an instance without a number, a sandbox and an unknown one have nothing to export', async () => {
       const { store } = context
       const { id } = await store.instances.create(newInstance(), 0)

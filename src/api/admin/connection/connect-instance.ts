@@ -33,7 +33,9 @@ export function connectInstance(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'connectInstance',
         summary: 'Link the instance, or resume it',
-        description: 'Starts linking by QR code, or by pairing code if `phone` is set. Resumes a `stopped` instance.',
+        description:
+          'Starts linking by QR code, or by pairing code if `phone` is set. Resumes a `stopped` instance. A logout that was requested ' +
+          'before is carried out first.',
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,

@@ -54,6 +54,30 @@ describe.each(STORES)('on %s', kind => {
     expect(await shownFrom(next)).toEqual(['new'])
   })
 
+  test.each(['its owner', 'the next owner'])(
+    'a logout that a request to connect follows at once is carried out first, by %s',
+    async who => {
+      const { harness, id, network, connection, phone } = await openHarness(kind)
+      await using _ = harness
+      const isRunning = who === 'its owner'
+      if (!isRunning) await harness.stop(connection)
+      const { connections } = harness.store
+      await Promise.all([connections.requestLogout(id), connections.requestConnect(id, null)])
+      if (!isRunning) await harness.connect(id, { network })
+      const linked = await until('another number to be linked', async () => {
+        const record = await connections.find(id)
+        return record?.state === 'connected' && record.phone !== phone && record
+      })
+      expect(linked.goal).toBe('online')
+      const accounts = await harness.network.listAccounts()
+      expect(accounts.find(account => account.phone === phone)?.linked).toBe(false)
+      const { data: events } = await harness.store.events.list(id, { limit: 10 })
+      const inOrder = events.map(event => event.kind).reverse()
+      const linking = ['instance.linking', 'instance.connected']
+      expect(inOrder).toEqual([...linking, 'instance.logged_out', ...linking])
+    },
+  )
+
   test('a message acknowledged during a logout is sent; one that is not is unconfirmed', async () => {
     const { harness, id, shownFrom, phone } = await openHarness(kind)
     await using _ = harness
