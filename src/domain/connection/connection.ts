@@ -42,6 +42,7 @@ export const CONNECTION_CAUSES = [
   'logging_in',
   'connected',
   'logged_out_as_asked',
+  'logout_unconfirmed',
   'logged_out_by_phone',
   // Temporary: the service recovers without help.
   'restricted',
@@ -76,6 +77,9 @@ export const CONNECTION_CAUSES = [
   'exported',
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
+
+/** Of a logout that somebody requested, so it is no problem. */
+export const REQUESTED_LOGOUT = ['logged_out_as_asked', 'logout_unconfirmed'] as const satisfies ConnectionCause[]
 
 /** An instance's connection as stored. Times are milliseconds since 1970. */
 export interface StoredConnection {

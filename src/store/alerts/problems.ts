@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Problem } from '../../domain/alert.ts'
+import { REQUESTED_LOGOUT } from '../../domain/connection/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import { newestGivenUp } from '../deliveries/given-up.ts'
@@ -45,7 +46,7 @@ function connectionsQuery(clock: RawBuilder<number>): RawBuilder<ConnectionRow> 
     join leases as l on l.instance_id = c.instance_id
     join instances as i on i.id = c.instance_id
     where i.deleted_at is null and (
-      (c.state = 'logged_out' and c.cause <> 'logged_out_as_asked')
+      (c.state = 'logged_out' and c.cause not in (${sql.join(REQUESTED_LOGOUT.map(cause => sql.lit(cause)))}))
       or (c.state not in ('unlinked', 'linking', 'logged_out') and coalesce(c.cause, '') not in ('imported', 'exported')
         and not (c.state = 'connected' and l.lease_until > ${clock})))`
 }

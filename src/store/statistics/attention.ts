@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { StoredConnectionState } from '../../domain/connection/connection.ts'
-import { type ConnectionCause, currentState } from '../../domain/connection/connection.ts'
+import { type ConnectionCause, currentState, REQUESTED_LOGOUT } from '../../domain/connection/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
@@ -87,7 +87,7 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
       c.restricted_until, ${now} as now,
       case when l.lease_until > ${now} then 1 else 0 end as is_alive,
       case when c.state = 'stopped'
-        or (c.state = 'logged_out' and coalesce(c.cause, '') <> 'logged_out_as_asked')
+        or (c.state = 'logged_out' and coalesce(c.cause, '') not in (${sql.join(REQUESTED_LOGOUT.map(cause => sql.lit(cause)))}))
         or (c.state = 'unlinked' and c.cause in (${sql.join(FAILED_TO_LINK.map(cause => sql.lit(cause)))}))
         or ${currentStateOf('c', 'l', now)} = 'disconnected' then 1 else 0 end as is_down,
       case when exists (select 1 from ${newestGivenUp(sql`i.id`, first)} as given_up

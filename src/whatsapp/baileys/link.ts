@@ -18,6 +18,7 @@ import { requestCopiesFirst } from './link/phone-copies.ts'
 import { markRead } from './link/read-marks.ts'
 import { recordReceipts } from './link/receipts.ts'
 import { LIBRARY_BROKE, LINKING_FAILED, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
+import { removeDevice } from './log-out.ts'
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
 import { toGroupDetails } from './parsing/group.ts'
@@ -49,6 +50,8 @@ export class Link {
   readonly linking: LinkingWatch | null
   /** It is logged in, and has not begun to end. */
   isOpen = false
+  /** How it ended. Null after `close`. */
+  end: LinkEnd | null = null
   /** WhatsApp has delivered everything that it held for us. */
   #caughtUp = false
 
@@ -206,10 +209,10 @@ export class Link {
     return this.#calls.orClosed(() => this.#socket.requestPairingCode(phone))
   }
 
-  /** Unlinks the account from the phone. Resolves once the request is written, or at once if the link is not open. */
+  /** Removes this device from the account. @throws unless WhatsApp confirms it */
   async logOut(): Promise<void> {
-    if (!this.isOpen) return
-    await this.#calls.run(() => this.#socket.logout()).catch(error => this.#calls.logFailure('logout', error))
+    if (!this.isOpen) throw new Error('The link is not open.')
+    await this.#calls.orClosed(() => removeDevice(this.#socket, this.self.id!))
   }
 
   /** Emits buffered events, then closes without a `closed` event. Idempotent. */
@@ -312,7 +315,8 @@ export class Link {
   #endAs(code: number, obstacle = this.linking?.obstacleAtEnd): void {
     if (this.closed.aborted) return
     this.close()
-    this.#options.events.closed({ code, deviceRemoved: false, obstacle })
+    this.end = { code, deviceRemoved: false, obstacle }
+    this.#options.events.closed(this.end)
   }
 
   /** Called when the socket starts to end, while its events still have listeners. */
@@ -333,7 +337,8 @@ export class Link {
   #end(end: LinkEnd): void {
     if (this.closed.aborted) return
     this.#markEnded()
-    this.#options.events.closed({ ...end, obstacle: this.linking?.obstacleAtEnd })
+    this.end = { ...end, obstacle: this.linking?.obstacleAtEnd }
+    this.#options.events.closed(this.end)
   }
 
   #markEnded(): void {

@@ -21,7 +21,7 @@ import { HealthLog } from './health-log.ts'
 import { LinkManager } from './link-manager.ts'
 import { RestrictionWatch } from './restriction-watch.ts'
 import { NEVER_CONNECTED, NO_CODES, Status } from './status.ts'
-import { WindingUp } from './winding-up.ts'
+import { LOGGED_OUT, NOT_CONFIRMED, WindingUp } from './winding-up.ts'
 
 /*
  * A connection is in one of these modes. `after-close.ts` decides what follows each close code.
@@ -160,7 +160,7 @@ export class Connection {
     clearInterval(this.#poll)
     this.#links.cancelRetry()
     this.#stopped.abort()
-    if (logOut) await this.#links.logOut()
+    if (logOut) await this.#links.logOutDeleted()
     const wasConnected = this.#links.openLink !== null
     await waitAtMost(STOP_TIMEOUT_MS, this.#shutDown(wasConnected && !logOut && !this.#leaseLost))
     // Also if the store did not answer in time: another owner may open a socket from now on.
@@ -264,19 +264,20 @@ export class Connection {
 
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
     this.#links.cancelRetry()
-    // A logout has ended before its goal was settled.
-    if (state === 'logged_out') return this.#windingUp.finishLogout().then(() => this.#settleGoal())
+    // A logout whose goal is not settled yet. Its reason must stay.
+    if (cause === NOT_CONFIRMED.cause) return this.#windingUp.finishLogout().then(() => this.#settleGoal())
     if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
       this.#links.close()
       return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
     }
-    // An exported session belongs to another program, which must stay linked.
-    if (!this.#links.openLink && cause !== 'exported') await this.#links.openForLogout()
     // Written messages may still be acknowledged; no other message is started.
     this.#links.sender.detach()
     await waitAtMost(LOGOUT_DRAIN_MS, this.#links.sender.drained())
-    await this.#links.logOut()
-    await this.#windUp({ cause: 'logged_out_as_asked', reason: 'Logged out on request.' })
+    // An exported session belongs to another program, which must stay linked.
+    const isDone = cause === 'exported' || (await this.#links.logOut())
+    // The next owner repeats it.
+    if (this.#stopped.signal.aborted) return
+    await this.#windUp(isDone ? LOGGED_OUT : NOT_CONFIRMED)
   }
 
   // ── Ends ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,6 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { StoredConnection } from '../../domain/connection/connection.ts'
-import { waitAtMost, withDeadline } from '../../kit/deadline.ts'
+import { withDeadline } from '../../kit/deadline.ts'
 import { LeaseLost } from '../../store/errors.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { numberOf } from '../baileys/addresses.ts'
@@ -16,13 +15,13 @@ import type { Sender } from '../sending/sender.ts'
 import { type NextStep, nextStep } from './after-close.ts'
 import { Codes } from './codes.ts'
 import type { LinkManagerOptions } from './link-manager-options.ts'
+import { LOGOUT_WITHIN_MS, logOut, logOutOver } from './logging-out.ts'
 import { PasskeySteps } from './passkey-steps.ts'
 import { Pause } from './pause.ts'
 import { NO_CODES } from './status.ts'
 
 /** A connection that lasted this long ends a series of failures. */
 const LASTED_MS = 60_000
-const LOGOUT_TIMEOUT_MS = 8_000
 /** If the store takes longer to answer whether the instance was deleted, the link closes without a logout. */
 const DELETED_TIMEOUT_MS = 500
 /** WhatsApp's code for a message to a stranger that it refuses because the account is restricted. */
@@ -47,6 +46,7 @@ export class LinkManager {
   sender: Sender
   /** True until the account that is linked has connected once. */
   isFirstLogin = false
+  #lastLogout: Promise<void> | null = null
   /** The URL of the proxy of the latest link. */
   #proxy: string | null = null
 
@@ -130,13 +130,42 @@ export class LinkManager {
     if (!link) return
     withDeadline(DELETED_TIMEOUT_MS, isDeleted())
       .catch(() => false)
-      .then(deleted => (deleted ? waitAtMost(LOGOUT_TIMEOUT_MS, link.logOut()) : undefined))
+      .then(deleted => (deleted ? this.logOutDeleted() : undefined))
       .finally(() => link.close())
   }
 
-  /** Resolves when WhatsApp has answered, after 8 s at the latest, at once without a link. */
-  async logOut(): Promise<void> {
-    await waitAtMost(LOGOUT_TIMEOUT_MS, this.#link?.logOut())
+  /** Logs out of a deleted instance over its last link: its stored credentials are erased, so no other can open. Idempotent. */
+  async logOutDeleted(): Promise<void> {
+    this.#lastLogout ??= this.#logOutOverLast()
+    await this.#lastLogout
+  }
+
+  async #logOutOverLast(): Promise<void> {
+    const link = this.#link
+    if (!link || !this.#credentials?.creds.account) return
+    if (!(await logOutOver(link, LOGOUT_WITHIN_MS))) this.#noteNotUnlinked(link)
+  }
+
+  /**
+   * Logs out over the open link, or over a new one.
+   * @returns whether WhatsApp has confirmed it. If not, the phone may still list this device.
+   */
+  async logOut(): Promise<boolean> {
+    const reopen = async () => {
+      this.close()
+      await this.open({ onlyWithCredentials: true })
+      return this.#link
+    }
+    const link = this.openLink ?? (await reopen())
+    const isUnlinked = link === null ? !(await this.hasCredentials()) : await logOut(link, reopen)
+    if (!isUnlinked) this.#noteNotUnlinked(this.#link)
+    return isUnlinked
+  }
+
+  /** The phone may still list this device. */
+  #noteNotUnlinked(link: Link | null): void {
+    const { lease, logger } = this.#options
+    logger.warn({ instanceId: lease.instanceId, code: link?.end?.code ?? null }, 'instance.not_unlinked')
   }
 
   /** Resolves when the credentials are stored. */
@@ -172,15 +201,6 @@ export class LinkManager {
     await status.record({ ...NO_CODES, ...(found ? this.#loggingIn() : ASKING) })
     if (signal.aborted) return
     this.#link = this.#createLink(network, credentials)
-  }
-
-  /** If no link opens within 8 s, the logout continues without one, and the phone keeps listing this device for a while. */
-  async openForLogout(): Promise<void> {
-    this.close()
-    await this.open({ onlyWithCredentials: true })
-    const link = this.#link
-    const deadline = performance.now() + LOGOUT_TIMEOUT_MS
-    while (link && !link.isOpen && !link.closed.aborted && performance.now() < deadline) await sleep(50)
   }
 
   #createLink(network: Network, credentials: CredentialStore): Link {

@@ -9,6 +9,15 @@ import { NO_CODES, type Status } from './status.ts'
 /** Messages that fail in one commit. */
 const BATCH_SIZE = 200
 
+type Reason = Pick<StoredConnection, 'cause' | 'reason'>
+
+export const LOGGED_OUT: Reason = { cause: 'logged_out_as_asked', reason: 'Logged out on request.' }
+export const NOT_CONFIRMED: Reason = {
+  cause: 'logout_unconfirmed',
+  reason:
+    'Logged out on request, but WhatsApp has not confirmed it. If the phone still shows this device under Linked devices, remove it there.',
+}
+
 interface WindingUpOptions {
   lease: Lease
   store: Pick<Store, 'credentials' | 'messages'>
@@ -27,7 +36,7 @@ export class WindingUp {
   }
 
   /** Records the state first, so that no more messages are accepted. The caller settles the goal last. */
-  async logOut(why: Pick<StoredConnection, 'cause' | 'reason'>, goalVersion: number | null): Promise<void> {
+  async logOut(why: Reason, goalVersion: number | null): Promise<void> {
     const { status } = this.#options
     await status.settleGoal('logged_out', goalVersion, {
       ...NO_CODES,

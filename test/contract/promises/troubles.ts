@@ -22,9 +22,10 @@ export function troublesContract(createHarness: CreateHarness): void {
       const { store } = context
       const [connected, never] = [await createConnected(store), await createOwned(store)]
       const unlinked = await createConnected(store)
-      const cause = 'logged_out_as_asked'
-      await store.connections.record(unlinked, { state: 'logged_out', reason: 'As requested.', cause }, Date.now())
-      expect(await troubles([connected, never, unlinked])).toEqual([])
+      for (const cause of ['logged_out_as_asked', 'logout_unconfirmed'] as const) {
+        await store.connections.record(unlinked, { state: 'logged_out', reason: 'As requested.', cause }, Date.now())
+        expect(await troubles([connected, never, unlinked])).toEqual([])
+      }
     })
 
     test('numbers that are stopped, logged out, restricted or could not be linked are listed with their cause', async () => {

@@ -154,4 +154,26 @@ describe('the connection', () => {
     expect([answer.status, answer.body.data.instanceId]).toEqual([202, id])
     expect((await api.store.connections.find(id))?.goal).toBe('logged_out')
   })
+
+  test('a connect after a logout that is not carried out yet is 202, and reaches the owner with it', async () => {
+    const { id } = await api.createConnected()
+    await api.admin('POST', `/instances/${id}/logout`)
+    expect((await api.admin('POST', `/instances/${id}/connect`)).status).toBe(202)
+    expect((await api.store.connections.find(id))?.goal).toBe('relinked')
+  })
+
+  test('a deletion without an open connection is in the log, because the number is not unlinked', async () => {
+    const linesOf = (id: string) =>
+      api.logged.filter(line => line['msg'] === 'instance.deleted_unconnected' && line['instanceId'] === id)
+    const [connected, away, unlinked] = [
+      await api.createConnected(),
+      await api.createConnected(),
+      await api.createInstance(),
+    ]
+    await api.record(away.id, { state: 'stopped', reason: 'Replaced.', cause: 'replaced' })
+    for (const { id } of [connected, away, unlinked])
+      expect((await api.admin('DELETE', `/instances/${id}`)).status).toBe(204)
+    expect(linesOf(away.id)).toMatchObject([{ state: 'stopped', action: expect.stringContaining('Linked devices') }])
+    expect([...linesOf(connected.id), ...linesOf(unlinked.id)]).toEqual([])
+  })
 })

@@ -103,7 +103,7 @@ export const instanceSettings = {
   removeTitle: 'Delete this instance?',
   removeText: [
     'The token stops working at once.',
-    'The number is logged out of WhatsApp and its credentials are erased.',
+    'If the instance is connected, the number is logged out of WhatsApp. The credentials are erased in any case.',
     'Queued messages fail with instance_deleted.',
     'Pending events are still delivered. Then all data of the instance is erased.',
   ],

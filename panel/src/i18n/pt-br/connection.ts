@@ -40,6 +40,8 @@ export const connection: Words['connection'] = {
     logging_in: 'Conectando ao WhatsApp.',
     connected: 'Há conexão com o WhatsApp.',
     logged_out_as_asked: 'O número foi desvinculado, como pedido.',
+    logout_unconfirmed:
+      'O número foi desvinculado, como pedido, mas o WhatsApp não confirmou. Se o telefone ainda mostra este aparelho em Aparelhos conectados, remova-o lá.',
     logged_out_by_phone: 'O número foi desvinculado pelo telefone.',
     restricted:
       'O WhatsApp não deixa o número iniciar conversas novas por algum tempo. Essas mensagens esperam; as outras saem.',

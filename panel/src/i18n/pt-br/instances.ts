@@ -106,7 +106,7 @@ export const instanceSettings: Words['instanceSettings'] = {
   removeTitle: 'Excluir esta instância?',
   removeText: [
     'O token deixa de valer imediatamente.',
-    'O número é desconectado do WhatsApp e as credenciais são apagadas.',
+    'Se a instância estiver conectada, o número é desconectado do WhatsApp. As credenciais são apagadas em todo caso.',
     'Mensagens que ainda esperam falham com instance_deleted.',
     'Eventos pendentes ainda são entregues; depois tudo é apagado.',
   ],

@@ -2,6 +2,7 @@ import { Button } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { REQUESTED_LOGOUT } from '../../../../src/domain/connection/connection.ts'
 import { useAwaySince } from '../../api/live.ts'
 import { attentionQuery } from '../../api/queries.ts'
 import type { Attention, ConnectionCause, FailingOperatorEndpoint, TroubledInstance } from '../../api/types.ts'
@@ -165,7 +166,7 @@ function numberTrouble({ state, cause, restrictedUntil }: TroubledInstance): Ton
     case 'disconnected':
       return 'bad'
     case 'logged_out':
-      return cause === 'logged_out_as_asked' ? null : 'bad'
+      return REQUESTED_LOGOUT.some(requested => requested === cause) ? null : 'bad'
     case 'unlinked':
       return cause === null || QUIET_CAUSES.has(cause) ? null : 'bad'
     default:

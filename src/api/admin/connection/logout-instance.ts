@@ -15,7 +15,8 @@ export function logoutInstance(api: Api, context: ApiContext): void {
         operationId: 'logoutInstance',
         summary: 'Unlink the number',
         description:
-          'Queued messages fail with `instance_logged_out`, or with `unconfirmed` if they may have been sent.',
+          'Queued messages fail with `instance_logged_out`, or with `unconfirmed` if they may have been sent. If WhatsApp has not ' +
+          'confirmed the logout within 8 s, the cause is `logout_unconfirmed`: the phone may still show the device.',
         tags: ['Connection'],
         params: instanceParams,
         response: { 202: dataOf(connectionSchema, 'Accepted. The connection shows the progress.') },

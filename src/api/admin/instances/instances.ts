@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { isLinked } from '../../../domain/connection/connection.ts'
 import { newInstanceId } from '../../../domain/ids.ts'
 import type { InstanceKind } from '../../../domain/instance.ts'
 import { Refusal } from '../../../domain/refusal.ts'
@@ -102,7 +103,7 @@ export function renameInstance(api: Api, { store }: ApiContext): void {
   )
 }
 
-export function deleteInstance(api: Api, { store, now }: ApiContext): void {
+export function deleteInstance(api: Api, { store, now, logger }: ApiContext): void {
   api.delete(
     '/instances/:id',
     {
@@ -110,8 +111,8 @@ export function deleteInstance(api: Api, { store, now }: ApiContext): void {
         operationId: 'deleteInstance',
         summary: 'Delete an instance',
         description:
-          'Invalidates the token, erases the credentials and unlinks the number. Queued messages fail with ' +
-          '`instance_deleted` or `unconfirmed`. Pending deliveries are completed.',
+          'Invalidates the token and erases the credentials. Unlinks the number if the instance is connected. Queued messages ' +
+          'fail with `instance_deleted` or `unconfirmed`. Pending deliveries are completed.',
         tags: ['Instances'],
         params: instanceParams,
         response: { 204: Type.Null({ description: 'Deleted.' }) },
@@ -120,7 +121,13 @@ export function deleteInstance(api: Api, { store, now }: ApiContext): void {
     },
     async (request, reply) => {
       const { id } = request.params
-      if (!isId(id) || !(await store.instances.delete(id, now()))) throw new Refusal('instance_not_found')
+      const { state } = await getInstanceOrRefuse(store, id)
+      if (!(await store.instances.delete(id, now()))) throw new Refusal('instance_not_found')
+      // Without its credentials no connection can be opened for a logout.
+      if (isLinked(state) && state !== 'connected') {
+        const action = 'If the phone still shows this device under Linked devices, remove it there.'
+        logger.warn({ instanceId: id, state, action }, 'instance.deleted_unconnected')
+      }
       return reply.code(204).send(null)
     },
   )

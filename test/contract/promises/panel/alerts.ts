@@ -275,8 +275,10 @@ export function alertsContract(createHarness: CreateHarness): void {
         const gone = { state: 'logged_out', reason: 'Unlinked.' } as const
         await store.connections.record(again!, { ...gone, cause: 'logged_out_by_phone' }, Date.now())
         expect(await find()).toEqual(['linking_lost'])
-        await store.connections.record(again!, { ...gone, cause: 'logged_out_as_asked' }, Date.now())
-        expect(await find()).toEqual([])
+        for (const cause of ['logged_out_as_asked', 'logout_unconfirmed'] as const) {
+          await store.connections.record(again!, { ...gone, cause }, Date.now())
+          expect(await find()).toEqual([])
+        }
       })
 
       test('a webhook fails when events are retried for a while or the last one was given up', async () => {

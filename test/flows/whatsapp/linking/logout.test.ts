@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { STORES } from '../../../databases/database.ts'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
+
+const CONFIRMED = { cause: 'logged_out_as_asked', reason: 'Logged out on request. (WhatsApp is simulated.)' }
+const NOT_CONFIRMED = {
+  cause: 'logout_unconfirmed',
+  reason: expect.stringContaining('has not confirmed it. If the phone'),
+}
+/** Nobody listens at this port. */
+const UNREACHABLE = { kind: 'simulated', url: 'ws://127.0.0.1:9/ws/chat' } as const
+
+const isLinked = async (harness: WhatsappHarness, phone: string) =>
+  (await harness.network.listAccounts()).find(account => account.phone === phone)?.linked
+
+const notUnlinked = (harness: WhatsappHarness) => harness.log.filter(line => line.includes('instance.not_unlinked'))
+
+async function untilSettled(harness: WhatsappHarness, id: string) {
+  const record = await harness.reaches(id, 'logged_out')
+  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  expect((await harness.store.credentials.get(id, 'creds', ['creds'])).size).toBe(0)
+  return record
+}
+
+describe.each(STORES)('on %s, a logout', kind => {
+  test('of a number without a connection is tried again when WhatsApp refuses the first login', async () => {
+    await using harness = await WhatsappHarness.open({}, kind)
+    const { id, phone, connection } = await harness.link()
+    await harness.stop(connection)
+    await harness.network.misbehave({ kind: 'refuse_logins', reason: '503', count: 1 })
+    await harness.store.connections.requestLogout(id)
+    await harness.connect(id, { scan: false })
+    expect(await untilSettled(harness, id)).toMatchObject(CONFIRMED)
+    expect(await isLinked(harness, phone)).toBe(false)
+    expect(notUnlinked(harness)).toEqual([])
+  })
+
+  test('that cannot reach WhatsApp ends, and says that the phone may still show the device', async () => {
+    await using harness = await WhatsappHarness.open({}, kind)
+    const { id, phone, connection } = await harness.link()
+    await harness.stop(connection)
+    await harness.connect(id, { network: UNREACHABLE })
+    await until('an attempt', async () => (await harness.store.connections.find(id))?.cause === 'unreachable')
+    await harness.store.connections.requestLogout(id)
+    expect(await untilSettled(harness, id)).toMatchObject({ ...NOT_CONFIRMED, phone: null })
+    expect(await isLinked(harness, phone)).toBe(true)
+    expect(notUnlinked(harness)).toHaveLength(1)
+    const { data: events } = await harness.store.events.list(id, { limit: 1 })
+    const [event] = await Promise.all(events.map(one => harness.store.events.find(id, one.id)))
+    expect(JSON.parse(event!.body)).toMatchObject({ event: 'instance.logged_out', data: NOT_CONFIRMED })
+  })
+})
+
+test('a logout over an open connection that has gone silent is not reported as confirmed', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id } = await harness.link()
+  harness.line.hold()
+  await harness.store.connections.requestLogout(id)
+  expect(await untilSettled(harness, id)).toMatchObject(NOT_CONFIRMED)
+})
+
+test('a request to connect during a logout that is not confirmed follows it, and the events say so', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  harness.line.hold()
+  await harness.store.connections.requestLogout(id)
+  await harness.store.connections.requestConnect(id, null)
+  await harness.reaches(id, 'logged_out')
+  harness.line.release()
+  await harness.reaches(id, 'connected')
+  const { data: events } = await harness.store.events.list(id, { limit: 10 }, { kind: 'instance.logged_out' })
+  expect(events).toHaveLength(1)
+  const event = await harness.store.events.find(id, events[0]!.id)
+  expect(JSON.parse(event!.body)).toMatchObject({ data: { ...NOT_CONFIRMED, phone } })
+})
+
+test('a logout while a new code is requested ends the linking', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id } = await harness.link()
+  await harness.store.connections.requestLogout(id)
+  await untilSettled(harness, id)
+  harness.line.hold()
+  await harness.store.connections.requestConnect(id, null)
+  await until('the request', async () => (await harness.store.connections.find(id))?.cause === 'asking_for_code')
+  await harness.store.connections.requestLogout(id)
+  await until('the end', async () => (await harness.store.connections.find(id))?.cause === CONFIRMED.cause)
+  await until('the socket to close', () => harness.line.sockets === 0)
+  expect(await untilSettled(harness, id)).toMatchObject(CONFIRMED)
+})
+
+test('a logout is confirmed if the phone has removed the device before', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone, connection } = await harness.link()
+  await harness.stop(connection)
+  await harness.network.unlink(phone)
+  await harness.store.connections.requestLogout(id)
+  await harness.connect(id, { scan: false })
+  expect(await untilSettled(harness, id)).toMatchObject(CONFIRMED)
+})
+
+test('a logout that WhatsApp refuses for a reason that stays is not tried again', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, connection } = await harness.link()
+  await harness.stop(connection)
+  const { opened } = harness.line
+  await harness.network.misbehave({ kind: 'refuse_logins', reason: '403', count: 5 })
+  await harness.store.connections.requestLogout(id)
+  await harness.connect(id, { scan: false })
+  expect(await untilSettled(harness, id)).toMatchObject(NOT_CONFIRMED)
+  expect(harness.line.opened).toBe(opened + 1)
+})
+
+test('a stop during a logout leaves it to the next owner', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone, connection } = await harness.link()
+  await harness.stop(connection)
+  await harness.store.connections.requestLogout(id)
+  const next = await harness.connect(id, { network: UNREACHABLE })
+  await until('an attempt', async () => (await harness.store.connections.find(id))?.cause === 'logging_in')
+  await harness.stop(next)
+  expect(await harness.store.connections.find(id)).toMatchObject({ state: 'reconnecting', goal: 'logged_out', phone })
+  await harness.connect(id, { scan: false })
+  expect(await untilSettled(harness, id)).toMatchObject(CONFIRMED)
+  expect(await isLinked(harness, phone)).toBe(false)
+})
+
+test('the deletion of an instance whose connection has gone silent ends in time, and the log says that it was not unlinked', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, connection } = await harness.link()
+  harness.line.hold()
+  await harness.store.instances.delete(id, Date.now())
+  await connection.stop({ logOut: true })
+  expect(notUnlinked(harness)).toHaveLength(1)
+  expect(notUnlinked(harness)[0]).toContain(id)
+})
