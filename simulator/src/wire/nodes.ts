@@ -9,6 +9,8 @@ export type Attributes = Record<string, string | undefined>
 
 export const SERVER = 's.whatsapp.net'
 
+/** Baileys looks up words in a plain object, and would encode `constructor` as an empty word. */
+const ENCODING = { ...dictionary, TOKEN_MAP: Object.assign(Object.create(null), dictionary.TOKEN_MAP) }
 const COMPRESSED = 2
 const MAX_STANZA_BYTES = 16 * 1024 * 1024
 
@@ -21,7 +23,7 @@ export function decodeNode(data: Buffer): Node {
 }
 
 export function encodeNode(stanza: Node): Buffer {
-  return encodeBinaryNode(stanza)
+  return encodeBinaryNode(stanza, ENCODING)
 }
 
 /** Leaves out undefined attributes. */

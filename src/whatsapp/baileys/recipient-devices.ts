@@ -68,7 +68,8 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
 
   async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
     const rows = await this.#rows?.read('devices', users)
-    const found: Record<string, T | undefined> = {}
+    // The names come from WhatsApp, so an inherited property must not look like a list of devices.
+    const found: Record<string, T | undefined> = Object.create(null)
     for (const user of users) {
       const entry = rows?.get(user) as Entry | undefined
       if (entry && this.#now() - entry.at < FRESH_MS) found[user] = this.#reachable(user, entry.devices) as T

@@ -9,7 +9,10 @@ import {
 import type { GroupChange, GroupDetails, GroupMember, GroupRole } from '../../../domain/recipients/group.ts'
 import { lidAddressOf, numberOf } from '../addresses.ts'
 
-const ROLES: Readonly<Record<string, GroupRole>> = { admin: 'admin', superadmin: 'owner' }
+const ROLES: ReadonlyMap<string, GroupRole> = new Map([
+  ['admin', 'admin'],
+  ['superadmin', 'owner'],
+])
 const LIBRARY_ROLES = {
   member: null,
   admin: 'admin',
@@ -105,7 +108,7 @@ function toMember({ id, phoneNumber, lid, admin }: Listed): GroupMember[] {
   const member: GroupMember = {
     phone: numberOf(id) ?? numberOf(phoneNumber) ?? null,
     lid: lidAddressOf(id) ?? lidAddressOf(lid),
-    role: ROLES[admin ?? ''] ?? 'member',
+    role: ROLES.get(admin ?? '') ?? 'member',
   }
   return member.phone === null && member.lid === null ? [] : [member]
 }

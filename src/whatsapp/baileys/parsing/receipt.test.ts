@@ -51,7 +51,7 @@ describe('a receipt', () => {
     expect(receipt({ from: '120363000000000777@g.us', participant: '99000000777:3@lid' })?.reached).toBe('delivered')
   })
 
-  test.each(['retry', 'server-error', 'peer_msg', 'hist_sync', 'unheard_of'])(
+  test.each(['retry', 'server-error', 'peer_msg', 'hist_sync', 'unheard_of', 'constructor', '__proto__'])(
     'of type %s reports no progress',
     type => {
       expect(receipt({ type })).toBeNull()

@@ -21,13 +21,13 @@ export interface SentReceipt extends Receipt {
  * Receipt types that report progress. `inactive` comes from a device that has the message and shows no presence.
  * `retry`, `server-error`, `peer_msg` and `hist_sync` report no progress.
  */
-const REACHED: Readonly<Record<string, MessageProgress>> = {
-  '': 'delivered',
-  inactive: 'delivered',
-  read: 'read',
-  played: 'read',
-  sender: 'sent',
-}
+const REACHED: ReadonlyMap<string, MessageProgress> = new Map([
+  ['', 'delivered'],
+  ['inactive', 'delivered'],
+  ['read', 'read'],
+  ['played', 'read'],
+  ['sender', 'sent'],
+])
 
 /**
  * Reads a receipt from its stanza. Baileys' events are unsuitable: they merge receipts (a `read` replaces the `delivered`
@@ -37,7 +37,7 @@ const REACHED: Readonly<Record<string, MessageProgress>> = {
  */
 export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   const { id, from, participant, recipient, type = '' } = node.attrs
-  const reached = REACHED[type]
+  const reached = REACHED.get(type)
   if (!reached || !id || !from) return null
   const grouped = getBinaryNodeChildren(node, 'participants')
   if (grouped.length > 0) return parseGrouped(grouped, reached, from, self)

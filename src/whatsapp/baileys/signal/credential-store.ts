@@ -95,7 +95,8 @@ export class CredentialStore {
 
   readonly keys: SignalKeyStore = {
     get: async (type, ids) => {
-      const found: { [id: string]: SignalDataTypeMap[typeof type] } = {}
+      // Some IDs come from WhatsApp, so an inherited property must not look like a value.
+      const found: { [id: string]: SignalDataTypeMap[typeof type] } = Object.create(null)
       for (const [id, value] of await this.read(type, ids)) found[id] = revive(type, value) as (typeof found)[string]
       return found
     },

@@ -30,3 +30,13 @@ export const pairDevice: StanzaText = {
   attrs: { from: SERVER, type: 'set', id: 'pair1' },
   content: [{ tag: 'pair-device', content: [{ tag: 'ref' }] }],
 }
+/** Names that every object inherits, in places where the library or the driver expects one of a few words. */
+export const receiptOfType = (type: string): StanzaText => ({
+  tag: 'receipt',
+  attrs: { from: '5511987654321@s.whatsapp.net', id: '3EB0FEED', type, t: '1700000000' },
+})
+export const groupWithRole = (type: string): StanzaText => ({
+  tag: 'notification',
+  attrs: { from: '120363000000000777@g.us', type: 'w:gp2', id: `N${type}`, t: '1700000000' },
+  content: [{ tag: 'add', content: [{ tag: 'participant', attrs: { jid: '5511987654321@s.whatsapp.net', type } }] }],
+})

@@ -3,7 +3,16 @@ import { describe, expect, test } from 'vitest'
 import { STORES } from '../../../databases/database.ts'
 import { LinkedHarness, type LinkedNumber } from '../../../linked-harness.ts'
 import { until } from '../../../until.ts'
-import { chatState, dirty, groupCall, newsletterMessage, offlinePreview, pairDevice } from './failing-stanzas.ts'
+import {
+  chatState,
+  dirty,
+  groupCall,
+  groupWithRole,
+  newsletterMessage,
+  offlinePreview,
+  pairDevice,
+  receiptOfType,
+} from './failing-stanzas.ts'
 
 const QUERIES = { stanza: 'iq', direction: 'in' } as const
 const ANSWERS = { stanza: 'iq', direction: 'out' } as const
@@ -86,6 +95,19 @@ describe.each(STORES)('%s', store => {
     await harness.network.misbehave({ kind: 'clear' })
     await harness.sendAndRead(victim)
     expect(harness.service.boots).toBe(1)
+  })
+
+  test('receipts and roles that are named like methods of objects change nothing', async () => {
+    await using harness = await LinkedHarness.open(store)
+    const victim = await harness.link()
+    await harness.sendAndRead(victim)
+    const endsBefore = harness.endsOf(victim)
+    const names = ['constructor', 'toString', '__proto__']
+    for (const stanza of names.flatMap(name => [receiptOfType(name), groupWithRole(name)])) {
+      await harness.network.misbehave({ kind: 'stanza', account: victim.phone, stanza })
+    }
+    await harness.sendAndRead(victim)
+    expect(harness.endsOf(victim)).toBe(endsBefore)
   })
 
   test('errors in response to every query at every login cause no crash loop', async () => {

@@ -206,7 +206,7 @@ describe.concurrent('receipts', () => {
     const { harness, id, phone, sent, tell } = world
     const whatsappId = sent[0]?.whatsappId ?? ''
     const own = `${phone}@s.whatsapp.net`
-    for (const type of ['server-error', 'peer_msg', 'hist_sync', 'enc_rekey_retry', 'never-heard-of']) {
+    for (const type of ['server-error', 'peer_msg', 'hist_sync', 'enc_rekey_retry', 'never-heard-of', 'constructor']) {
       await tell({ id: whatsappId, from, type })
     }
     for (const type of ['sender', 'read-self', 'played-self']) await tell({ id: whatsappId, from: own, type })
