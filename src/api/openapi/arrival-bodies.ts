@@ -10,7 +10,7 @@ const textProperties = {
   text: Type.Optional(
     Type.String({
       maxLength: MAX_EVENT_TEXT_UNITS,
-      description: `The text, the caption or the reaction; absent if there is none. At most ${MAX_EVENT_TEXT_UNITS.toLocaleString('en')} UTF-16 units.`,
+      description: `The text, the caption or the reaction; with the type \`other\` a name or caption. Absent if there is none. At most ${MAX_EVENT_TEXT_UNITS.toLocaleString('en')} UTF-16 units.`,
     }),
   ),
   truncated: Type.Optional(

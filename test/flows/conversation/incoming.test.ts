@@ -103,6 +103,31 @@ describe.each(STORES)('what contacts send, on %s', store => {
     expect(stored).toMatchObject(expected)
   })
 
+  test.each([
+    ['a pressed button', { buttonsResponseMessage: { selectedDisplayText: 'Sim' } }, { type: 'text', text: 'Sim' }],
+    ['a chosen row', { listResponseMessage: { title: 'Terça' } }, { type: 'text', text: 'Terça' }],
+    [
+      'a template',
+      { templateMessage: { hydratedTemplate: { hydratedContentText: 'O código é 123' } } },
+      { type: 'text', text: 'O código é 123' },
+    ],
+    [
+      'buttons below a picture',
+      { interactiveMessage: { header: { imageMessage: { mimetype: 'image/png' } }, body: { text: 'Vem?' } } },
+      { type: 'image', text: 'Vem?', media: { mimetype: 'image/png' } },
+    ],
+    [
+      'a mention of the group',
+      { groupMentionedMessage: { message: { conversation: '@todos' } } },
+      { type: 'text', text: '@todos' },
+    ],
+    ['an event', { eventMessage: { name: 'Jantar' } }, { type: 'other', text: 'Jantar' }],
+  ])('the text of %s is in the event and in the stored message', async (_, content, expected) => {
+    const { data, stored } = await receive(content)
+    expect(data).toMatchObject(expected)
+    expect(stored).toMatchObject(expected)
+  })
+
   test('long and strange parts neither break the event nor make it large', async () => {
     const { data } = await receive({
       extendedTextMessage: {

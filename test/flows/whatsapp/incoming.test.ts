@@ -156,7 +156,7 @@ test('any content from a contact is an event of its type, with its caption or re
     'contact',
     'reaction: 👍',
     'poll',
-    'other',
+    'other: a meeting',
     'text: the last',
   ])
 })

@@ -1,6 +1,7 @@
-import { normalizeMessageContent, proto, type WAMessage } from 'baileys'
+import { proto, type WAMessage } from 'baileys'
 import type { IncomingChange } from '../../../domain/incoming-message.ts'
 import { isSelf, type Self, userOf } from '../addresses.ts'
+import { openContent } from './content.ts'
 
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 const MAX_ID_LENGTH = 100
@@ -17,7 +18,7 @@ export function parseChange(
   { group, isOwn, self }: { group: boolean; isOwn: boolean; self: Self },
   textOf: (content: proto.IMessage) => string | undefined | null,
 ): ParsedChange | null {
-  const { protocolMessage } = normalizeMessageContent(wrapped) ?? {}
+  const { protocolMessage } = openContent(wrapped) ?? {}
   const target = protocolMessage?.key
   if (!protocolMessage || !target?.id) return null
   const reference = { target: target.id.slice(0, MAX_ID_LENGTH) }

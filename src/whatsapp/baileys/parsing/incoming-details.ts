@@ -1,6 +1,7 @@
-import { normalizeMessageContent, type proto } from 'baileys'
+import type { proto } from 'baileys'
 import type { IncomingDetails } from '../../../domain/incoming-message.ts'
 import { lidOf, numberOf } from '../addresses.ts'
+import { openContent } from './content.ts'
 
 /** The sender chooses these texts, so an event holds a part of longer ones. */
 const MAX_UNITS = 1_000
@@ -12,7 +13,7 @@ const MAX_ID_LENGTH = 100
 
 /** The parts of a message other than its type, text and file. Undefined if there are none. */
 export function parseDetails(wrapped: proto.IMessage | null | undefined): IncomingDetails | undefined {
-  const content = normalizeMessageContent(wrapped)
+  const content = openContent(wrapped)
   if (!content) return undefined
   const context = contextOf(content)
   const details: IncomingDetails = {
@@ -50,8 +51,7 @@ function quoteOf(context: proto.IContextInfo | null): IncomingDetails['quote'] |
 }
 
 function textOf(message: proto.IMessage): string | null {
-  const { conversation, extendedTextMessage, imageMessage, videoMessage, documentMessage } =
-    normalizeMessageContent(message) ?? {}
+  const { conversation, extendedTextMessage, imageMessage, videoMessage, documentMessage } = openContent(message) ?? {}
   const caption = imageMessage?.caption || videoMessage?.caption || documentMessage?.caption
   return cutOrNull(conversation || extendedTextMessage?.text || caption)
 }

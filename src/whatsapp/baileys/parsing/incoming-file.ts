@@ -1,4 +1,4 @@
-import { normalizeMessageContent, type proto, type WAMessageKey } from 'baileys'
+import type { proto, WAMessageKey } from 'baileys'
 import {
   cleanFilename,
   type FileFacts,
@@ -9,6 +9,7 @@ import {
 } from '../../../domain/media.ts'
 import { ownBytes } from '../../../kit/own-bytes.ts'
 import { isMediaPath } from '../media/hosts.ts'
+import { openContent } from './content.ts'
 
 type Part = Partial<
   proto.Message.IImageMessage &
@@ -24,7 +25,7 @@ const MOST = 2 ** 40
 
 /** The file of a message, as its sender states it. Undefined if it has none. */
 export function parseFile(wrapped: proto.IMessage | null | undefined, key: WAMessageKey): IncomingFile | undefined {
-  const found = partOf(normalizeMessageContent(wrapped) ?? {})
+  const found = partOf(openContent(wrapped) ?? {})
   if (found === null) return undefined
   const [form, part] = found
   const sha256 = hashOf(part.fileSha256)
@@ -48,14 +49,13 @@ export function parseFile(wrapped: proto.IMessage | null | undefined, key: WAMes
 }
 
 function partOf(content: proto.IMessage): [MediaForm, Part] | null {
-  const { imageMessage, audioMessage, documentMessage, lottieStickerMessage } = content
+  const { imageMessage, audioMessage, documentMessage, stickerMessage } = content
   const video = content.videoMessage ?? content.ptvMessage
-  const sticker = content.stickerMessage ?? lottieStickerMessage?.message?.stickerMessage
   if (imageMessage) return ['image', imageMessage]
   if (video) return ['video', video]
   if (audioMessage) return [audioMessage.ptt ? 'voice' : 'audio', audioMessage]
   if (documentMessage) return ['document', documentMessage]
-  return sticker ? ['sticker', sticker] : null
+  return stickerMessage ? ['sticker', stickerMessage] : null
 }
 
 /** `audio/ogg; codecs=opus` is the only type whose parameter matters. */

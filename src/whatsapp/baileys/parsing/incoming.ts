@@ -1,14 +1,7 @@
-import {
-  isJidBroadcast,
-  isJidGroup,
-  isJidNewsletter,
-  isJidStatusBroadcast,
-  normalizeMessageContent,
-  type proto,
-  type WAMessage,
-} from 'baileys'
+import { isJidBroadcast, isJidGroup, isJidNewsletter, isJidStatusBroadcast, type WAMessage } from 'baileys'
 import type { IncomingChange, IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
+import { type Content, openContent } from './content.ts'
 import { parseChange } from './incoming-change.ts'
 import { parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
@@ -18,8 +11,6 @@ export interface LidMapping {
   getPNForLID(lid: string): Promise<string | null>
   getLIDForPN(pn: string): Promise<string | null>
 }
-
-type Content = proto.IMessage
 
 type IncomingContent = Pick<IncomingMessage, 'type' | 'text'>
 
@@ -45,7 +36,25 @@ const KINDS: readonly (readonly [keyof Content, IncomingType, ((content: Content
   ['pollCreationMessageV3', 'poll'],
   ['pollCreationMessageV5', 'poll'],
   ['pollUpdateMessage', 'poll'],
+  ['eventMessage', 'other', content => content.eventMessage?.name],
+  ['orderMessage', 'other', content => content.orderMessage?.message || content.orderMessage?.orderTitle],
+  ['productMessage', 'other', content => content.productMessage?.body || content.productMessage?.product?.title],
+  ['groupInviteMessage', 'other', content => content.groupInviteMessage?.caption],
+  ['newsletterAdminInviteMessage', 'other', content => content.newsletterAdminInviteMessage?.caption],
+  ['scheduledCallCreationMessage', 'other', content => content.scheduledCallCreationMessage?.title],
+  ['stickerPackMessage', 'other', content => content.stickerPackMessage?.caption || content.stickerPackMessage?.name],
+  ['invoiceMessage', 'other', content => content.invoiceMessage?.note],
+  ['requestPaymentMessage', 'other', content => noteOf(content.requestPaymentMessage)],
+  ['sendPaymentMessage', 'other', content => noteOf(content.sendPaymentMessage)],
+  ['questionResponseMessage', 'other', content => content.questionResponseMessage?.text],
+  ['statusQuestionAnswerMessage', 'other', content => content.statusQuestionAnswerMessage?.text],
+  ['pollResultSnapshotMessage', 'other', content => content.pollResultSnapshotMessage?.name],
+  ['pollResultSnapshotMessageV3', 'other', content => content.pollResultSnapshotMessageV3?.name],
 ]
+
+function noteOf(payment: { noteMessage?: Content | null } | null | undefined) {
+  return payment?.noteMessage?.extendedTextMessage?.text || payment?.noteMessage?.conversation
+}
 
 /** Fields of the protocol that no person wrote. */
 const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
@@ -54,6 +63,8 @@ const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
   'fastRatchetKeySenderKeyDistributionMessage',
   'messageContextInfo',
   'deviceSentMessage',
+  'editedMessage',
+  'limitSharingMessage',
   'keepInChatMessage',
   'pinInChatMessage',
   'secretEncryptedMessage',
@@ -160,7 +171,7 @@ function sentAt(timestamp: WAMessage['messageTimestamp']): number {
 
 /** Type and text. Null if no person wrote the content. */
 export function parseContent(wrapped: Content | null | undefined): IncomingContent | null {
-  const content = normalizeMessageContent(wrapped)
+  const content = openContent(wrapped)
   if (!content || content.protocolMessage) return null
   for (const [field, type, textOf] of KINDS) {
     if (!isSet(content, field)) continue
