@@ -4,6 +4,12 @@ import { Talking } from './harness.ts'
 
 const FROM = '5511987653001'
 
+/** @param associationType how it belongs to an earlier message */
+const secondCopy = (associationType: string, field: 'imageMessage' | 'videoMessage') => ({
+  associatedChildMessage: { message: { [field]: { mimetype: 'image/png' } } },
+  messageContextInfo: { messageAssociation: { associationType, parentMessageKey: { id: 'EARLIER' } } },
+})
+
 describe.each(STORES)('what contacts send, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
@@ -126,6 +132,26 @@ describe.each(STORES)('what contacts send, on %s', store => {
     const { data, stored } = await receive(content)
     expect(data).toMatchObject(expected)
     expect(stored).toMatchObject(expected)
+  })
+
+  test.each([
+    ['the header of an album', { albumMessage: { expectedImageCount: 2 } }],
+    ['the second copy of a picture', secondCopy('HD_IMAGE_DUAL_UPLOAD', 'imageMessage')],
+    ['the second copy of a video', secondCopy('HD_VIDEO_DUAL_UPLOAD', 'videoMessage')],
+    ['the video of a motion photo', secondCopy('MOTION_PHOTO', 'videoMessage')],
+    ['a status in a group', { groupStatusMessageV2: { message: { conversation: 'na praia' } } }],
+    ['a mention in a status', { statusMentionMessage: { message: { conversation: 'na praia' } } }],
+    ['history', { messageHistoryNotice: {} }],
+  ])('%s causes no event, and the next message does', async (_, content) => {
+    const { writeAs } = talking.harness.network
+    const { id } = await writeAs({ from: FROM, to: talking.number.phone, content })
+    await receive({ conversation: 'depois' })
+    expect(talking.events().filter(({ data }) => data['id'] === id)).toEqual([])
+  })
+
+  test('each picture of an album is an event', async () => {
+    const { data } = await receive(secondCopy('MEDIA_ALBUM', 'imageMessage'))
+    expect(data).toMatchObject({ type: 'image', media: { mimetype: 'image/png' } })
   })
 
   test('long and strange parts neither break the event nor make it large', async () => {

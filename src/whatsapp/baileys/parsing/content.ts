@@ -1,4 +1,4 @@
-import type { proto } from 'baileys'
+import { proto } from 'baileys'
 
 export type Content = proto.IMessage
 
@@ -25,6 +25,16 @@ const WRAPPERS = [
   'pollCreationOptionImageMessage',
 ] as const satisfies readonly (keyof Content)[]
 
+const { AssociationType } = proto.MessageAssociation
+
+/** What WhatsApp sends in addition to a picture or video that it has sent before. */
+const SECOND_COPIES: ReadonlySet<unknown> = new Set([
+  AssociationType.HD_VIDEO_DUAL_UPLOAD,
+  AssociationType.HD_IMAGE_DUAL_UPLOAD,
+  AssociationType.HEVC_VIDEO_DUAL_UPLOAD,
+  AssociationType.MOTION_PHOTO,
+])
+
 /** More than WhatsApp nests. The sender chooses the depth. */
 const MAX_DEPTH = 5
 
@@ -43,6 +53,12 @@ export function layersOf(wrapped: Content | null | undefined): Content[] {
     next = innerOf(next)
   }
   return layers
+}
+
+/** Whether it is the same picture or video as an earlier message in another quality, or the video of a motion photo. */
+export function isSecondCopy(message: Content | null | undefined): boolean {
+  const layers = [message, ...layersOf(message?.deviceSentMessage?.message ?? message)]
+  return layers.some(layer => SECOND_COPIES.has(layer?.messageContextInfo?.messageAssociation?.associationType))
 }
 
 /** An empty wrapper stays closed: it holds something that this version does not know. */

@@ -99,8 +99,34 @@ describe('without an event', () => {
     ['a deletion of nothing', { protocolMessage: { type: 0 } }],
     ['an edit of nothing', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
     ['a group’s key', { senderKeyDistributionMessage: {}, messageContextInfo: {} }],
+    ['the header of an album', { albumMessage: { expectedImageCount: 3 } }],
+    ['a status in a group', { groupStatusMessageV2: { message: { conversation: 'hi' } } }],
+    ['a mention in a status', { statusMentionMessage: { message: { conversation: 'hi' } } }],
+    ['history for a new member', { messageHistoryBundle: { mimetype: 'application/x' } }],
+    ['a notice of history', { messageHistoryNotice: {} }],
+    ['a request of sticker files', { stickerSyncRmrMessage: { filehash: ['x'] } }],
   ] as [string, proto.IMessage | null][])('%s', async (_, content) => {
     expect(await parseIncoming({ ...message({}), message: content }, knowsNobody, SELF)).toBeNull()
+  })
+})
+
+describe('a picture or video that belongs to another message', () => {
+  const parse = (associationType: number | undefined, isOwn: boolean) => {
+    const picture = { message: { imageMessage: { mimetype: 'image/jpeg' } } }
+    const messageContextInfo = { messageAssociation: { associationType, parentMessageKey: { id: 'A' } } }
+    const content = { associatedChildMessage: picture, messageContextInfo } as proto.IMessage
+    const copied = isOwn ? { deviceSentMessage: { message: content } } : content
+    return parseIncoming(message({ fromMe: isOwn }, copied), knowsNobody, SELF)
+  }
+
+  test.each([5, 10, 12, 19])('causes no event if it is a second copy: %i', async type => {
+    expect(await parse(type, false)).toBeNull()
+    expect(await parse(type, true)).toBeNull()
+  })
+
+  test.each([undefined, 0, 1, 99])('causes one otherwise, as in an album: %s', async type => {
+    expect(await parse(type, false)).toMatchObject({ type: 'image' })
+    expect(await parse(type, true)).toMatchObject({ type: 'image', written: true })
   })
 })
 

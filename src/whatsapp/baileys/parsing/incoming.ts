@@ -1,7 +1,7 @@
 import { isJidBroadcast, isJidGroup, isJidNewsletter, isJidStatusBroadcast, type WAMessage } from 'baileys'
 import type { IncomingChange, IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
-import { type Content, openContent } from './content.ts'
+import { type Content, isSecondCopy, openContent } from './content.ts'
 import { parseChange } from './incoming-change.ts'
 import { parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
@@ -56,7 +56,7 @@ function noteOf(payment: { noteMessage?: Content | null } | null | undefined) {
   return payment?.noteMessage?.extendedTextMessage?.text || payment?.noteMessage?.conversation
 }
 
-/** Fields of the protocol that no person wrote. */
+/** Fields of the protocol that no person wrote, statuses, and history. */
 const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
   'protocolMessage',
   'senderKeyDistributionMessage',
@@ -70,6 +70,16 @@ const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
   'secretEncryptedMessage',
   'placeholderMessage',
   'call',
+  'albumMessage',
+  'groupStatusMessage',
+  'groupStatusMessageV2',
+  'groupStatusMentionMessage',
+  'statusMentionMessage',
+  'statusNotificationMessage',
+  'statusAddYours',
+  'messageHistoryBundle',
+  'messageHistoryNotice',
+  'stickerSyncRmrMessage',
 ])
 
 const HAVE_FILES: ReadonlySet<IncomingType> = new Set(['image', 'video', 'audio', 'document', 'sticker'])
@@ -79,8 +89,8 @@ const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
 
 /**
  * A message to the instance, a message that its owner wrote on another device, or an edit or deletion by either.
- * @returns null for messages without an event (contract §4): status broadcasts, newsletters, protocol messages, stubs and
- * placeholders
+ * @returns null for messages without an event (contract §4): statuses, newsletters, history, protocol messages, second copies
+ * of pictures and videos, stubs and placeholders
  */
 export async function parseIncoming(
   message: WAMessage,
@@ -97,7 +107,7 @@ export async function parseIncoming(
   const content = isOwn ? (message.message?.deviceSentMessage?.message ?? message.message) : message.message
   const kind = parseContent(content)
   const change = kind ? null : parseChange(message, content, { group, isOwn, self }, textOfEdit)
-  if (!kind && !change) return null
+  if ((!kind && !change) || (kind && isSecondCopy(message.message))) return null
   const who = await (isOwn ? findOwn(key, group, mapping, self) : findOther(key, group, mapping, self))
   if (!who) return null
   const { address, ...from } = who
