@@ -101,8 +101,8 @@ function contactsOf({ contactMessage, contactsArrayMessage }: proto.IMessage): I
 }
 
 function pollOf(content: proto.IMessage): IncomingDetails['poll'] | null {
-  const { pollCreationMessage, pollCreationMessageV2, pollCreationMessageV3 } = content
-  const poll = pollCreationMessage ?? pollCreationMessageV2 ?? pollCreationMessageV3
+  const { pollCreationMessage, pollCreationMessageV2, pollCreationMessageV3, pollCreationMessageV5 } = content
+  const poll = pollCreationMessage ?? pollCreationMessageV2 ?? pollCreationMessageV3 ?? pollCreationMessageV5
   if (!poll) return null
   const options = (poll.options ?? []).slice(0, MAX_OPTIONS).map(({ optionName }) => cut(optionName ?? ''))
   return { question: cut(poll.name ?? ''), options, selectable: poll.selectableOptionsCount || null }

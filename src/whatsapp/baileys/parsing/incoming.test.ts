@@ -99,6 +99,7 @@ describe('without an event', () => {
     ['a deletion of nothing', { protocolMessage: { type: 0 } }],
     ['an edit of nothing', { editedMessage: { message: { protocolMessage: { type: 14 } } } }],
     ['a group’s key', { senderKeyDistributionMessage: {}, messageContextInfo: {} }],
+    ['a vote', { pollUpdateMessage: { pollCreationMessageKey: { id: 'A' } } }],
     ['the header of an album', { albumMessage: { expectedImageCount: 3 } }],
     ['a status in a group', { groupStatusMessageV2: { message: { conversation: 'hi' } } }],
     ['a mention in a status', { statusMentionMessage: { message: { conversation: 'hi' } } }],
