@@ -104,6 +104,7 @@ const RECEIVED_FIELDS = Object.keys(
           contacts: [],
           poll: { question: '?', options: [], selectable: null },
           referral: { sourceId: null, clickId: null, headline: null, url: null },
+          viewOnce: true,
         },
       },
       MEDIA,

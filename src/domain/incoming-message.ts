@@ -91,6 +91,8 @@ export interface IncomingDetails {
   contacts?: { name: string | null; vcard: string }[]
   /** `selectable`: how many options may be chosen; null if any number. */
   poll?: { question: string; options: string[]; selectable: number | null }
+  /** It can be opened once. WhatsApp usually withholds its content from linked devices. */
+  viewOnce?: true
 }
 
 /** A message that a simulated contact writes to a sandbox instance. */

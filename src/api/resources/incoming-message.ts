@@ -93,6 +93,13 @@ export const detailProperties = {
       { title: 'Referral', description: 'The advertisement that the sender answers.' },
     ),
   ),
+  viewOnce: Type.Optional(
+    Type.Unsafe<true>({
+      type: 'boolean',
+      const: true,
+      description: 'The recipient may open it once. If WhatsApp withholds the content, the type is `other`.',
+    }),
+  ),
 }
 
 /** The fields that received messages share with those written on another device. */

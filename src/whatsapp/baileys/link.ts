@@ -67,6 +67,7 @@ export class Link {
       placeholders: options.caches.placeholderResendCache,
       lookUps: options.retryBudgets.lookUps,
       events: this.#options.events,
+      logger: options.logger,
     })
     this.#socket = this.#calls.run(() => this.#open())
     this.linking = options.credentials.creds.account ? null : this.#watchLinking()
@@ -90,6 +91,7 @@ export class Link {
           createSignalRepository(auth, logger, pnToLid, {
             journal,
             onDecrypted: (ciphertext, plaintext) => this.#decrypted(ciphertext, plaintext),
+            standInOf: ciphertext => this.#incoming.standInOf(ciphertext),
             isRecorded: ciphertext => this.#incoming.isRecorded(ciphertext),
             settled: () => credentials.settled(),
             onClose: () => this.#ending(),
@@ -104,7 +106,13 @@ export class Link {
       }),
     )
     adaptKeys(socket.authState.keys, this, credentials)
-    requestCopiesFirst(socket, caches.placeholderResendCache, this.#calls, () => this.self)
+    requestCopiesFirst(socket, {
+      cache: caches.placeholderResendCache,
+      calls: this.#calls,
+      logger: options.logger,
+      self: () => this.self,
+      mayRequest: id => options.retryBudgets.copies.take(id),
+    })
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined

@@ -134,6 +134,40 @@ describe.each(STORES)('what contacts send, on %s', store => {
     expect(stored).toMatchObject(expected)
   })
 
+  test.each(['pollCreationMessage', 'pollCreationMessageV5', 'pollCreationMessageV4'])('%s is a poll', async field => {
+    const poll = { name: 'Onde?', options: [{ optionName: 'aqui' }], selectableOptionsCount: 1 }
+    const content = field.endsWith('V4') ? { message: { pollCreationMessageV3: poll } } : poll
+    const { data, stored } = await receive({ [field]: content })
+    const expected = { type: 'poll', poll: { question: 'Onde?', options: ['aqui'], selectable: 1 } }
+    expect(data).toMatchObject(expected)
+    expect(stored).toMatchObject(expected)
+  })
+
+  test('a view-once picture whose content arrives is marked', async () => {
+    const { data, stored } = await receive({ viewOnceMessageV2: { message: { imageMessage: { caption: 'só uma' } } } })
+    expect(data).toMatchObject({ type: 'image', text: 'só uma', viewOnce: true })
+    expect(stored).toMatchObject({ viewOnce: true })
+  })
+
+  test('an encrypted edit changes nothing, and the log names its message', async () => {
+    const { messageId, id } = await talking.receive(FROM, 'antes')
+    const secretEncryptedMessage = {
+      targetMessageKey: { id, fromMe: true },
+      encPayload: 'AAAA',
+      encIv: 'AAAA',
+      secretEncType: 'MESSAGE_EDIT',
+    }
+    const content = { secretEncryptedMessage }
+    await talking.harness.network.writeAs({ from: FROM, to: talking.number.phone, content })
+    await talking.receive(FROM, 'depois')
+    expect((await talking.call('GET', `/messages/${messageId}`)).body.data).toMatchObject({
+      text: 'antes',
+      editedAt: null,
+    })
+    const lines = talking.harness.service.logLines.filter(line => line.msg === 'message.edit_unreadable')
+    expect(lines).toMatchObject([{ whatsappId: id }])
+  })
+
   test.each([
     ['the header of an album', { albumMessage: { expectedImageCount: 2 } }],
     ['the second copy of a picture', secondCopy('HD_IMAGE_DUAL_UPLOAD', 'imageMessage')],
@@ -142,6 +176,7 @@ describe.each(STORES)('what contacts send, on %s', store => {
     ['a status in a group', { groupStatusMessageV2: { message: { conversation: 'na praia' } } }],
     ['a mention in a status', { statusMentionMessage: { message: { conversation: 'na praia' } } }],
     ['history', { messageHistoryNotice: {} }],
+    ['a vote', { pollUpdateMessage: { pollCreationMessageKey: { id: 'EARLIER' }, vote: {} } }],
   ])('%s causes no event, and the next message does', async (_, content) => {
     const { writeAs } = talking.harness.network
     const { id } = await writeAs({ from: FROM, to: talking.number.phone, content })

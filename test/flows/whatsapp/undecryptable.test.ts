@@ -20,6 +20,8 @@ const REQUESTS_EACH = 5
 /** The keys that a contact is given at once, and the time until it is given one more. */
 const KEYS_AT_ONCE = 256
 const KEYS_EVERY_MS = 2_000
+/** The copies that are requested from the phone at once for one contact. */
+const COPIES_AT_ONCE = 16
 const REFUSAL = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
 /**
@@ -68,6 +70,23 @@ function expectHardlyDelayed(undecryptableMs: number, readableMs: number, messag
 async function applied(harness: WhatsappHarness, rule: number): Promise<number> {
   return (await harness.network.scenario()).rules.find(({ id }) => id === rule)!.applied
 }
+
+test('of messages without content, a contact can make Pombal request a limited number from the phone', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  await harness.network.misbehave({ kind: 'phone_copies' })
+  const write = (from: string) =>
+    harness.network.writeAs({ from, to: phone, text: `without content, of ${from}`, unavailable: true })
+  for (let n = 0; n < COPIES_AT_ONCE + 14; n++) await write(HOSTILE)
+  await write(OTHER)
+  const ofContact = async (from: string) =>
+    (await receivedTexts(harness, id)).filter(text => text === `without content, of ${from}`).length
+  await until("the other contact's copy", async () => (await ofContact(OTHER)) === 1)
+  await until('the copies', async () => (await ofContact(HOSTILE)) >= COPIES_AT_ONCE)
+  const refused = harness.log.filter(line => line.includes('message.copy_not_requested')).length
+  expect(refused).toBeGreaterThan(0)
+  expect(await ofContact(HOSTILE)).toBeLessThanOrEqual(COPIES_AT_ONCE + 14 - refused)
+})
 
 test.each(STORES)(
   'on %s, 200 messages of one contact that cannot be decrypted hardly delay another contact',

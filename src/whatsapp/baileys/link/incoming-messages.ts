@@ -7,12 +7,19 @@ import {
   unpadRandomMax16,
   type WAMessage,
 } from 'baileys'
+import type { Logger } from 'pino'
 import type { IncomingChange, IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { Self } from '../addresses.ts'
+import { openContent } from '../parsing/content.ts'
 import { type LidMapping, parseIncoming } from '../parsing/incoming.ts'
 import type { RetryBudget } from '../signal/retry-budget.ts'
 import type { LinkEvents } from './events.ts'
-import { copiesIn, orNull } from './phone-copies.ts'
+import { copiesIn, isWithheldViewOnce, orNull } from './phone-copies.ts'
+
+const MAX_ID_LENGTH = 100
+
+/** Stands for a view-once message whose content WhatsApp withholds. Padded. */
+const VIEW_ONCE = Uint8Array.of(...proto.Message.encode({ viewOnceMessageV2: { message: {} } }).finish(), 1)
 
 interface IncomingOptions {
   self(): Self
@@ -20,21 +27,40 @@ interface IncomingOptions {
   placeholders: CacheStore
   lookUps: RetryBudget
   events: Pick<LinkEvents, 'received' | 'isRecorded'>
+  logger: Logger
 }
 
 /** Finds the message of a ciphertext. Baileys passes the byte array of the stanza to the Signal repository. */
 export class IncomingMessages {
   readonly #options: IncomingOptions
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
+  readonly #standIns = new WeakSet<Uint8Array>()
 
   constructor(options: IncomingOptions) {
     this.#options = options
   }
 
   note(stanza: BinaryNode): void {
+    if (isWithheldViewOnce(stanza)) this.#fillIn(stanza)
     for (const { content } of getBinaryNodeChildren(stanza, 'enc')) {
       if (content instanceof Uint8Array) this.#stanzas.set(content, stanza)
     }
+  }
+
+  /**
+   * Gives the stanza a content that takes the place of the withheld one. So the message is recorded in its turn, after the earlier messages
+   * and before Baileys sends its receipt.
+   */
+  #fillIn(stanza: BinaryNode): void {
+    const content = Uint8Array.from(VIEW_ONCE)
+    this.#standIns.add(content)
+    // `getBinaryNodeChildren` would not find it, because it keeps an index of the old content.
+    this.#stanzas.set(content, stanza)
+    stanza.content = [{ tag: 'enc', attrs: { type: 'msg', v: '2' }, content }]
+  }
+
+  standInOf(ciphertext: Uint8Array): Uint8Array | undefined {
+    return this.#standIns.has(ciphertext) ? ciphertext : undefined
   }
 
   /** Resolves when the message, and the copies in it, are recorded. */
@@ -46,6 +72,7 @@ export class IncomingMessages {
     for (const one of [message, ...(await copiesIn(message, this.#options.placeholders))]) {
       const incoming = await this.#parse(one)
       if (incoming) await this.#options.events.received(incoming)
+      else this.#logEncryptedEdit(one)
     }
   }
 
@@ -57,6 +84,14 @@ export class IncomingMessages {
     if (!message?.key.id || !lookUps.take(message.key.id)) return false
     const incoming = await this.#parse(message)
     return incoming !== null && events.isRecorded(incoming)
+  }
+
+  /** An edit is encrypted with a secret of the message that it changes, which is not stored. */
+  #logEncryptedEdit({ message }: WAMessage): void {
+    const content = message?.deviceSentMessage?.message ?? message
+    const whatsappId = openContent(content)?.secretEncryptedMessage?.targetMessageKey?.id
+    if (whatsappId)
+      this.#options.logger.info({ whatsappId: whatsappId.slice(0, MAX_ID_LENGTH) }, 'message.edit_unreadable')
   }
 
   #messageOf(ciphertext: Uint8Array, message: proto.IMessage): WAMessage | null {

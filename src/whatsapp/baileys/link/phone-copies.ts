@@ -8,24 +8,30 @@ import {
   type WAMessage,
   type WASocket,
 } from 'baileys'
+import type { Logger } from 'pino'
 import type { Self } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { asResend } from '../signal/sending.ts'
 
 /** WhatsApp withholds the content of these from linked devices. */
-const WITHHELD: ReadonlySet<string | undefined> = new Set([
-  'view_once',
-  'bot_unavailable_fanout',
-  'hosted_unavailable_fanout',
-  'view_once_unavailable_fanout',
-])
+const VIEW_ONCE = ['view_once', 'view_once_unavailable_fanout']
+const WITHHELD: readonly (string | undefined)[] = [...VIEW_ONCE, 'bot_unavailable_fanout', 'hosted_unavailable_fanout']
+
+interface CopyOptions {
+  cache: CacheStore
+  calls: LibraryCalls
+  logger: Logger
+  self(): Self
+  /** False if the sender of this message has caused too many requests. */
+  mayRequest(id: string): boolean
+}
 
 /**
  * Some messages arrive without content, such as answers to advertisements, and the linked phone has to send a copy. Baileys
  * acknowledges them at once and requests the copy 2 s later: if the socket ends in between, the message is lost. Here the
  * request leaves before the acknowledgement.
  */
-export function requestCopiesFirst(socket: WASocket, cache: CacheStore, calls: LibraryCalls, self: () => Self): void {
+export function requestCopiesFirst(socket: WASocket, { cache, calls, logger, self, mayRequest }: CopyOptions): void {
   const { ws } = socket
   const baileys = ws.listeners('CB:message')
   ws.removeAllListeners('CB:message')
@@ -36,10 +42,14 @@ export function requestCopiesFirst(socket: WASocket, cache: CacheStore, calls: L
     const { id = '', lid = '' } = self()
     const message = lacksContent(node) ? orNull(() => decodeMessageNode(node, id, lid).fullMessage) : null
     if (!message) return passOn()
+    const whatsappId = String(message.key.id)
+    const isAllowed = mayRequest(whatsappId)
+    if (!isAllowed) logger.warn({ whatsappId }, 'message.copy_not_requested')
     calls.inBackground('copy', async () => {
-      // A request over an earlier socket may not have left.
-      await cache.del(String(message.key.id))
-      await asResend(() => socket.requestPlaceholderResend(message.key, message))
+      // A request over an earlier socket may not have left. Baileys requests nothing that is in the cache.
+      if (isAllowed) await cache.del(whatsappId)
+      else await cache.set(whatsappId, true)
+      if (isAllowed) await asResend(() => socket.requestPlaceholderResend(message.key, message))
       if (!calls.closed.aborted) passOn()
     })
   })
@@ -48,7 +58,17 @@ export function requestCopiesFirst(socket: WASocket, cache: CacheStore, calls: L
 function lacksContent(node: BinaryNode): boolean {
   if (isJidNewsletter(node.attrs['from']) || ['enc', 'plaintext'].some(tag => getBinaryNodeChild(node, tag)))
     return false
-  return !WITHHELD.has(getBinaryNodeChild(node, 'unavailable')?.attrs['type'])
+  return !WITHHELD.includes(withheldAs(node))
+}
+
+export function isWithheldViewOnce(node: BinaryNode): boolean {
+  const withheld = withheldAs(node)
+  const isViewOnce = withheld !== undefined && VIEW_ONCE.includes(withheld)
+  return isViewOnce && !getBinaryNodeChild(node, 'enc') && !isJidNewsletter(node.attrs['from'])
+}
+
+function withheldAs(node: BinaryNode): string | undefined {
+  return getBinaryNodeChild(node, 'unavailable')?.attrs['type']
 }
 
 /** The copies in a message from the linked phone. `cache` holds the stubs that WhatsApp delivered, with names that the phone may omit. */

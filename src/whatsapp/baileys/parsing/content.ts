@@ -55,6 +55,14 @@ export function layersOf(wrapped: Content | null | undefined): Content[] {
   return layers
 }
 
+/** Whether the sender lets it be opened once. */
+export function isViewOnce(wrapped: Content | null | undefined): boolean {
+  return layersOf(wrapped).some(layer => {
+    const file = layer.imageMessage ?? layer.videoMessage ?? layer.audioMessage
+    return layer.viewOnceMessage || layer.viewOnceMessageV2 || layer.viewOnceMessageV2Extension || file?.viewOnce
+  })
+}
+
 /** Whether it is the same picture or video as an earlier message in another quality, or the video of a motion photo. */
 export function isSecondCopy(message: Content | null | undefined): boolean {
   const layers = [message, ...layersOf(message?.deviceSentMessage?.message ?? message)]

@@ -1,7 +1,7 @@
 import type { proto } from 'baileys'
 import type { IncomingDetails } from '../../../domain/incoming-message.ts'
 import { lidOf, numberOf } from '../addresses.ts'
-import { openContent } from './content.ts'
+import { isViewOnce, openContent } from './content.ts'
 
 /** The sender chooses these texts, so an event holds a part of longer ones. */
 const MAX_UNITS = 1_000
@@ -24,6 +24,7 @@ export function parseDetails(wrapped: proto.IMessage | null | undefined): Incomi
     ...part('location', locationOf(content)),
     ...part('contacts', contactsOf(content)),
     ...part('poll', pollOf(content)),
+    ...(isViewOnce(wrapped) && { viewOnce: true }),
   }
   return Object.keys(details).length > 0 ? details : undefined
 }

@@ -33,6 +33,8 @@ type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<vo
 /** The functions of the service that the repository needs. */
 interface SignalService {
   journal: Journal
+  /** The content that stands for this ciphertext, if it is none of a contact. */
+  standInOf(ciphertext: Uint8Array): Uint8Array | undefined
   onDecrypted: OnDecrypted
   /** True if the message is an event already. */
   isRecorded(ciphertext: Uint8Array): Promise<boolean>
@@ -148,7 +150,7 @@ function createDecryption(
   outside: Outside,
 ): (key: string, ciphertext: Uint8Array, decrypt: () => Promise<Uint8Array>) => Promise<Uint8Array> {
   return async (key, ciphertext, decrypt) => {
-    let plaintext = await outside(() => service.journal.find(ciphertext))
+    let plaintext = service.standInOf(ciphertext) ?? (await outside(() => service.journal.find(ciphertext)))
     try {
       plaintext ??= await alone(key, () =>
         keys.transaction(async () => {

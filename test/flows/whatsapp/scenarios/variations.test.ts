@@ -42,6 +42,10 @@ async function textsOf(harness: WhatsappHarness, id: string, count: number): Pro
   return (await harness.received(id)).map(({ text }) => text)
 }
 
+function message(attrs: Record<string, string>, ...content: StanzaText[]): StanzaText {
+  return { tag: 'message', attrs: { t: '1700000000', type: 'text', ...attrs }, content }
+}
+
 describe.concurrent('a network', () => {
   test.each<[string, Rules]>([
     [
@@ -280,14 +284,9 @@ describe.concurrent('the network', () => {
     await using world = await openHarness()
     const { harness, id, phone } = world
     const contact = `${CONTACT}@s.whatsapp.net`
-    const message = (attrs: Record<string, string>, ...content: StanzaText[]) => ({
-      tag: 'message',
-      attrs: { t: '1700000000', type: 'text', ...attrs },
-      content,
-    })
     const garbage = { tag: 'enc', attrs: { v: '2', type: 'never-heard-of' }, content: 'x' }
     const odd = [
-      message({ id: 'O1', from: contact }, { tag: 'unavailable', attrs: { type: 'view_once' } }),
+      message({ id: 'O1', from: contact }, { tag: 'unavailable', attrs: { type: 'bot_unavailable_fanout' } }),
       message({ id: 'O2', from: contact }, garbage),
       message({ id: 'O3', from: contact }),
       message({ id: 'O4', from: 'status@broadcast', participant: contact }, garbage),
@@ -297,6 +296,25 @@ describe.concurrent('the network', () => {
     for (const stanza of odd) await harness.network.misbehave({ kind: 'stanza', account: phone, stanza })
     await harness.network.writeAs({ from: CONTACT, to: phone, text: 'a real one' })
     expect(await textsOf(harness, id, 1)).toEqual(['a real one'])
+  })
+
+  test('withholds view-once messages, and delivers them repeatedly: each is one event, in its turn', async () => {
+    await using world = await openHarness()
+    const { harness, id, phone } = world
+    const from = `${CONTACT}@s.whatsapp.net`
+    const withheld = (messageId: string, type: string) =>
+      message({ id: messageId, from }, { tag: 'unavailable', attrs: { type } })
+    const send = (stanza: StanzaText) => harness.network.misbehave({ kind: 'stanza', account: phone, stanza })
+    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'before' })
+    await send(withheld('V1', 'view_once'))
+    await send(withheld('V2', 'view_once_unavailable_fanout'))
+    await send(withheld('V1', 'view_once'))
+    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'after' })
+    expect(await textsOf(harness, id, 4)).toEqual(['before', undefined, undefined, 'after'])
+    const [, first, second] = await harness.received(id)
+    expect(first).toMatchObject({ id: 'V1', from: CONTACT, chat: CONTACT, type: 'other', viewOnce: true })
+    expect(second).toMatchObject({ id: 'V2', type: 'other', viewOnce: true })
+    expect(first).not.toHaveProperty('media')
   })
 })
 
