@@ -40,8 +40,8 @@ export function createConnector(
 
 async function openSandbox(sandbox: Sandbox | null, lease: Lease): Promise<ConnectionNetwork> {
   if (!sandbox) return { kind: 'none', cause: 'sandbox_off', reason: SANDBOX_OFF }
-  const { url, scanQr } = await sandbox.openNetwork(lease)
-  return { kind: 'simulated', url, linkBy: scanQr }
+  const { url, linkBy } = await sandbox.openNetwork(lease)
+  return { kind: 'simulated', url, linkBy }
 }
 
 function whatsappNetwork({ whatsapp: { url } }: Settings): ConnectionNetwork {

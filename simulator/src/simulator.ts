@@ -24,11 +24,12 @@ import type { ScenarioState } from './scenario/scenario.ts'
 import { type Admit, Connection, type Hello } from './server/connection.ts'
 import { dismissClient, unlinkClient } from './server/dismissal.ts'
 import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
-import { LinkingClient } from './server/linking.ts'
+import { LinkingClient, readQr } from './server/linking.ts'
 import { listen } from './server/listen.ts'
 import { announceDevices } from './signal/device-lists.ts'
 import { quietLibsignal } from './signal/quiet-libsignal.ts'
 import {
+  type CodeReader,
   type ContactCall,
   type ContactMessage,
   type ContactPresence,
@@ -172,25 +173,21 @@ class ListeningSimulator implements Simulator {
 
   async scanQr(qr: string, key: string = randomUUID(), name?: string): Promise<{ phone: string }> {
     this.#checkOpen()
-    const [ref = '', noiseKey = '', identity = '', advSecret = ''] = qr.trim().split('#').at(-1)!.split(',')
-    const waiting = this.#network.qrRefs.get(ref)
-    if (!waiting?.shows(Buffer.from(noiseKey, 'base64'), Buffer.from(identity, 'base64'))) {
-      throw new SimulatorError('unknown_qr', 'no connected client shows this QR code: it is unknown or has expired')
-    }
+    const { client, advSecret } = readQr(this.#network, qr)
     const account = await this.#open(key)
     if (name) await account.applyDurably(() => account.setName(name))
-    await waiting.link(account, Buffer.from(advSecret, 'base64'))
+    await client.link(account, advSecret)
     return { phone: account.phone }
   }
 
-  async enterPairingCode(code: string, phone: string): Promise<{ phone: string }> {
+  async enterPairingCode(code: string, phone: string, by?: CodeReader): Promise<{ phone: string }> {
     this.#checkOpen()
-    const waiting = await this.#network.codeRequests.find(phone)
+    const waiting = await this.#network.codeRequests.find(phone, by && readQr(this.#network, by.qr).client)
     if (!waiting)
       throw new SimulatorError('unknown_pairing_code', `no client has requested a pairing code for ${phone}`)
-    const account = this.#network.findAccount(phone) ?? (await this.#open(phone))
+    const account = by ? await this.#open(by.account) : (this.#network.findAccount(phone) ?? (await this.#open(phone)))
     await waiting.linkByCode(account, code.replace(/[^0-9A-Za-z]/g, '').toUpperCase())
-    return { phone }
+    return { phone: account.phone }
   }
 
   async unlink(phone: string): Promise<void> {

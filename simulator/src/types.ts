@@ -85,6 +85,14 @@ export interface SavedContact {
   name: string
 }
 
+/** A phone that types a pairing code which was requested for another number. */
+export interface CodeReader {
+  /** The key of its account, which is opened if necessary. */
+  account: string
+  /** A QR text of the client, which tells it from others that requested a code for the same number. */
+  qr: string
+}
+
 /** Whether a contact is online, as an account sees it. */
 export interface ContactPresence {
   from: string
@@ -255,10 +263,11 @@ export interface Simulator {
   scanQr(qr: string, account?: string, name?: string): Promise<{ phone: string }>
   /**
    * The phone with this number types the 8 characters that a client shows. An account is created for the number if it
-   * has none.
-   * @throws SimulatorError `unknown_pairing_code`; `linking_failed`
+   * has none. With `by`, another phone types them.
+   * @param phone the number that the client has requested the code for
+   * @throws SimulatorError `unknown_pairing_code`; `unknown_qr`; `linking_failed`
    */
-  enterPairingCode(code: string, phone: string): Promise<{ phone: string }>
+  enterPairingCode(code: string, phone: string, by?: CodeReader): Promise<{ phone: string }>
   /**
    * Removes the account from this network and keeps its scope, so another network can open it. Its client gets 503 now
    * and when it reconnects.

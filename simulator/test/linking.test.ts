@@ -83,6 +83,28 @@ describe('linking by code', () => {
     await until(() => client.texts().includes('hello'))
   })
 
+  it('links each of the clients that show a code for one number, to the phone that enters it', async () => {
+    const simulator = await startSimulator()
+    const number = '5511912345678'
+    const clients = await Promise.all(
+      ['a', 'b'].map(async account => {
+        const client = startClient(simulator.url)
+        const qr = await until(() => client.seen.qrs[0])
+        return { client, account, qr, code: await client.sock.requestPairingCode(number) }
+      }),
+    )
+    for (const { client, account, qr, code } of clients) {
+      const { phone } = await simulator.enterPairingCode(code, number, { account, qr })
+      await until(() => client.isOpen)
+      expect(client.state.creds.me?.id).toBe(`${phone}:1@s.whatsapp.net`)
+    }
+    const { client, code, account, qr } = { ...clients[0]!, qr: 'nonsense' }
+    await expect(simulator.enterPairingCode(code, number, { account, qr })).rejects.toMatchObject({
+      code: 'unknown_qr',
+    })
+    expect(client.isOpen).toBe(true)
+  })
+
   it('refuses a wrong code, and a number that no client asks for', async () => {
     const simulator = await startSimulator()
     const { phone } = await simulator.openAccount('a')

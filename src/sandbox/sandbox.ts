@@ -1,5 +1,6 @@
 import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@pombal/simulator/worker'
 import type { Logger } from 'pino'
+import type { PairingCode } from '../domain/connection/connection.ts'
 import type { InstanceId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import { Refusal } from '../domain/refusal.ts'
@@ -10,6 +11,12 @@ import { askOwner, OrderTaker, type PhoneOrder, type PhoneReport } from './remot
 const RESTART_AFTER_MS = 1_000
 
 const PHONE_OFF = 'The simulated phone is switched off: switch it on first.'
+
+interface SandboxNetwork {
+  url: string
+  /** Lets the instance's phone scan the QR code, or enter the pairing code if there is one, whatever number it is for. */
+  linkBy(qr: string, pairing: PairingCode | null): Promise<void>
+}
 
 interface Phone {
   readonly lease: Lease
@@ -51,7 +58,7 @@ export class Sandbox {
   }
 
   /** Adds this instance's simulated phone to the network, switched on. `leave` removes it. */
-  async openNetwork(lease: Lease): Promise<{ url: string; scanQr(qr: string): Promise<void> }> {
+  async openNetwork(lease: Lease): Promise<SandboxNetwork> {
     const { instanceId } = lease
     const worker = await this.#open()
     await this.leave(instanceId)
@@ -61,8 +68,10 @@ export class Sandbox {
     phone.number = (await worker.openAccount(instanceId)).phone
     return {
       url: worker.url,
-      scanQr: async qr => {
-        await (await this.#open()).scanQr(qr, instanceId)
+      linkBy: async (qr, pairing) => {
+        const network = await this.#open()
+        if (pairing) await network.enterPairingCode(pairing.code, pairing.phone, { account: instanceId, qr })
+        else await network.scanQr(qr, instanceId)
       },
     }
   }

@@ -54,7 +54,7 @@ test('files of a sandbox survive a restart, and the ports of its network are kno
 
   const first = await start()
   const client = startClient(first.network.url)
-  await first.network.scanQr(await until('a QR code', () => client.seen.qrs[0]))
+  await first.network.linkBy(await until('a QR code', () => client.seen.qrs[0]), null)
   await until('the login', () => client.isOpen)
   await client.sock.sendMessage(jid(ECHO), contents.image)
   const echo = await until('the echo', () => client.seen.messages[0]?.message)

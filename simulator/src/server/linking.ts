@@ -35,7 +35,6 @@ export class LinkingClient implements Role, WaitingClient {
   readonly #connection: Connection
   readonly #companion: Omit<Companion, 'device'>
   readonly #refs: string[] = []
-  #codePhone: string | null = null
   #code: PairingCodeExchange | null = null
   /** True once a phone has begun to link it. No other phone can then. */
   #isBeingLinked = false
@@ -85,7 +84,7 @@ export class LinkingClient implements Role, WaitingClient {
 
   closed(): void {
     for (const ref of this.#refs) this.#network.qrRefs.delete(ref)
-    if (this.#codePhone) this.#network.codeRequests.remove(this.#codePhone, this)
+    this.#network.codeRequests.remove(this)
     const error = failure('the client closed its connection before it was linked')
     this.#code?.abandon(error)
     this.#passkey?.abandon(error)
@@ -124,7 +123,7 @@ export class LinkingClient implements Role, WaitingClient {
     if (!this.#code) throw new SimulatorError('unknown_pairing_code', 'no client has requested a pairing code')
     if (this.#network.scenario.linkingFailures.take('refresh')) {
       // The next code that is typed waits for the client's next request.
-      this.#network.codeRequests.remove(account.phone, this)
+      this.#network.codeRequests.remove(this)
       this.#notify('link_code_companion_reg', node('link_code_companion_reg', { stage: 'refresh_code' }))
       throw failure('WhatsApp asked the client for a new pairing code')
     }
@@ -218,7 +217,6 @@ export class LinkingClient implements Role, WaitingClient {
       const address = parseAddress(jid)
       if (!address) return undefined
       this.#code = new PairingCodeExchange(request, this.#companion.identity)
-      this.#codePhone = address.number
       this.#network.codeRequests.add(address.number, this)
       return [node('link_code_companion_reg', {}, [node('link_code_pairing_ref', {}, this.#code.ref)])]
     }
@@ -231,6 +229,16 @@ export class LinkingClient implements Role, WaitingClient {
     this.#connection.send(node('iq', { from: SERVER, type: 'set', id, xmlns: 'md', t: seconds(Date.now()) }, content))
     return id
   }
+}
+
+/** @throws SimulatorError `unknown_qr` */
+export function readQr(network: Network, qr: string): { client: WaitingClient; advSecret: Buffer } {
+  const [ref = '', noiseKey = '', identity = '', advSecret = ''] = qr.trim().split('#').at(-1)!.split(',')
+  const client = network.qrRefs.get(ref)
+  if (!client?.shows(Buffer.from(noiseKey, 'base64'), Buffer.from(identity, 'base64'))) {
+    throw new SimulatorError('unknown_qr', 'no connected client shows this QR code: it is unknown or has expired')
+  }
+  return { client, advSecret: Buffer.from(advSecret, 'base64') }
 }
 
 function deviceDetails(phone: string, device: number): Buffer {

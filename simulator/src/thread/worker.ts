@@ -5,6 +5,7 @@ import type { ScenarioState } from '../scenario/scenario.ts'
 import {
   type AccountInfo,
   type Call,
+  type CodeReader,
   type ContactCall,
   type ContactMessage,
   type ContactPresence,
@@ -90,8 +91,8 @@ class ThreadSimulator implements SimulatorWorker {
     return this.#call<{ phone: string }>('scanQr', qr, account, name)
   }
 
-  enterPairingCode(code: string, phone: string) {
-    return this.#call<{ phone: string }>('enterPairingCode', code, phone)
+  enterPairingCode(code: string, phone: string, by?: CodeReader) {
+    return this.#call<{ phone: string }>('enterPairingCode', code, phone, by)
   }
 
   unlink(phone: string) {

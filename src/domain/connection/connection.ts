@@ -81,6 +81,12 @@ export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 /** Of a logout that somebody requested, so it is no problem. */
 export const REQUESTED_LOGOUT = ['logged_out_as_asked', 'logout_unconfirmed'] as const satisfies ConnectionCause[]
 
+/** A code to type on the phone, and the number that it was requested for. */
+export interface PairingCode {
+  code: string
+  phone: string
+}
+
 /** An instance's connection as stored. Times are milliseconds since 1970. */
 export interface StoredConnection {
   state: StoredConnectionState

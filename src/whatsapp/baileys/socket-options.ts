@@ -11,6 +11,7 @@ import {
   type WAMessageKey,
 } from 'baileys'
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
+import type { PairingCode } from '../../domain/connection/connection.ts'
 import { DEFAULT_LINKED_DEVICE, type LinkedDevice } from '../../domain/linked-device.ts'
 import type { InstanceProxy } from '../../outbound/proxy/instance-proxy.ts'
 import { isLoopback } from './addresses.ts'
@@ -19,8 +20,8 @@ import type { createSignalRepository } from './signal/signal-repository.ts'
 /** The real WhatsApp, or a simulated network on loopback. */
 export type Network =
   | { kind: 'whatsapp' }
-  /** `linkBy`: lets the sandbox's phone scan the QR code. */
-  | { kind: 'simulated'; url: string; linkBy?: (qr: string) => Promise<unknown> }
+  /** `linkBy`: lets the sandbox's phone scan the QR code, or enter the pairing code if there is one. */
+  | { kind: 'simulated'; url: string; linkBy?: (qr: string, pairing: PairingCode | null) => Promise<unknown> }
 
 /** WhatsApp answers a query within a second or not at all. */
 export const QUERY_TIMEOUT_MS = 15_000

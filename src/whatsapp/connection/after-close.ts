@@ -107,7 +107,7 @@ export interface Situation {
   isFirstLogin: boolean
   /** The last code shown has expired. */
   codesRanOut: boolean
-  /** The sandbox's phone scans the code, so nobody has to request a new one. */
+  /** The sandbox's phone scans or enters the code, so nobody has to request a new one. */
   linksItself: boolean
   /** Consecutive ends without a connection that lasted. */
   failures: number

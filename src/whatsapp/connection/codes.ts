@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { PairingCode } from '../../domain/connection/connection.ts'
 import type { Link } from '../baileys/link.ts'
 import type { Network } from '../baileys/socket-options.ts'
 import { NO_CODES, type Status } from './status.ts'
@@ -28,6 +29,8 @@ export class Codes {
   /** When the last code expires (`performance.now()`). */
   #expiresAt = 0
   #qrExpiresAt: number | null = null
+  /** The text of the latest QR code. */
+  #qr = ''
 
   constructor(options: CodesOptions) {
     this.#options = options
@@ -43,6 +46,7 @@ export class Codes {
     const lifetimeMs = this.#shown === 0 ? FIRST_QR_MS : NEXT_QR_MS
     this.#expiresAt = performance.now() + lifetimeMs
     this.#shown += 1
+    this.#qr = qr
     if (pairingPhone !== null) {
       // One pairing code is valid until the end, although WhatsApp keeps sending QR codes.
       if (this.#shown > 1) return
@@ -69,6 +73,7 @@ export class Codes {
           reason: 'Type the code on the phone: Linked devices, Link with phone number.',
         } as const)
     await this.#options.status.record({ ...NO_CODES, state: 'linking', ...why, pairingCode })
+    this.#linkSandbox(this.#qr, { code: pairingCode, phone })
   }
 
   async #showQr(qr: string): Promise<void> {
@@ -77,12 +82,12 @@ export class Codes {
       : ({ cause: 'scan_qr_code', reason: 'Scan the QR code with the phone: Linked devices, Link a device.' } as const)
     const shown = { qr, qrExpiresAt: this.#qrExpiresAt }
     await this.#options.status.record({ ...NO_CODES, state: 'linking', ...why, ...shown })
-    this.#scan(qr)
+    this.#linkSandbox(qr, null)
   }
 
-  #scan(qr: string): void {
+  #linkSandbox(qr: string, pairing: PairingCode | null): void {
     const { network, logger, instanceId } = this.#options
     if (network.kind !== 'simulated' || !network.linkBy) return
-    network.linkBy(qr).catch(error => logger.warn({ err: error, instanceId }, 'sandbox.scan_failed'))
+    network.linkBy(qr, pairing).catch(error => logger.warn({ err: error, instanceId }, 'sandbox.link_failed'))
   }
 }

@@ -1,3 +1,4 @@
+import type { PairingCode } from '../../domain/connection/connection.ts'
 import type { MediaPlace, MediaTerms } from '../../domain/media.ts'
 import type { SendTrace } from '../../domain/trace-context.ts'
 import type { HintTopic } from '../../store/hints.ts'
@@ -26,10 +27,10 @@ export const FORWARDED_HINTS = [
   'typing',
 ] as const satisfies readonly HintTopic[]
 
-/** A network whose QR codes the main thread scans, if `scans`. */
+/** With `linksItself`, the main thread has the network's phone scan QR codes and enter pairing codes. */
 export type ThreadNetwork =
   | Exclude<ConnectionNetwork, { kind: 'simulated' }>
-  | { kind: 'simulated'; url: string; scans: boolean }
+  | { kind: 'simulated'; url: string; linksItself: boolean }
 
 export interface ThreadMedia extends MediaTerms {
   place: MediaPlace
@@ -71,7 +72,7 @@ export type ToThread =
 /** From a thread to the main thread. */
 export type FromThread =
   | { kind: 'call'; call: number; subject: Subject; method: string; args: unknown[] }
-  | { kind: 'scan'; call: number; connection: number; qr: string }
+  | { kind: 'linkBy'; call: number; connection: number; qr: string; pairing: PairingCode | null }
   | { kind: 'linking'; connection: number; isLinking: boolean }
   | { kind: 'leaseLost'; connection: number }
   | { kind: 'stopped'; connection: number }

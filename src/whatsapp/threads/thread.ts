@@ -2,6 +2,7 @@
 import { flushCompileCache } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pino } from 'pino'
+import type { PairingCode } from '../../domain/connection/connection.ts'
 import { systemClock } from '../../kit/clock.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { lowerThreadPriority } from '../../kit/thread-priority.ts'
@@ -189,8 +190,9 @@ class Thread {
 
   #networkOf(connection: number, network: ThreadNetwork): ConnectionNetwork {
     if (network.kind !== 'simulated') return network
-    const linkBy = (qr: string) => this.#calls.make({ kind: 'scan', connection, qr })
-    return { kind: 'simulated', url: network.url, ...(network.scans && { linkBy }) }
+    const linkBy = (qr: string, pairing: PairingCode | null) =>
+      this.#calls.make({ kind: 'linkBy', connection, qr, pairing })
+    return { kind: 'simulated', url: network.url, ...(network.linksItself && { linkBy }) }
   }
 
   #setValidity({ renewedAt, clockOffsetMs }: Validity): void {

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import type { PairingCode } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { SendTrace } from '../../domain/trace-context.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
@@ -153,8 +154,10 @@ export class WhatsappThread {
 
   #takeOf(message: Extract<FromThread, { connection: number }>): void {
     const connection = this.#connections.get(message.connection)
-    if (message.kind === 'scan') void this.#answer(message.call, Promise.resolve(connection?.scan(message.qr)))
-    else connection?.take(message)
+    if (message.kind === 'linkBy') {
+      const { call, qr, pairing } = message
+      void this.#answer(call, Promise.resolve(connection?.linkBy(qr, pairing)))
+    } else connection?.take(message)
   }
 
   async #callStore({ subject, method, args }: Extract<FromThread, { kind: 'call' }>): Promise<unknown> {
@@ -254,9 +257,9 @@ export class ThreadConnection {
     if (!this.hasEnded) await killThread()
   }
 
-  async scan(qr: string): Promise<void> {
+  async linkBy(qr: string, pairing: PairingCode | null): Promise<void> {
     const { network } = this.#options
-    if (network.kind === 'simulated') await network.linkBy?.(qr)
+    if (network.kind === 'simulated') await network.linkBy?.(qr, pairing)
   }
 
   take(message: Extract<FromThread, { kind: 'linking' | 'leaseLost' | 'stopped' }>): void {
@@ -284,5 +287,5 @@ export class ThreadConnection {
 
 function plain(network: ConnectionNetwork): ThreadNetwork {
   if (network.kind !== 'simulated') return network
-  return { kind: 'simulated', url: network.url, scans: network.linkBy !== undefined }
+  return { kind: 'simulated', url: network.url, linksItself: network.linkBy !== undefined }
 }

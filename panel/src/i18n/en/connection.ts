@@ -43,7 +43,7 @@ export const connection = {
   exportedText:
     'The session was exported. If two programs use it, WhatsApp ends both, and the number has to be linked again.',
   exportedAction: 'Connect here',
-  sandboxLinking: 'The simulated phone scans the code by itself: this takes a few seconds.',
+  sandboxLinking: 'The simulated phone scans or types the code by itself: this takes a few seconds.',
   remedies: {
     banned:
       'WhatsApp has banned or restricted this number. Open WhatsApp on the phone: it shows the reason and lets you request a review. Try again here once it works there.',

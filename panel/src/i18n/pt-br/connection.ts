@@ -91,7 +91,7 @@ export const connection: Words['connection'] = {
   exportedText:
     'A sessão foi exportada. Se dois programas a usarem, o WhatsApp encerra os dois, e será preciso vincular o número de novo.',
   exportedAction: 'Conectar aqui',
-  sandboxLinking: 'O telefone simulado lê o código sozinho: leva alguns segundos.',
+  sandboxLinking: 'O telefone simulado lê ou digita o código sozinho: leva alguns segundos.',
   remedies: {
     banned:
       'O WhatsApp baniu ou restringiu este número. Abra o WhatsApp no telefone: ele diz por quê e permite pedir uma revisão. Continue aqui quando funcionar lá.',

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { noteSecret } from '../../../logs/log-capture.ts'
+import { type Service, startService } from '../../../service.ts'
+import { until } from '../../../until.ts'
+
+/** The number of nobody in the sandbox. */
+const NUMBER = '5511912345678'
+
+let service: Service
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service?.dispose())
+
+/** A sandbox instance whose number was unlinked, so that it can be linked again. */
+async function createUnlinked(): Promise<{ id: string; phone: string | null }> {
+  const { id } = await service.admin.createConnected()
+  const { phone } = await service.admin.connection(id)
+  await service.admin.logout(id)
+  await service.admin.untilState(id, 'logged_out')
+  return { id, phone }
+}
+
+async function post(path: string, body: object, headers: Record<string, string>) {
+  const response = await fetch(service.url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: tests compare parts of it
+  const { data }: any = await response.json()
+  return { status: response.status, cookie: response.headers.get('set-cookie')?.split(';')[0] ?? '', data }
+}
+
+describe('the phone of a sandbox enters a pairing code by itself', () => {
+  test('whichever number was given, and the instance is linked to its own number', async () => {
+    const { id, phone } = await createUnlinked()
+    expect(phone).toMatch(/^888/)
+    await service.admin.connect(id, NUMBER)
+    const connected = await service.admin.untilState(id, 'connected')
+    expect(connected).toMatchObject({ phone, pairingCode: null, qr: null })
+    await service.admin.writeAsContact(id, { from: NUMBER, text: 'hello' })
+    await until('the message', async () => (await service.admin.listEvents(id, '?event=message.received'))[0])
+  })
+
+  test('when two instances show one for the same number at the same time', async () => {
+    const instances = await Promise.all([createUnlinked(), createUnlinked(), createUnlinked()])
+    await Promise.all(instances.map(({ id }) => service.admin.connect(id, NUMBER)))
+    for (const { id, phone } of instances)
+      expect(await service.admin.untilState(id, 'connected')).toMatchObject({ phone })
+  })
+
+  test('that the page of a link shows', async () => {
+    const { id } = await createUnlinked()
+    const admin = { authorization: `Bearer ${service.adminKey}` }
+    const made = await post(`/admin/v1/instances/${id}/links`, { expiresInMinutes: 5 }, admin)
+    const [, token] = made.data.url.split('#')
+    const { cookie } = await post('/link/read', { token }, {})
+    noteSecret(token)
+    noteSecret(cookie.split('=')[1])
+    expect(await post('/link/start', { token, phone: NUMBER }, { cookie })).toMatchObject({ status: 202 })
+    await until('the number to be linked', async () => (await post('/link/read', { token }, { cookie })).data.linked)
+    await service.admin.untilState(id, 'connected')
+  })
+})
