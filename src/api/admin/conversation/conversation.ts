@@ -23,8 +23,9 @@ export function listInstanceChats(api: Api, { store }: ApiContext): void {
         operationId: 'listInstanceChats',
         summary: 'List the chats of an instance with their last messages',
         description:
-          'People and groups that messages were exchanged with since the number was linked, latest first. Chats within a ' +
-          'minute of each other may be on the wrong one of two pages.',
+          'People and groups that messages were exchanged with, latest first. Also those of the history that the phone reports ' +
+          'after linking, whose earlier messages are not stored. Chats within a minute of each other may be on the wrong one ' +
+          'of two pages.',
         tags: ['Conversations'],
         params: instanceParams,
         querystring: chatsQuery,

@@ -26,7 +26,9 @@ export const chatSchema = Type.Object(
           "A group's subject; a person's name in the phone's address book, else the push name. Null if unknown.",
       }),
     ),
-    lastMessageAt: moment('The time of the latest message. Behind by up to a minute.'),
+    lastMessageAt: moment(
+      'The time of the latest message, also from before the number was linked, as the phone reports it. Behind by up to a minute.',
+    ),
   },
   { title: 'Chat', description: 'A person or group that messages were exchanged with.' },
 )

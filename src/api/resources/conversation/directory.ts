@@ -60,7 +60,9 @@ export const contactSchema = Type.Object(
     name: nullable(Type.String({ description: "The name in the phone's address book; null if it has none." })),
     pushName: nullable(Type.String({ description: 'The name that the person has chosen; null if unknown.' })),
     lastMessageAt: nullable(
-      moment('The latest message since the number was linked, give or take a minute; null if there is none.'),
+      moment(
+        'The latest message, also from before the number was linked, give or take a minute; null if none is known.',
+      ),
     ),
   },
   { title: 'Contact', description: 'A person whom the linked phone knows, or who has written.' },

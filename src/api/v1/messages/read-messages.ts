@@ -92,7 +92,9 @@ export function listChats(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'listChats',
         summary: 'List chats',
-        description: 'People and groups that messages were exchanged with since the number was linked, latest first.',
+        description:
+          'People and groups that messages were exchanged with, latest first. Also those of the history that the phone reports after ' +
+          'linking, whose earlier messages are not stored.',
         tags: ['Messages'],
         querystring: chatsQuery,
         response: { 200: pageOf(chatSchema, 'One page of chats.') },
