@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { AppState } from './app-state/app-state.ts'
 import type { Group } from './contacts/group-types.ts'
+import { groupOf, isAdminOf } from './contacts/groups.ts'
 import { AccountPasskey } from './passkey/account-passkey.ts'
 import { Settings } from './profiles/settings.ts'
 import { Inboxes } from './server/inbox.ts'
@@ -101,7 +102,7 @@ export class Account {
     this.#lastDevice = stored.lastDevice
     this.#records = records
     this.queue = new StanzaQueue(records)
-    this.inboxes = new Inboxes(records)
+    this.inboxes = new Inboxes(records, (group, number) => isAdminOf(groupOf(this, group), number))
     this.appState = new AppState(records)
     this.settings = new Settings(records)
     this.passkey = new AccountPasskey(records)

@@ -1,5 +1,6 @@
 import { Account } from './account.ts'
 import { isNumber, numberOfKey } from './addresses.ts'
+import { BoundedMap } from './bounded-map.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
 import { MediaFiles } from './media/media-files.ts'
 import { MediaHost } from './media/media-host.ts'
@@ -24,6 +25,7 @@ export interface WaitingClient {
 
 /** The size of all media files together, above which the oldest are erased. */
 const MAX_MEDIA_BYTES = 2 ** 30
+const MAX_CALLS = 1_000
 
 export const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
 
@@ -35,8 +37,8 @@ export class Network {
   readonly budget = new EventLoopBudget()
   readonly media: MediaHost
   readonly presences = new Presences()
-  /** By ID, since the start. */
-  readonly calls = new Map<string, Call>()
+  /** The latest calls, by ID. */
+  readonly calls = new BoundedMap<string, Call>(MAX_CALLS)
   /** Milliseconds that a stanza takes in one direction. */
   latencyMs: number
   readonly timings: typeof DEFAULT_TIMINGS
@@ -123,9 +125,11 @@ export class Network {
     return changed
   }
 
-  /** Records that no account has this number any more. */
+  /** Records that no account has this number any more, and forgets its presences and calls. */
   markRemoved(phone: string): void {
     this.#removed.add(phone)
+    this.presences.forget(phone)
+    for (const [id, { from, to }] of this.calls) if (from === phone || to === phone) this.calls.delete(id)
   }
 
   /**

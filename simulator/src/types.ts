@@ -152,6 +152,8 @@ export interface MessageActions {
   edit?: { id: string; text: string }
   /** The ID of the message that it deletes for everyone. */
   deletes?: string
+  /** The number that a deletion names as the author of the message. An admin of the group names one. */
+  deletesOf?: string
   poll?: { name: string; options: string[] } | undefined
   /** The chosen options of a poll; null if the phone does not have the poll. */
   vote?: { poll: string; options: string[] | null }
@@ -191,8 +193,9 @@ export interface ReceivedMessage extends MessageActions {
   companions?: number[]
   /** The numbers of those whom it mentions. */
   mentions?: string[]
-  /** Its present text, if its author has edited it. */
+  /** Its present text, if its author has edited it in time. */
   edited?: string
+  /** If its author, or an admin of its group, has deleted it in time. */
   deleted?: true
   /** Each emoji, by the phone number of the person who reacted. */
   reactions?: Record<string, string>
@@ -298,7 +301,7 @@ export interface Simulator {
   callAs(call: ContactCall): Promise<{ id: string }>
   /** The contact hangs up. */
   endCall(id: string): Promise<void>
-  /** The calls from and to this number since the network has started. */
+  /** The calls from and to this number, among the latest 1,000 of the network. */
   calls(number: string): Promise<readonly Call[]>
   /** A contact changes its picture, text or username. */
   setProfile(profile: ContactProfile): Promise<void>

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
+import { MemoryStorage } from './memory-storage.ts'
 import { until } from './wait.ts'
-import { jid, link, startSimulator } from './world.ts'
+import { jid, link, startClient, startSimulator } from './world.ts'
 
 const CONTACT = '5511999990001'
 const GROUP = '120363000000000777@g.us'
@@ -94,3 +95,79 @@ it('a contact reacts in a group and writes a message of any kind', async () => {
   const reaction = await until(() => client.seen.messages.find(({ message }) => message.message?.reactionMessage))
   expect(reaction.message.message?.reactionMessage?.key).toMatchObject({ id, fromMe: true, remoteJid: GROUP })
 })
+
+it("an admin of a group deletes anybody's message there, and nobody else does", async () => {
+  const [author, admin] = [CONTACT, '5511999990002'] as const
+  const simulator = await startSimulator()
+  const client = await link(simulator, 'a')
+  const { group } = await simulator.createGroup(admin, 'Team', [author, client.phone])
+  const write = (from: string, message: object) => simulator.writeAs({ from, to: client.phone, group, ...message })
+  const deleted = async () => {
+    const inboxes = await Promise.all([client.phone, author, admin].map(number => simulator.inbox(number)))
+    return new Set(inboxes.flat().flatMap(({ id, deleted: isDeleted }) => (isDeleted ? [id] : [])))
+  }
+  const mine = await client.send(group, 'mine')
+  await until(async () => (await simulator.inbox(author)).length === 1)
+  const { id: theirs } = await write(author, { text: 'theirs' })
+  const { id: admins } = await write(admin, { text: "the admin's" })
+
+  const refused = { code: 'invalid_argument', message: expect.stringContaining('nor is an admin') }
+  for (const id of [mine, admins]) await expect(write(author, { delete: id })).rejects.toMatchObject(refused)
+  await expect(write(admin, { group: undefined, delete: theirs })).rejects.toMatchObject(refused)
+  const keyOf = (id: string, number: string) => ({ remoteJid: group, fromMe: false, id, participant: jid(number) })
+  await write(author, { content: { protocolMessage: { key: keyOf(admins, admin), type: 'REVOKE' } } })
+  const deletes = async (id: string, number: string) => {
+    await client.sock.sendMessage(group, { delete: keyOf(id, number) })
+    await until(async () => (await simulator.inbox(author)).some(message => message.deletes === id))
+  }
+  await deletes(theirs, author)
+  expect(await deleted()).toEqual(new Set())
+
+  for (const id of [mine, theirs]) await write(admin, { delete: id })
+  expect(await deleted()).toEqual(new Set([mine, theirs]))
+  for (const number of [author, admin])
+    expect((await simulator.inbox(number)).find(({ id }) => id === mine)).toMatchObject({ deleted: true })
+  await simulator.changeGroup(group, { promote: [client.phone] })
+  await deletes(admins, admin)
+  expect(await deleted()).toEqual(new Set([mine, theirs, admins]))
+})
+
+it.each([
+  ['edited', 16 * 60_000],
+  ['deleted', 61 * 3_600_000],
+])('a message cannot be %s when it is too old, neither by a contact nor by the client', async (what, ageMs) => {
+  const storage = new MemoryStorage()
+  const before = await startSimulator({ storage })
+  const client = await link(before, 'a')
+  const mine = await client.send(jid(CONTACT), 'mine')
+  await until(async () => (await before.inbox(CONTACT)).length === 1)
+  const { id: theirs } = await before.writeAs({ from: CONTACT, to: client.phone, text: 'theirs' })
+  await until(() => client.texts().includes('theirs'))
+  client.stop()
+  await before.close()
+  makeOlder(storage.scopes.get('a')!, ageMs)
+
+  const simulator = await startSimulator({ storage })
+  const { phone } = await simulator.openAccount('a')
+  const again = startClient(simulator.url, client.state)
+  await until(() => again.isOpen)
+  const isEdit = what === 'edited'
+  const change = isEdit ? { edit: { id: theirs, text: 'late' } } : { delete: theirs }
+  await expect(simulator.writeAs({ from: CONTACT, to: phone, ...change })).rejects.toMatchObject({
+    code: 'invalid_argument',
+    message: expect.stringContaining(`cannot be ${what}`),
+  })
+  const key = { remoteJid: jid(CONTACT), fromMe: true, id: mine }
+  await again.sock.sendMessage(jid(CONTACT), isEdit ? { text: 'late', edit: key } : { delete: key })
+  await until(async () => (await simulator.inbox(CONTACT)).length === 2)
+  expect((await simulator.inbox(CONTACT))[0]).not.toHaveProperty(what)
+})
+
+/** Moves all messages on the phones of a scope into the past. */
+function makeOlder(records: Map<string, Uint8Array>, byMs: number): void {
+  for (const [key, value] of records) {
+    if (!key.startsWith('inbox/')) continue
+    const message = JSON.parse(Buffer.from(value).toString())
+    records.set(key, Buffer.from(JSON.stringify({ ...message, receivedAt: message.receivedAt - byMs })))
+  }
+}

@@ -8,7 +8,9 @@ import { type ContactMessage, type MessageKinds, SimulatorError } from '../types
 import { hasMeaning } from './behaviour.ts'
 import { readObject } from './content.ts'
 import {
+  DELETE_WITHIN_MS,
   deletionMessage,
+  EDIT_WITHIN_MS,
   editMessage,
   keyOf,
   optionsOf,
@@ -17,7 +19,7 @@ import {
   type Target,
   voteMessage,
 } from './conversation.ts'
-import { isMember, mayWrite } from './groups.ts'
+import { groupOf, isAdminOf, isMember, mayWrite } from './groups.ts'
 
 /** Higher than the limits of WhatsApp's own apps. A stanza may have 16 MiB. */
 const MAX_TEXT_LENGTH = 10_000_000
@@ -69,14 +71,14 @@ export function problemOfKind(given: MessageKinds): string | null {
  */
 export function contactContent(
   account: Account,
-  given: MessageKinds & Pick<ContactMessage, 'from'>,
+  given: MessageKinds & Pick<ContactMessage, 'from' | 'group'>,
   reader = account.phone,
 ): proto.IMessage | null {
-  const { from, reaction, edit, poll, vote } = given
+  const { from, group, reaction, edit, poll, vote } = given
   const key = (target: Target) => keyOf(target, from, reader)
   if (reaction) return reactionMessage(key(targetIn(account, reaction.to)), reaction.emoji)
-  if (edit) return editMessage(key(ownTarget(account, edit.id, from)), { conversation: edit.text })
-  if (given.delete !== undefined) return deletionMessage(key(ownTarget(account, given.delete, from)))
+  if (edit) return editMessage(key(editable(account, edit.id, from)), { conversation: edit.text })
+  if (given.delete !== undefined) return deletionMessage(key(deletable(account, given.delete, from, group)))
   if (poll) return pollMessage(poll.name, poll.options, poll.selectable ?? 1)
   if (vote) {
     const target = targetIn(account, vote.poll)
@@ -89,15 +91,28 @@ export function contactContent(
   return given.content === undefined ? null : readObject(given.content)
 }
 
-function targetIn(account: Account, id: string): Target {
+function targetIn(account: Account, id: string): Target & { sentAt: number } {
   const message = account.inboxes.find(id)
   if (!message) throw new SimulatorError('invalid_argument', `no phone has the message ${id}`)
-  return { id, author: message.from, group: message.group }
+  return { id, author: message.from, group: message.group, sentAt: message.receivedAt }
 }
 
-function ownTarget(account: Account, id: string, from: string): Target {
+function editable(account: Account, id: string, from: string): Target {
   const target = targetIn(account, id)
   if (target.author !== from) throw new SimulatorError('invalid_argument', `${from} did not write the message ${id}`)
+  if (Date.now() - target.sentAt > EDIT_WITHIN_MS)
+    throw new SimulatorError('invalid_argument', `the message ${id} is more than 15 minutes old: it cannot be edited`)
+  return target
+}
+
+/** @param group in which it is deleted */
+function deletable(account: Account, id: string, from: string, group: string | undefined): Target {
+  const target = targetIn(account, id)
+  const isAdmin = group !== undefined && target.group === group && isAdminOf(groupOf(account, group), from)
+  if (target.author !== from && !isAdmin)
+    throw new SimulatorError('invalid_argument', `${from} neither wrote the message ${id} nor is an admin of its group`)
+  if (Date.now() - target.sentAt > DELETE_WITHIN_MS)
+    throw new SimulatorError('invalid_argument', `the message ${id} is more than 60 hours old: it cannot be deleted`)
   return target
 }
 

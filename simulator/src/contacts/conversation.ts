@@ -1,10 +1,13 @@
 /** Messages that act on another message: a reaction, an edit, a deletion, a vote. Reads and writes them as phones do. */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { proto } from 'baileys/WAProto/index.js'
-import { lidJid } from '../addresses.ts'
+import { lidJid, parseAddress } from '../addresses.ts'
 import type { MessageActions } from '../types.ts'
 
 const { REVOKE, MESSAGE_EDIT } = proto.Message.ProtocolMessage.Type
+/** As in WhatsApp's own apps: how long after a message was sent its author can edit it, and it can be deleted for everyone. */
+export const EDIT_WITHIN_MS = 15 * 60_000
+export const DELETE_WITHIN_MS = 60 * 3_600_000
 const IV_BYTES = 12
 const TAG_BYTES = 16
 const SECRET_BYTES = 32
@@ -94,10 +97,13 @@ export function actionsIn(message: proto.IMessage): MessageActions {
   const { reactionMessage: reaction, protocolMessage: change, pollUpdateMessage: vote } = message
   const poll = pollIn(message)
   const changed = change?.key?.id ?? ''
+  const author = change?.key?.fromMe ? undefined : parseAddress(change?.key?.participant ?? undefined)?.number
   return {
     ...(reaction && { reaction: { to: reaction.key?.id ?? '', emoji: reaction.text ?? '' } }),
     ...(change?.type === MESSAGE_EDIT && { edit: { id: changed, text: textOf(change.editedMessage ?? {}) } }),
-    ...(change && Number(change.type ?? 0) === REVOKE && change.key && { deletes: changed }),
+    ...(change &&
+      Number(change.type ?? 0) === REVOKE &&
+      change.key && { deletes: changed, ...(author && { deletesOf: author }) }),
     ...(poll && { poll }),
     ...(vote && { vote: { poll: vote.pollCreationMessageKey?.id ?? '', options: null } }),
   }

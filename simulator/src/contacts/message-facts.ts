@@ -21,7 +21,8 @@ export function factsOf(inboxes: Inboxes, { text, quoted, mentions, details, act
 
 /** The attributes and parts of a stanza that tell the server what kind of message it carries. */
 export function kindOf({ media, actions }: Content): { attrs: Record<string, string | undefined>; parts: Node[] } {
-  const edit = actions.edit === undefined ? (actions.deletes === undefined ? undefined : '7') : '1'
+  const deletion = actions.deletesOf === undefined ? '7' : '8'
+  const edit = actions.edit === undefined ? (actions.deletes === undefined ? undefined : deletion) : '1'
   const plain = media ? 'media' : 'text'
   const type = actions.reaction ? 'reaction' : actions.poll || actions.vote ? 'poll' : plain
   const polltype = actions.poll ? 'creation' : 'vote'

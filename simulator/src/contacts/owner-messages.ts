@@ -25,7 +25,8 @@ export async function writeAsOwner(network: Network, given: OwnerMessage): Promi
   const media = file && { description: file, file: await uploadOf(network.media, phone, file) }
   let id = ''
   await account.applyDurably(async () => {
-    const message = contactContent(account, { ...given, from: phone }, to) ?? undefined
+    const message =
+      contactContent(account, { ...given, from: phone, ...(isGroup(to) && { group: to }) }, to) ?? undefined
     const written = await writeOnPhone(network, account, to, { text, media, message, quote }, Date.now())
     id = written.id
     return written.effects

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../bounded-map.ts'
 import type { ContactTyping, PhonePresence } from '../types.ts'
 
 export interface Presence {
@@ -6,14 +7,22 @@ export interface Presence {
   lastSeen?: number | undefined
 }
 
+/** How many of each kind are remembered in the whole network. */
+const MAX_ENTRIES = 10_000
+
+interface Typing {
+  reader: string
+  shown: PhonePresence['typing'][number]
+}
+
 /** Who is online and who is typing, as far as it is known. Kept in memory only. */
 export class Presences {
   /** The presence of contacts, by account and number. */
-  readonly #contacts = new Map<string, Presence>()
+  readonly #contacts = new BoundedMap<string, Presence>(MAX_ENTRIES)
   /** When clients were last available, by number of the account, in seconds since the epoch. */
-  readonly #lastSeen = new Map<string, number>()
-  /** Who types on the phone of a number, by chat and writer. */
-  readonly #typing = new Map<string, Map<string, PhonePresence['typing'][number]>>()
+  readonly #lastSeen = new BoundedMap<string, number>(MAX_ENTRIES)
+  /** Who types, by reader, chat and writer. */
+  readonly #typing = new BoundedMap<string, Typing>(MAX_ENTRIES)
 
   ofContact(viewer: string, number: string): Presence {
     return this.#contacts.get(`${viewer}/${number}`) ?? { available: false }
@@ -32,11 +41,18 @@ export class Presences {
   }
 
   setTyping(reader: string, from: string, group: string | undefined, state: ContactTyping['state']): void {
-    const known = this.#typing.get(reader) ?? new Map()
-    this.#typing.set(reader, known.set(`${group ?? ''}/${from}`, { from, ...(group && { group }), state }))
+    this.#typing.set(`${reader}/${group ?? ''}/${from}`, { reader, shown: { from, ...(group && { group }), state } })
   }
 
-  typingOn(reader: string): PhonePresence['typing'] {
-    return [...(this.#typing.get(reader)?.values() ?? [])]
+  typingOn(number: string): PhonePresence['typing'] {
+    return [...this.#typing.values()].flatMap(({ reader, shown }) => (reader === number ? [shown] : []))
+  }
+
+  /** Forgets what an account has seen of others, and others of it. */
+  forget(phone: string): void {
+    this.#lastSeen.delete(phone)
+    for (const key of this.#contacts.keys()) if (key.startsWith(`${phone}/`)) this.#contacts.delete(key)
+    for (const [key, { reader, shown }] of this.#typing)
+      if (reader === phone || shown.from === phone) this.#typing.delete(key)
   }
 }

@@ -5,23 +5,34 @@ import { lidJid } from '../addresses.ts'
 import type { Network } from '../network.ts'
 import type { ReceivedMessage } from '../types.ts'
 
-/** The newest of each chat first. What the account wrote is in the inboxes of those who received it. */
+/** The newest of each chat first. */
 export function messagesByChat(network: Network, account: Account): Map<string, ReceivedMessage[]> {
-  const { phone, inboxes } = account
   const chats = new Map<string, Map<string, ReceivedMessage>>()
-  const add = (chat: string, message: ReceivedMessage) => {
+  for (const [chat, message] of messagesOf(network, account)) {
     const messages = chats.get(chat) ?? new Map<string, ReceivedMessage>()
     if (!message.deleted && !changesAnother(message)) chats.set(chat, messages.set(message.id, message))
   }
-  for (const message of inboxes.list(phone)) add(message.group ?? lidJid(message.from), message)
-  for (const scope of new Set([inboxes, ...network.accounts().map(other => other.inboxes)]))
-    for (const { reader, message } of scope.writtenBy(phone)) add(message.group ?? lidJid(reader), message)
   return new Map(
     Array.from(chats, ([chat, messages]) => [
       chat,
       [...messages.values()].toSorted((one, other) => other.receivedAt - one.receivedAt),
     ]),
   )
+}
+
+/** The messages with these IDs, as far as the phone has them. */
+export function infosOf(network: Network, account: Account, ids: ReadonlySet<string>): proto.IWebMessageInfo[] {
+  const infos = new Map<string, proto.IWebMessageInfo>()
+  for (const [chat, message] of messagesOf(network, account))
+    if (ids.has(message.id)) infos.set(message.id, infoOf(network, account, chat, message))
+  return [...infos.values()]
+}
+
+/** Each message with its chat. What the account wrote is in the inboxes of those who received it. */
+function* messagesOf(network: Network, { phone, inboxes }: Account): Generator<[chat: string, ReceivedMessage]> {
+  for (const message of inboxes.list(phone)) yield [message.group ?? lidJid(message.from), message]
+  for (const scope of new Set([inboxes, ...network.accounts().map(other => other.inboxes)]))
+    for (const { reader, message } of scope.writtenBy(phone)) yield [message.group ?? lidJid(reader), message]
 }
 
 function changesAnother({ details = {} }: ReceivedMessage): boolean {

@@ -1,4 +1,5 @@
 import { proto } from 'baileys/WAProto/index.js'
+import { DELETE_WITHIN_MS, EDIT_WITHIN_MS } from '../contacts/conversation.ts'
 import type { Records } from '../signal/records.ts'
 import type { ReceivedMessage } from '../types.ts'
 
@@ -18,11 +19,14 @@ export type NewMessage = Omit<ReceivedMessage, 'copies'>
 /** The messages on the simulated phones of one scope, by number. */
 export class Inboxes {
   readonly #records: Records
+  readonly #isAdmin: (group: string, number: string) => boolean
   readonly #byNumber = new Map<string, Map<string, Entry>>()
   #lastSequence = 0
 
-  constructor(records: Records) {
+  /** @param isAdmin whether this number is an admin of the group */
+  constructor(records: Records, isAdmin: (group: string, number: string) => boolean) {
     this.#records = records
+    this.#isAdmin = isAdmin
   }
 
   /** Entries must be restored in the order of their keys. */
@@ -87,35 +91,39 @@ export class Inboxes {
     return content === undefined ? null : Buffer.from(content, 'base64')
   }
 
-  /** What a message does to another one. Only its author can edit or delete a message. */
-  #applyActions(number: string, { from, reaction, edit, deletes, vote }: NewMessage): void {
+  /** What a message does to another one, on the phone of `number` or, if that lacks it, on every phone that has it. */
+  #applyActions(number: string, action: NewMessage): void {
+    const { reaction, edit, deletes, vote } = action
     const id = reaction?.to ?? edit?.id ?? deletes ?? vote?.poll
     if (id === undefined) return
-    const [owner, target] = this.#located(id, number) ?? []
-    if (!owner || !target) return
-    const { message } = target
-    const isAuthor = message.from === from
+    const owners = this.#byNumber.get(number)?.has(id) ? [number] : this.#byNumber.keys()
+    for (const owner of owners) {
+      const target = this.#byNumber.get(owner)?.get(id)
+      if (!target) continue
+      this.#applyTo(target.message, action)
+      this.#record(owner, target)
+    }
+  }
+
+  #applyTo(message: ReceivedMessage, action: NewMessage): void {
+    const { from, reaction, edit, deletes, vote } = action
     if (reaction?.emoji) message.reactions = { ...message.reactions, [from]: reaction.emoji }
     else if (reaction) delete message.reactions?.[from]
-    else if (edit && isAuthor) message.edited = edit.text
-    else if (deletes && isAuthor) message.deleted = true
+    else if (edit && mayEdit(message, action)) message.edited = edit.text
+    else if (deletes && this.#mayDelete(message, action)) message.deleted = true
     else if (vote?.options) message.votes = { ...message.votes, [from]: vote.options }
-    this.#record(owner, target)
+  }
+
+  /** An admin of the group names the author. */
+  #mayDelete(message: ReceivedMessage, { from, group, deletesOf, receivedAt }: NewMessage): boolean {
+    if (receivedAt - message.receivedAt > DELETE_WITHIN_MS) return false
+    if (message.from === from) return true
+    return group !== undefined && message.group === group && deletesOf === message.from && this.#isAdmin(group, from)
   }
 
   #entry(id: string): Entry | undefined {
-    return this.#located(id)?.[1]
-  }
-
-  /** The message on the phone of `preferred`, or else on any other phone. */
-  #located(id: string, preferred?: string): [owner: string, entry: Entry] | null {
-    const own = preferred === undefined ? undefined : this.#byNumber.get(preferred)?.get(id)
-    if (own) return [preferred!, own]
-    for (const [owner, inbox] of this.#byNumber) {
-      const entry = inbox.get(id)
-      if (entry) return [owner, entry]
-    }
-    return null
+    for (const inbox of this.#byNumber.values()) if (inbox.has(id)) return inbox.get(id)
+    return undefined
   }
 
   #record(number: string, { sequence, message, content }: Entry): void {
@@ -150,6 +158,10 @@ export class Inboxes {
     inbox.delete(id)
     this.#records.drop(recordKey(number, oldest.sequence))
   }
+}
+
+function mayEdit(message: ReceivedMessage, { from, receivedAt }: NewMessage): boolean {
+  return message.from === from && receivedAt - message.receivedAt <= EDIT_WITHIN_MS
 }
 
 function asJson(content: Buffer): Record<string, unknown> {

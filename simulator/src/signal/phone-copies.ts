@@ -7,6 +7,7 @@ import { createMessageId } from '../contacts/content.ts'
 import type { Network } from '../network.ts'
 import { release } from '../server/delivery.ts'
 import { earlierMessages } from '../server/earlier-messages.ts'
+import { infosOf } from '../server/history.ts'
 import { bytes, child, type Node, node, seconds } from '../wire/nodes.ts'
 
 const { PeerDataOperationRequestType, ProtocolMessage } = proto.Message
@@ -29,7 +30,7 @@ export async function answerPeer(network: Network, account: Account, peer: strin
   const id = request.attrs['id'] ?? ''
   const protocolAnswer = historySyncOnDemandRequest
     ? earlierMessages(network, account, historySyncOnDemandRequest, id)
-    : sendsCopies(network) && copiesOf(account, placeholderMessageResendRequest ?? [], id)
+    : sendsCopies(network) && copiesOf(network, account, placeholderMessageResendRequest ?? [], id)
   if (!protocolAnswer) return []
   const answer = proto.Message.encode({ protocolMessage: protocolAnswer }).finish()
   const effects: Effect[] = []
@@ -46,23 +47,16 @@ function sendsCopies({ scenario, syncsAfterLinking }: Network): boolean {
 }
 
 function copiesOf(
+  network: Network,
   account: Account,
   asked: readonly proto.Message.PeerDataOperationRequestMessage.IPlaceholderMessageResendRequest[],
   stanzaId: string,
 ): proto.Message.IProtocolMessage | null {
-  const ids = asked.map(({ messageKey }) => messageKey?.id)
-  const peerDataOperationResult = account.inboxes
-    .list(account.phone)
-    .filter(({ id }) => ids.includes(id))
-    .map(({ id, from, group, text, receivedAt }) => {
-      const sender = lidJid(from)
-      const key = group ? { remoteJid: group, participant: sender } : { remoteJid: sender }
-      const content = account.inboxes.contentOf(id)
-      const message = content ? proto.Message.decode(content) : { conversation: text }
-      const copy = { key: { ...key, fromMe: false, id }, message }
-      const info = { ...copy, messageTimestamp: Math.floor(receivedAt / 1000) }
-      return { placeholderMessageResendResponse: { webMessageInfoBytes: proto.WebMessageInfo.encode(info).finish() } }
-    })
+  const ids = new Set(asked.map(({ messageKey }) => messageKey?.id ?? ''))
+  const peerDataOperationResult = infosOf(network, account, ids).map(info => {
+    const webMessageInfoBytes = proto.WebMessageInfo.encode(info).finish()
+    return { placeholderMessageResendResponse: { webMessageInfoBytes } }
+  })
   if (peerDataOperationResult.length === 0) return null
   const peerDataOperationRequestResponseMessage = {
     peerDataOperationRequestType: PLACEHOLDER_MESSAGE_RESEND,

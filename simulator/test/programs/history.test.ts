@@ -53,6 +53,22 @@ it('the phone sends a message again that its client got without content', async 
   )
 })
 
+it('a copy names who wrote it, and says which messages are the own ones', async () => {
+  const theirs = await simulator.writeAs({ from: CONTACT, to: ANA, text: 'theirs', name: 'Carla' })
+  const own = await simulator.writeAsOwner({ phone: ANA, to: CONTACT, text: 'own' })
+  /** What arrives after the message itself. */
+  const copyOf = (id: string) =>
+    ana.all('messages.upsert').flatMap(({ messages }) => messages.filter(({ key }) => key.id === id))[1]
+  for (const { id } of [theirs, own]) {
+    const { key } = await ana.received(message => message.key.id === id, 'the message')
+    await ana.sock.requestPlaceholderResend(key)
+    await until(() => copyOf(id), 'the copy')
+  }
+  expect(copyOf(theirs.id)).toMatchObject({ key: { fromMe: false }, pushName: 'Carla' })
+  expect(copyOf(own.id)).toMatchObject({ key: { fromMe: true }, message: { conversation: 'own' } })
+  expect(copyOf(own.id)?.key.remoteJid).toBe(copyOf(theirs.id)?.key.remoteJid)
+})
+
 it('a message to a channel or a broadcast list is refused, and statistics are accepted', async () => {
   const statusOf = (id: string | null | undefined) => [
     ...ana

@@ -186,13 +186,18 @@ describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
       networkGroups: new Set<string>(),
     }
     const admin = otherMembers(members, group)[0]!
-    for (const key of [keys[1], keys[3]])
-      await writeAs({ from: admin, group, content: { protocolMessage: { key, type: 'REVOKE' } } })
+    for (const id of [received.id, ownId]) {
+      await expect(writeAs({ from: attacker, group, delete: id })).rejects.toThrow('nor is an admin')
+      await writeAs({ from: admin, group, delete: id })
+    }
     for (const messageId of [received['messageId'], own]) {
       const { data } = await talking.event('message.deleted', found => found['messageId'] === messageId)
       expect(data).toMatchObject({ by: admin, direction: messageId === own ? 'out' : 'in', group })
       expect((await read(messageId)).deletedAt).not.toBe(null)
     }
+    const phones = await Promise.all([author, talking.number.phone].map(number => talking.inbox(number)))
+    for (const id of [received.id, ownId])
+      expect(phones.flat().find(message => message.id === id)).toMatchObject({ deleted: true })
   })
 
   test('an edit is posted after its message to each endpoint, also to one that refused the message', async () => {
