@@ -22,9 +22,6 @@ import type { SessionAccount } from '../store/sessions/sessions.ts'
 import type { Store } from '../store/store.ts'
 import type { TransferredRow } from '../store/transfers/transfers.ts'
 
-/** The limits of open requests: one for callers with a key, one for all others (`http/limits/open-request-limits.ts`). */
-export type Budget = 'known' | 'strangers'
-
 /** A Fastify instance whose handlers take their types from TypeBox schemas. */
 export type Api = FastifyInstance<
   RawServerDefault,
@@ -216,10 +213,10 @@ declare module 'fastify' {
     sessionId: string
     /** The entry of a call that changes something; null for all others. */
     audit: PendingAudit | null
-    /** The token, the admin key or the session of this request was accepted. */
-    hasKey: boolean
-    /** The budget that the open request counts against. */
-    budget: Budget | null
+    /** Who holds the token, key or session of this request that was accepted: an instance's ID, an account's, or `admin`. */
+    keyHolder: string | null
+    /** The holder of keys, or the strangers, that this open request counts for (`http/limits/open-request-limits.ts`). */
+    countsFor: string | null
     /** The error code of the answer, for the log; empty if the call succeeded. */
     refusalCode: RefusalCode | ''
     /** The message or command that this request created or repeated, for the log; empty if there is none. */
@@ -235,6 +232,8 @@ declare module 'fastify' {
     rawBody?: boolean
     /** Called by machines every few seconds and therefore logged at level debug. */
     quiet?: boolean
+    /** Served even if too many requests are open. */
+    alwaysServed?: boolean
     /** The route only refuses: its methods are not listed in `Allow`. */
     refusesOnly?: boolean
   }

@@ -15,7 +15,7 @@ export function registerHealth(api: Api, context: ApiContext): void {
         security: [],
         response: { 200: Type.Object({ status: oneOf(['ok']) }, { description: 'The process is alive.' }) },
       },
-      config: { quiet: true },
+      config: { quiet: true, alwaysServed: true },
     },
     async () => ({ status: 'ok' as const }),
   )
@@ -31,7 +31,7 @@ export function registerHealth(api: Api, context: ApiContext): void {
         security: [],
         response: { 200: Type.Object({ status: oneOf(['ready']) }, { description: 'The service is ready.' }) },
       },
-      config: { quiet: true },
+      config: { quiet: true, alwaysServed: true },
     },
     async () => {
       if (!(await isReady())) throw unavailable()

@@ -7,8 +7,9 @@ import { registerLinkPage } from './handout/link-page.ts'
 import { registerHealth } from './health.ts'
 import { AllowedMethods } from './http/allowed-methods.ts'
 import { createErrorHandler, unavailable } from './http/error-handler.ts'
+import { KnownCallers } from './http/limits/known-callers.ts'
 import { createOneAtATimeServer } from './http/limits/one-request-per-connection.ts'
-import { KnownCallers, refuseWhenBusy } from './http/limits/open-request-limits.ts'
+import { refuseWhenBusy } from './http/limits/open-request-limits.ts'
 import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.ts'
 import {
   acceptJsonBodies,
@@ -94,7 +95,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('refusalCode', '')
   api.decorateRequest('messageId', '')
   api.decorateRequest('sessionId', '')
-  api.decorateRequest('hasKey', false)
+  api.decorateRequest('keyHolder', null)
   api.decorateRequest('audit', null)
   api.decorateRequest('account', null)
   api.decorateRequest('apiKey', null)

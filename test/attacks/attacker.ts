@@ -4,13 +4,13 @@ import { ATTACKS, type AttackName, startAttack } from './attacks.ts'
 /** Runs one attack until the process is killed: `node test/attacks/attacker.ts pipelined-pages --port 3000`. */
 
 const USAGE = `usage: node test/attacks/attacker.ts NAME [--port 3000] [--metrics-port N]
-LIST_PATH and LIST_KEY: the list that large-lists requests, and the admin key
+KEYS: what the attacks with a key need, as JSON (\`AttackKeys\`)
 NAME: ${Object.keys(ATTACKS).join(', ')}`
 
 const options = { port: { type: 'string', default: '3000' }, 'metrics-port': { type: 'string', default: '0' } } as const
 const { values, positionals } = readOptions(USAGE, options, true)
 const [name = ''] = positionals
-const { LIST_PATH, LIST_KEY } = process.env
+const { KEYS } = process.env
 if (!Object.hasOwn(ATTACKS, name)) {
   console.error(USAGE)
   process.exit(2)
@@ -18,6 +18,6 @@ if (!Object.hasOwn(ATTACKS, name)) {
 await startAttack(name as AttackName, {
   port: Number(values.port),
   metricsPort: Number(values['metrics-port']),
-  ...(LIST_PATH && LIST_KEY && { list: { path: LIST_PATH, key: LIST_KEY } }),
+  ...(KEYS !== undefined && { keys: JSON.parse(KEYS) }),
 })
 console.log('started')

@@ -7,8 +7,19 @@ export interface Target {
   port: number
   /** The value of `METRICS_PORT`, if set. */
   metricsPort?: number
-  /** A list of large events, and the key that may read it. */
-  list?: { path: string; key: string }
+  keys?: AttackKeys
+}
+
+/** What callers need who have a key and attack the others. */
+export interface AttackKeys {
+  /** A list of large events, and the admin key. */
+  list: { path: string; key: string }
+  /** The token of another instance. */
+  token: string
+  /** The cookie of a viewer's session. */
+  session: string
+  /** The token of a link for linking. */
+  link: string
 }
 
 /** Starts the attack, which continues until the process is killed. Resolves once it has started. */
@@ -19,6 +30,7 @@ const PAUSE_MS = 100
 const RECONNECT_MS = 500
 const DRIP_MS = 1_000
 const JSON_TYPE = 'Content-Type: application/json\r\n'
+const JSON_BODY = { 'content-type': 'application/json' }
 const SIGN_IN = `POST /admin/v1/session HTTP/1.1\r\nHost: x\r\n${JSON_TYPE}`
 const MIB = 1_048_576
 
@@ -39,6 +51,11 @@ function keepOpen({ port }: { port: number }, begin: (socket: Socket) => void, l
   socket.on('connect', () => begin(socket.pause()))
   // A paused socket does not notice that the other side has closed it until it writes.
   socket.on('close', () => setTimeout(keepOpen, RECONNECT_MS, { port }, begin, localAddress))
+}
+
+function keysOf({ keys }: Target): AttackKeys {
+  if (keys === undefined) throw new Error('This attack needs KEYS.')
+  return keys
 }
 
 function times(count: number, act: (index: number) => void): void {
@@ -83,6 +100,21 @@ function requestForever(target: Target, request: () => string, localAddress?: st
       socket.write(request())
     },
     localAddress,
+  )
+}
+
+/**
+ * Makes one call, after which the service knows the headers, and then opens requests with the same headers whose bodies do not
+ * arrive.
+ */
+async function holdBodies({ port }: Target, known: { path: string; init: RequestInit }, line: string): Promise<void> {
+  const { headers = {} } = known.init
+  const answer = await fetch(`http://127.0.0.1:${port}${known.path}`, known.init)
+  const cookie = answer.headers.get('set-cookie')?.split(';')[0]
+  const fields = Object.entries({ ...headers, ...(cookie !== undefined && { cookie }) })
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  times(2_400, () =>
+    keepOpen({ port }, socket => socket.write(`${line} HTTP/1.1\r\nHost: x\r\n${head}Content-Length: 100\r\n\r\n{`)),
   )
 }
 
@@ -200,10 +232,31 @@ export const ATTACKS = {
   },
   /** Five callers with a key who list the largest events again and again. */
   'large-lists': async target => {
-    const { path, key } = target.list ?? { path: '/', key: '' }
+    const { path, key } = keysOf(target).list
     times(5, () =>
       requestForever(target, () => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`),
     )
+  },
+  'bodies-with-key': async target => {
+    const headers = { authorization: `Bearer ${keysOf(target).token}`, ...JSON_BODY }
+    const known = { path: '/v1/instance', init: { headers } }
+    await holdBodies(target, known, 'POST /link/read')
+    await holdBodies(target, known, 'POST /v1/messages/text')
+  },
+  'bodies-with-link': async target => {
+    const body = JSON.stringify({ token: keysOf(target).link })
+    // The answer sets the cookie.
+    await holdBodies(
+      target,
+      { path: '/link/read', init: { method: 'POST', headers: JSON_BODY, body } },
+      'POST /link/read',
+    )
+  },
+  'bodies-with-session': async target => {
+    const headers = { cookie: keysOf(target).session, 'sec-fetch-site': 'same-origin', ...JSON_BODY }
+    const known = { path: '/admin/v1/session', init: { headers } }
+    await holdBodies(target, known, 'POST /admin/v1/session/password')
+    await holdBodies(target, known, 'POST /admin/v1/session')
   },
   'idle-metrics': async ({ metricsPort = 0 }) => {
     times(200, () => keepOpen({ port: metricsPort }, () => undefined))

@@ -4,14 +4,18 @@ import { join } from 'node:path'
 import { createDatabase } from '../databases/database.ts'
 import { insertEvents } from '../databases/insert-events.ts'
 import { killOnExit } from '../kill-on-exit.ts'
+import { noteSecret } from '../logs/log-capture.ts'
 import { Service } from '../service.ts'
-import type { AttackName } from './attacks.ts'
+import type { AttackKeys, AttackName } from './attacks.ts'
 import { type Measured, measureCallers, residentMib } from './callers.ts'
 
 const ATTACKER = join(import.meta.dirname, 'attacker.ts')
 /** As many as one page of a list shows, each with a text of 1 MB. */
 const LARGE_EVENTS = { count: 200, length: 1_000_000 }
 const PASSWORD = 'a password that nobody guesses'
+
+/** Attacks by callers with a key. */
+const WITH_KEYS: readonly AttackName[] = ['large-lists', 'bodies-with-key', 'bodies-with-link', 'bodies-with-session']
 
 /** A service with one caller, a password and a metrics port. Attacks run in processes of their own. */
 export class AttackHarness {
@@ -37,10 +41,10 @@ export class AttackHarness {
     return harness
   }
 
-  post(path: string, body: object): Promise<Response> {
+  post(path: string, body: object, headers: Record<string, string> = {}): Promise<Response> {
     return fetch(`${this.service.url}${path}`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify(body),
     })
   }
@@ -57,14 +61,28 @@ export class AttackHarness {
     return `/admin/v1/instances/${id}/events?limit=${LARGE_EVENTS.count}`
   }
 
+  async #createKeys(name: AttackName): Promise<AttackKeys> {
+    const { admin, adminKey } = this.service
+    const { id, token } = await admin.createInstance('whatsapp')
+    const authorization = `Bearer ${adminKey}`
+    const link = await this.post(`/admin/v1/instances/${id}/links`, { expiresInMinutes: 60 }, { authorization })
+    const account = { name: `Viewer of ${id}`, role: 'viewer', instances: [id] }
+    const invited = await this.post('/admin/v1/accounts', account, { authorization })
+    const invitation = await secretOf(invited)
+    const accepted = await this.post('/admin/v1/invitations/accept', { token: invitation, password: PASSWORD })
+    const session = accepted.headers.get('set-cookie')?.split(';')[0] ?? ''
+    noteSecret(session.split('=')[1])
+    const path = name === 'large-lists' ? await this.#addLargeEvents() : ''
+    return { list: { path, key: adminKey }, token, session, link: await secretOf(link) }
+  }
+
   /** Runs the attack, and measures what other callers see meanwhile, and by how much the service grows. */
   async under(name: AttackName, forMs: number, meanwhile = async () => {}): Promise<Measured & { grewMib: number }> {
-    const list =
-      name === 'large-lists' ? { LIST_PATH: await this.#addLargeEvents(), LIST_KEY: this.service.adminKey } : {}
+    const keys = WITH_KEYS.includes(name) && { KEYS: JSON.stringify(await this.#createKeys(name)) }
     const beforeMib = residentMib(this.service.pid ?? 0)
     const ports = ['--port', portOf(this.service.url), '--metrics-port', portOf(this.metricsUrl)]
     const attacker = spawn(process.execPath, [ATTACKER, name, ...ports], {
-      env: { ...process.env, ...list },
+      env: { ...process.env, ...keys },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     killOnExit(attacker)
@@ -90,6 +108,14 @@ export class AttackHarness {
   dispose(): Promise<void> {
     return this.service.dispose()
   }
+}
+
+/** The secret of a link, from the answer that shows it. */
+async function secretOf(answer: Response): Promise<string> {
+  const { data } = (await answer.json()) as { data: { url: string } }
+  const secret = data.url.split('#')[1] ?? ''
+  noteSecret(secret)
+  return secret
 }
 
 function portOf(url: string | null): string {

@@ -5,8 +5,8 @@ import { createDatabase, type StoreKind, type TestDatabase } from '../databases/
 import { CONDITION_WITHIN_MS, TEST_WITHIN_MS } from '../deadlines.ts'
 
 /**
- * Attacks by callers without a key, each from a process of its own, while a caller with a key calls. `npm run test:attacks`
- * also judges how long these calls take. Here the other tests delay them.
+ * Attacks by callers without a key, or with the key of another instance, each from a process of its own, while a caller with a
+ * key calls. `npm run test:attacks` also judges how long these calls take. Here the other tests delay them.
  */
 
 const ATTACK_MS = 2_500

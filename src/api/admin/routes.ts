@@ -206,9 +206,13 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
   )
   api.register(async (metrics: Api) => {
     metrics.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
-    metrics.get('/metrics', { schema: { hide: true }, config: { quiet: true } }, async (_request, reply) => {
-      const { contentType, text } = await context.metrics()
-      return reply.type(contentType).send(text)
-    })
+    metrics.get(
+      '/metrics',
+      { schema: { hide: true }, config: { quiet: true, alwaysServed: true } },
+      async (_request, reply) => {
+        const { contentType, text } = await context.metrics()
+        return reply.type(contentType).send(text)
+      },
+    )
   })
 }

@@ -155,10 +155,7 @@ class LinkPage {
   /** @throws Refusal. Unknown tokens are limited by address. */
   async find(request: FastifyRequest, key: HandoutKey) {
     const found = await this.#context.store.handouts.find(key)
-    if (found.kind === 'found') {
-      request.hasKey = true
-      return found.handout
-    }
+    if (found.kind === 'found') return found.handout
     const waitMs = found.kind === 'none' ? await this.#wrongTokens.count(limitsOfLinks(callerAddress(request))) : 0
     throw waitMs > 0
       ? tooManyAttempts(waitMs, 'Too many wrong links: wait for the Retry-After time.')

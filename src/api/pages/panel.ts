@@ -57,14 +57,16 @@ export async function registerPanel(api: Api, dir: string): Promise<UnknownPage 
   }
   const assets = await readAssets(join(dir, 'assets'))
   for (const url of PAGES) {
-    api.get(url, { schema: { hide: true }, config: { quiet: true } }, async (_request, reply) => sendPage(reply, page))
+    api.get(url, { schema: { hide: true }, config: { quiet: true, alwaysServed: true } }, async (_request, reply) =>
+      sendPage(reply, page),
+    )
   }
   api.route<{ Params: { name: string } }>({
     method: ['GET', 'HEAD'],
     exposeHeadRoute: false,
     url: '/assets/:name',
     schema: { hide: true },
-    config: { quiet: true },
+    config: { quiet: true, alwaysServed: true },
     handler: async (request, reply) => sendAsset(request, reply, assets.get(request.params.name)),
   })
   return (request, reply) => {

@@ -17,7 +17,7 @@ export function createAdmission(admission: Admission) {
     const resetSeconds = Math.ceil(resetMs / 1000)
     request.instanceId = instanceId
     request.apiKey = key
-    request.hasKey = true
+    request.keyHolder = instanceId
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
     if (!withinRate) {
       const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`

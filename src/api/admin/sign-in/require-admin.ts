@@ -28,7 +28,7 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const key = parseBearer(request.headers.authorization)
     const accept = () => {
-      request.hasKey = true
+      request.keyHolder = request.account?.id ?? 'admin'
       try {
         authorize(request)
         done()

@@ -7,7 +7,8 @@ import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Api } from '../../context.ts'
 import { createErrorHandler } from '../error-handler.ts'
-import { KnownCallers, refuseWhenBusy } from './open-request-limits.ts'
+import { KnownCallers } from './known-callers.ts'
+import { refuseWhenBusy } from './open-request-limits.ts'
 
 describe('open requests beyond the limit', () => {
   let api: Api
@@ -18,24 +19,26 @@ describe('open requests beyond the limit', () => {
     api = Fastify({ forceCloseConnections: true }) as unknown as Api
     api.setErrorHandler(createErrorHandler(pino({ level: 'silent' })))
     refuseWhenBusy(api, new KnownCallers(), { known: maxOpen, strangers: ofStrangers })
-    api.decorateRequest('hasKey', false)
+    api.decorateRequest('keyHolder', null)
     api.addHook('onRequest', (request, reply, done) => {
+      const { authorization: key = 'none' } = request.headers
       const acceptKey = () => {
-        request.hasKey = true
+        request.keyHolder = `holder of ${key}`
         done()
       }
-      request.hasKey = request.headers.authorization === 'good'
-      if (request.headers.authorization === 'bad') reply.code(401).send()
+      if (request.routeOptions.config.quiet || key === 'none') done()
+      else if (key === 'bad') reply.code(401).send()
       // The caller disconnects while the store looks for the key.
-      else if (request.headers.authorization === 'gone') reply.raw.once('close', () => setImmediate(acceptKey))
-      else done()
+      else if (key === 'gone') reply.raw.once('close', () => setImmediate(acceptKey))
+      else acceptKey()
     })
     api.get('/slow', () => new Promise(() => undefined))
     api.get('/quick', async () => 'done')
     api.get('/stream', async (_request, reply) => reply.send(new PassThrough()))
     api.post('/body', async () => 'read')
     api.get('/large', async () => Buffer.alloc(50_000_000))
-    api.get('/healthz', { config: { quiet: true } }, async () => 'alive')
+    api.get('/healthz', { config: { quiet: true, alwaysServed: true } }, async () => 'alive')
+    api.post('/link', { config: { quiet: true } }, async () => 'read')
     await api.listen({ host: '127.0.0.1', port: 0 })
     return `http://127.0.0.1:${(api.server.address() as AddressInfo).port}`
   }
@@ -43,7 +46,8 @@ describe('open requests beyond the limit', () => {
   /** @returns a function that aborts the request */
   async function ask(url: string, authorization = 'none', length?: number): Promise<() => Promise<void>> {
     const arrived = once(api.server, 'request')
-    const headers = { authorization, ...(length !== undefined && { 'content-length': length }) }
+    const body = length !== undefined && { 'content-length': length, 'content-type': 'text/plain' }
+    const headers = { authorization, ...body }
     const method = length === undefined ? 'GET' : 'POST'
     const asked = request(url, { agent: false, method, headers }).on('error', () => undefined)
     if (length === undefined) asked.end()
@@ -83,6 +87,26 @@ describe('open requests beyond the limit', () => {
     expect(await call('good')).toBe(200)
     await ask(`${url}/slow`, 'good')
     expect(await call('good')).toBe(503)
+  })
+
+  test('of one holder of keys leave places to the others, before and after the key is checked', async () => {
+    const url = await start(80)
+    const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
+    for (let n = 0; n < 80; n += 1) await ask(`${url}/slow`, 'greedy')
+    expect(await call('greedy')).toBe(503)
+    expect(await call('good')).toBe(200)
+    for (let n = 0; n < 80; n += 1) await ask(`${url}/body`, 'greedy too', 10)
+    expect(await call('greedy too')).toBe(503)
+    expect(await call('good')).toBe(200)
+  })
+
+  test('do not include bodies that a caller with a key sends to a call without one', async () => {
+    const url = await start(8, 1)
+    const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
+    expect(await call('good')).toBe(200)
+    for (let n = 0; n < 20; n += 1) await ask(`${url}/link`, 'good', 10)
+    expect(await call('good')).toBe(200)
+    expect(await call('other')).toBe(200)
   })
 
   test('do not include requests whose body is still arriving from a stranger, or whose answer waits for its reader', async () => {

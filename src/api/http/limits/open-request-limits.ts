@@ -1,40 +1,46 @@
-import { hash } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { FastifyRequest } from 'fastify'
-import { BoundedMap } from '../../../kit/bounded-map.ts'
-import type { Api, Budget } from '../../context.ts'
+import type { Api } from '../../context.ts'
 import { unavailable } from '../error-handler.ts'
+import type { KnownCallers } from './known-callers.ts'
 
 /** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000
 /** Open requests of other callers. They are short: the store answers or finds their key. */
 const MAX_OPEN_OF_STRANGERS = 500
-/** Beyond this limit the least recently seen callers are forgotten. */
-const MAX_CALLERS = 10_000
+/**
+ * A holder of keys may have one in this many of the places that are still free: alone up to 222 of 2,000, and fewer the more are
+ * in use. So a few holders cannot take all places, and whoever has no open request gets the last ones.
+ */
+const SHARE_OF_FREE = 8
+
+/** Callers without an accepted key count together. */
+const STRANGERS = 'strangers'
 
 /**
- * Refuses requests beyond a limit with 503 and `Retry-After`, except probes. A request counts while the service works on it:
- * not while the body of an unknown caller arrives (its size and time are limited), nor while an answer waits for its
- * reader. Unknown callers have a separate budget.
+ * Refuses requests beyond a limit with 503 and `Retry-After`, except those that are always served. A request counts while the
+ * service works on it: not while the body of a caller without a key arrives (its size and time are limited), nor while an answer
+ * waits for its reader. Callers with a key have a separate budget, and each holder of keys a share of it.
  */
 export function refuseWhenBusy(
   api: Api,
   callers: KnownCallers,
-  limits: Readonly<Record<Budget, number>> = { known: MAX_OPEN, strangers: MAX_OPEN_OF_STRANGERS },
+  limits: { readonly known: number; readonly strangers: number } = {
+    known: MAX_OPEN,
+    strangers: MAX_OPEN_OF_STRANGERS,
+  },
 ): void {
-  const open: Record<Budget, number> = { known: 0, strangers: 0 }
-  api.decorateRequest('budget', null)
+  const open = new OpenRequests(limits)
+  api.decorateRequest('countsFor', null)
   /** Requests that were answered, or whose caller disconnected. They may reach later hooks, and must not be counted again. */
   const ended = new WeakSet<FastifyRequest>()
 
-  /** Counts the request against this budget instead of its current one. @returns false beyond the limit */
-  function count(request: FastifyRequest, wanted: Budget | null): boolean {
-    const budget = ended.has(request) ? null : wanted
-    if (request.budget !== null) open[request.budget] -= 1
-    request.budget = budget
-    if (budget === null) return true
-    open[budget] += 1
-    return open[budget] <= limits[budget] || request.routeOptions.config.quiet === true
+  /** Counts the request for this holder instead of its current one. @returns false beyond the limit */
+  function count(request: FastifyRequest, wanted: string | null): boolean {
+    const holder = ended.has(request) ? null : wanted
+    if (request.countsFor === holder) return true
+    if (request.countsFor !== null) open.remove(request.countsFor)
+    request.countsFor = holder
+    return holder === null || open.add(holder) || request.routeOptions.config.alwaysServed === true
   }
 
   api.addHook('onRequest', (request, reply, done) => {
@@ -44,60 +50,52 @@ export function refuseWhenBusy(
       count(request, null)
     }
     for (const event of ['prefinish', 'close']) reply.raw.once(event, end)
-    done(count(request, callers.has(request.raw) ? 'known' : 'strangers') ? undefined : unavailable())
+    done(count(request, callers.holderOf(request.raw) ?? STRANGERS) ? undefined : unavailable())
   })
-  // When this hook runs, every key has been checked, except keys in a body.
+  // When this hook runs, every key has been checked, except keys in a body. The call may take none: then a known caller's
+  // header gives no right to a place while the body arrives.
   api.addHook('preParsing', (request, _reply, payload, done) => {
-    if (request.hasKey) count(request, 'known')
-    else if (request.budget === 'strangers') count(request, null)
-    done(null, payload)
+    if (count(request, request.keyHolder)) done(null, payload)
+    else done(unavailable())
   })
   api.addHook('preValidation', (request, _reply, done) => {
-    done(request.budget !== null || count(request, 'strangers') ? undefined : unavailable())
+    done(request.countsFor !== null || count(request, STRANGERS) ? undefined : unavailable())
   })
   api.addHook('onSend', (request, _reply, payload, done) => {
-    if (request.budget === 'strangers') count(request, null)
+    if (request.countsFor === STRANGERS) count(request, null)
     done(null, payload)
   })
   api.addHook('onResponse', (request, reply, done) => {
-    if (request.hasKey) callers.add(request.raw)
+    if (request.keyHolder !== null) callers.add(request.raw, request.keyHolder)
     else if (reply.statusCode === 401) callers.forget(request.raw)
     done()
   })
 }
 
-/**
- * Remembers callers whose key was accepted. This grants no access. It only selects the budgets that a request counts
- * against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
- */
-export class KnownCallers {
-  readonly #known = new BoundedMap<string, true>(MAX_CALLERS)
-  /** Each request is looked up several times and hashed once. */
-  readonly #digests = new WeakMap<IncomingMessage, string | null>()
+/** The open requests of strangers, and of each holder of keys. */
+class OpenRequests {
+  readonly #limits: { readonly known: number; readonly strangers: number }
+  readonly #byHolder = new Map<string, number>()
+  #known = 0
 
-  has(request: IncomingMessage): boolean {
-    const digest = this.#digestOf(request)
-    return digest !== null && this.#known.has(digest)
+  constructor(limits: { readonly known: number; readonly strangers: number }) {
+    this.#limits = limits
   }
 
-  add(request: IncomingMessage): void {
-    const digest = this.#digestOf(request)
-    if (digest !== null) this.#known.set(digest, true)
+  /** @returns false beyond the limit */
+  add(holder: string): boolean {
+    const own = (this.#byHolder.get(holder) ?? 0) + 1
+    this.#byHolder.set(holder, own)
+    if (holder === STRANGERS) return own <= this.#limits.strangers
+    const free = this.#limits.known - this.#known
+    this.#known += 1
+    return own <= Math.ceil(free / SHARE_OF_FREE)
   }
 
-  forget(request: IncomingMessage): void {
-    const digest = this.#digestOf(request)
-    if (digest !== null) this.#known.delete(digest)
-  }
-
-  /** The digest of the headers that can carry a key; null without them. */
-  #digestOf(request: IncomingMessage): string | null {
-    const known = this.#digests.get(request)
-    if (known !== undefined) return known
-    const { authorization, cookie } = request.headers
-    const isEmpty = authorization === undefined && cookie === undefined
-    const digest = isEmpty ? null : hash('sha256', `${authorization ?? ''}\n${cookie ?? ''}`, 'base64')
-    this.#digests.set(request, digest)
-    return digest
+  remove(holder: string): void {
+    const own = this.#byHolder.get(holder)! - 1
+    if (own === 0) this.#byHolder.delete(holder)
+    else this.#byHolder.set(holder, own)
+    if (holder !== STRANGERS) this.#known -= 1
   }
 }
