@@ -177,7 +177,7 @@ export const MODULES: readonly Module[] = [
     path: 'src/outbound',
     modules: ['src/domain', 'src/kit'],
     packages: [
-      'https-proxy-agent',
+      'agent-base',
       'ipaddr.js',
       'node:dns/promises',
       'node:events',

@@ -3,7 +3,6 @@ import { type ClientRequest, request as httpRequest } from 'node:http'
 import { type Agent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import { HttpsProxyAgent } from 'https-proxy-agent'
 import { SocksProxyAgent } from 'socks-proxy-agent'
 import { type Dispatcher, Dispatcher1Wrapper, Agent as UndiciAgent } from 'undici'
 import { proxyPort } from '../../domain/connection/proxy-url.ts'
@@ -11,16 +10,14 @@ import { withDeadline } from '../../kit/deadline.ts'
 import type { AddressGuard } from '../address-guard.ts'
 import type { Lookup } from '../resolver.ts'
 import { ProxyFailed, type ProxyFailure } from './proxy-failed.ts'
+import { TunnelAgent, type TunnelOptions } from './tunnel-agent.ts'
 
 /** From the first byte to the proxy until its answer. */
 const TIMEOUT_MS = 15_000
 /** Longer than the proxy may take, so that its own failure is reported. */
 const PROBE_TIMEOUT_MS = 20_000
-const OK = 200
-const LOGIN_REQUIRED = 407
 
-type ProxyAgent = HttpsProxyAgent<string> | SocksProxyAgent
-type ConnectOptions = Parameters<ProxyAgent['connect']>[1]
+type ProxyAgent = TunnelAgent | SocksProxyAgent
 
 /** The proxy of an instance. Names of servers are resolved by the proxy, so nothing about a connection goes around it. */
 export class InstanceProxy {
@@ -59,7 +56,7 @@ export class InstanceProxy {
           rejectUnauthorized: verifies,
           secureEndpoint: true,
         }
-        openSocket(agent, options as ConnectOptions).then(
+        openSocket(agent, options as TunnelOptions).then(
           socket => callback(null, socket),
           error => callback(error, null),
         )
@@ -94,32 +91,25 @@ export class InstanceProxy {
 
   #createAgent(): ProxyAgent {
     const lookup = this.#lookup()
-    if (this.#url.protocol !== 'socks5:') return new HttpsProxyAgent(this.#url.href, { lookup } as object)
+    if (this.#url.protocol !== 'socks5:') return new TunnelAgent(this.#url, lookup)
     // With socks5h the name of the server is sent to the proxy.
     const remote = this.#url.href.replace(/^socks5:/, 'socks5h:')
     return new SocksProxyAgent(remote, { socketOptions: { lookup } as object })
   }
 
   #connectOrFail(agent: ProxyAgent, connect: ProxyAgent['connect']): ProxyAgent['connect'] {
-    return async (request: ClientRequest, options: ConnectOptions) => {
+    return async (request: ClientRequest, options: TunnelOptions) => {
       const host = this.#url.hostname.replace(/^\[|\]$/g, '')
       if (isIP(host) !== 0 && !this.#guard.allows(host, proxyPort(this.#url))) throw new ProxyFailed('PROXY_BLOCKED')
-      let status = OK
-      request.once('proxyConnect', (answer: { statusCode: number }) => {
-        status = answer.statusCode
-      })
       const ended = new AbortController()
-      // Read when the socket is created, which `connect` does at once. A SOCKS client ends by itself.
-      if (agent instanceof HttpsProxyAgent) Object.assign(agent.connectOpts, { signal: ended.signal })
-      const opening = connect(request, options) as Promise<Socket>
-      const socket = await withDeadline(TIMEOUT_MS, opening).catch(error => {
+      // A SOCKS client ends by itself.
+      const signal = agent instanceof TunnelAgent && { signal: ended.signal }
+      const opening = connect(request, { ...options, ...signal }) as Promise<Socket>
+      return withDeadline(TIMEOUT_MS, opening).catch(error => {
         ended.abort()
         opening.then(late => late.destroy()).catch(() => undefined)
         throw ProxyFailed.from(error)
       })
-      if (status === OK) return socket
-      socket.destroy()
-      throw new ProxyFailed(status === LOGIN_REQUIRED ? 'PROXY_LOGIN' : 'PROXY_REFUSED')
     }
   }
 
@@ -142,7 +132,7 @@ export class InstanceProxy {
 }
 
 /** `fetch` needs a socket whose handshake is complete. */
-async function openSocket(agent: ProxyAgent, options: ConnectOptions): Promise<Socket> {
+async function openSocket(agent: ProxyAgent, options: TunnelOptions): Promise<Socket> {
   const request = Object.assign(new EventEmitter(), { destroy: () => undefined })
   const socket = (await agent.connect(request as unknown as ClientRequest, options)) as Socket
   if (!(socket instanceof TLSSocket)) return socket

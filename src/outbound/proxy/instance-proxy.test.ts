@@ -1,0 +1,55 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { createAddressGuard } from '../address-guard.ts'
+import { InstanceProxy } from './instance-proxy.ts'
+
+const MIB = 1_048_576
+
+/** A proxy that writes `start`, and then `more` without end. @returns its URL, and how much it has written */
+async function listen(start: string, more: string): Promise<{ url: string; written: () => number }> {
+  const sockets: Socket[] = []
+  const bytes = Buffer.from(more.repeat(Math.ceil(65_536 / more.length)))
+  const server = createServer(socket => {
+    sockets.push(socket)
+    const write = () => {
+      while (!socket.destroyed && socket.write(bytes)) {
+        // Until the reader is slower.
+      }
+    }
+    socket.on('error', () => undefined).on('drain', write)
+    socket.once('data', () => {
+      socket.write(start)
+      write()
+    })
+    socket.resume()
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    written: () => sockets.reduce((sum, socket) => sum + socket.bytesWritten, 0),
+  }
+}
+
+const ANSWERS = [
+  ['bytes that are no HTTP', '', 'A'],
+  ['an endless header', 'HTTP/1.1 200 OK\r\nX: ', 'A'],
+  ['headers without end', 'HTTP/1.1 200 OK\r\n', 'X: A\r\n'],
+  ['an endless reason', 'HTTP/1.1 200 ', 'A'],
+  ['empty lines without end', '', '\r\n'],
+] as const
+
+test.each(ANSWERS)('a proxy that answers with %s fails at once, and little is read', async (_what, start, more) => {
+  const { url, written } = await listen(start, more)
+  const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
+  const proxy = new InstanceProxy(url, guard, () => Promise.reject(new Error('No name is looked up.')))
+  // A proxy whose answer is still read after 15 s has timed out instead.
+  expect(await proxy.probe(new URL('https://example.com'), true)).toBe('PROXY_UNREACHABLE')
+  // The rest is in the buffers of the sockets.
+  expect(written()).toBeLessThan(16 * MIB)
+})
