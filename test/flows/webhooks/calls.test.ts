@@ -57,9 +57,12 @@ function listDue(endpointId: string): Promise<DueDelivery[]> {
   return api.store.deliveries.listRetries(instance.id, { dueAt: 0, seq: 0 }, now, 10, endpointId)
 }
 
-async function exhaust(delivery: DueDelivery): Promise<void> {
+async function exhaust(
+  delivery: DueDelivery,
+  answer: { status: number; responseExcerpt?: string } = { status: 500 },
+): Promise<void> {
   const lease = await api.lease(instance.id)
-  const record = attempt(delivery, { status: 500 })
+  const record = attempt(delivery, answer)
   await api.store.deliveries.recordAttempt(lease, delivery, record, { kind: 'exhausted' })
 }
 
@@ -222,11 +225,14 @@ describe('by token', () => {
     expect([foreign.status, foreign.body.error.code]).toEqual([404, 'event_not_found'])
   })
 
-  test('a caller that may not read endpoints sees neither a path of a URL nor a signature', async () => {
+  test.each([
+    { status: 308, responseExcerpt: 'Location: https://receiver.example/hook/?token=confidential\n\n' },
+    { status: 404, responseExcerpt: 'Cannot POST /hook?token=confidential' },
+  ])('a caller that may not read endpoints sees neither a path of a URL nor a signature, after %j', async repeated => {
     const secretUrl = `${URL}?token=confidential`
     await call('PUT', `/v1/webhooks/${instance.id}`, { url: secretUrl })
     const delivery = (await recordEvent()).get('endpoint_default')!
-    await exhaust(delivery)
+    await exhaust(delivery, repeated)
     const { eventId } = delivery
     const { messageId } = (await call('GET', `/v1/events/${eventId}`)).body.data
     const createKey = async (...scopes: string[]): Promise<string> =>
@@ -244,6 +250,7 @@ describe('by token', () => {
     const full = [await byKey(instance.token), await byKey(await createKey('events', 'webhooks'))]
     for (const { text } of [...full, ...(await byPerson('operator'))]) expect(text).toContain(secretUrl)
     for (const { text } of full) expect(text).toMatch(/signature/i)
+    for (const { body } of full) expect(body.data.deliveries[0].attempts[0]).toMatchObject(repeated)
     for (const { status, text } of [await byKey(await createKey('events')), ...(await byPerson('viewer'))]) {
       expect(status).toBe(200)
       expect(text).toContain('https://receiver.example/…')

@@ -56,7 +56,13 @@ const attemptSchema = Type.Object(
     durationMs: Type.Number({ description: 'Duration in milliseconds.' }),
     status: nullable(Type.Integer({ description: 'The HTTP status answered; null without a status line.' })),
     error: nullable(Type.String({ description: 'A code such as `timeout` or `blocked_address`; null with a status.' })),
-    responseExcerpt: nullable(Type.String({ description: "The beginning of the answer's body, at most 1 KiB." })),
+    responseExcerpt: nullable(
+      Type.String({
+        description:
+          "The beginning of the answer's body, at most 1 KiB. Null also for callers who may not read endpoints, because answers often " +
+          'repeat the URL.',
+      }),
+    ),
     headers: Type.Record(Type.String(), Type.String(), {
       description: 'The headers as posted, without signatures if their secret was replaced later.',
     }),

@@ -16,11 +16,15 @@ export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: 
   return { ...view, delivery: { ...delivery, url: hideUrl(delivery.url) } }
 }
 
-/** Hides the endpoints, and the signatures, because anybody who has them could post the event again. */
+/**
+ * Hides the endpoints, the answers, which often repeat the URL (the target of a redirect, the path on a page for 404), and the
+ * signatures, because anybody who has them could post the event again.
+ */
 export function hideEndpointsOfEvent(view: EventDetailView, isHidden: IsHidden = () => true): EventDetailView {
   const attemptOf = (attempt: AttemptView): AttemptView => ({
     ...attempt,
     url: hideUrl(attempt.url),
+    responseExcerpt: null,
     headers: withoutSignatures(attempt.headers),
   })
   const deliveries = view.deliveries.map(delivery =>
