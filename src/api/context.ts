@@ -22,6 +22,14 @@ import type { SessionAccount } from '../store/sessions/sessions.ts'
 import type { Store } from '../store/store.ts'
 import type { TransferredRow } from '../store/transfers/transfers.ts'
 
+/** A token, an admin key or a session that was accepted. */
+export interface AcceptedKey {
+  /** The ID of the instance or account that it belongs to, or `admin`. */
+  holder: string
+  /** `tokenDigest` of the secret. */
+  digest: string
+}
+
 /** A Fastify instance whose handlers take their types from TypeBox schemas. */
 export type Api = FastifyInstance<
   RawServerDefault,
@@ -213,8 +221,8 @@ declare module 'fastify' {
     sessionId: string
     /** The entry of a call that changes something; null for all others. */
     audit: PendingAudit | null
-    /** Who holds the token, key or session of this request that was accepted: an instance's ID, an account's, or `admin`. */
-    keyHolder: string | null
+    /** The token, key or session of this request that was accepted. */
+    key: AcceptedKey | null
     /** The holder of keys, or the strangers, that this open request counts for (`http/limits/open-request-limits.ts`). */
     countsFor: string | null
     /** The error code of the answer, for the log; empty if the call succeeded. */

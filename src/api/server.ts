@@ -95,7 +95,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('refusalCode', '')
   api.decorateRequest('messageId', '')
   api.decorateRequest('sessionId', '')
-  api.decorateRequest('keyHolder', null)
+  api.decorateRequest('key', null)
   api.decorateRequest('audit', null)
   api.decorateRequest('account', null)
   api.decorateRequest('apiKey', null)

@@ -107,14 +107,20 @@ function requestForever(target: Target, request: () => string, localAddress?: st
  * Makes one call, after which the service knows the headers, and then opens requests with the same headers whose bodies do not
  * arrive.
  */
-async function holdBodies({ port }: Target, known: { path: string; init: RequestInit }, line: string): Promise<void> {
+async function holdBodies(
+  { port }: Target,
+  known: { path: string; init: RequestInit },
+  lines: readonly string[],
+): Promise<void> {
   const { headers = {} } = known.init
   const answer = await fetch(`http://127.0.0.1:${port}${known.path}`, known.init)
   const cookie = answer.headers.get('set-cookie')?.split(';')[0]
   const fields = Object.entries({ ...headers, ...(cookie !== undefined && { cookie }) })
   const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  times(2_400, () =>
-    keepOpen({ port }, socket => socket.write(`${line} HTTP/1.1\r\nHost: x\r\n${head}Content-Length: 100\r\n\r\n{`)),
+  times(2_400, index =>
+    keepOpen({ port }, socket =>
+      socket.write(`${lines[index % lines.length]} HTTP/1.1\r\nHost: x\r\n${head}Content-Length: 100\r\n\r\n{`),
+    ),
   )
 }
 
@@ -240,23 +246,19 @@ export const ATTACKS = {
   'bodies-with-key': async target => {
     const headers = { authorization: `Bearer ${keysOf(target).token}`, ...JSON_BODY }
     const known = { path: '/v1/instance', init: { headers } }
-    await holdBodies(target, known, 'POST /link/read')
-    await holdBodies(target, known, 'POST /v1/messages/text')
+    await holdBodies(target, known, ['POST /link/read', 'POST /v1/messages/text'])
   },
   'bodies-with-link': async target => {
     const body = JSON.stringify({ token: keysOf(target).link })
     // The answer sets the cookie.
-    await holdBodies(
-      target,
-      { path: '/link/read', init: { method: 'POST', headers: JSON_BODY, body } },
+    await holdBodies(target, { path: '/link/read', init: { method: 'POST', headers: JSON_BODY, body } }, [
       'POST /link/read',
-    )
+    ])
   },
   'bodies-with-session': async target => {
     const headers = { cookie: keysOf(target).session, 'sec-fetch-site': 'same-origin', ...JSON_BODY }
     const known = { path: '/admin/v1/session', init: { headers } }
-    await holdBodies(target, known, 'POST /admin/v1/session/password')
-    await holdBodies(target, known, 'POST /admin/v1/session')
+    await holdBodies(target, known, ['POST /admin/v1/session/password', 'POST /admin/v1/session'])
   },
   'idle-metrics': async ({ metricsPort = 0 }) => {
     times(200, () => keepOpen({ port: metricsPort }, () => undefined))

@@ -11,13 +11,14 @@ export function createAdmission(admission: Admission) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const token = parseBearer(request.headers.authorization)
     if (token === null) throw new Refusal('invalid_token')
-    const admitted = await admission.admit(tokenDigest(token))
+    const digest = tokenDigest(token)
+    const admitted = await admission.admit(digest)
     if (admitted === null) throw new Refusal('invalid_token')
     const { instanceId, key, withinRate, limit, remaining, resetMs } = admitted
     const resetSeconds = Math.ceil(resetMs / 1000)
     request.instanceId = instanceId
     request.apiKey = key
-    request.keyHolder = instanceId
+    request.key = { holder: instanceId, digest }
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
     if (!withinRate) {
       const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`

@@ -19,7 +19,11 @@ export function writeCookie(
 }
 
 /** The groups of `format` in the first value that has this format. */
-export function readCookie({ headers }: FastifyRequest, cookie: Cookie, isSecure: boolean): string[] | null {
+export function readCookie(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  cookie: Cookie,
+  isSecure: boolean,
+): string[] | null {
   const start = `${nameOf(cookie, isSecure)}=`
   for (const pair of (headers.cookie ?? '').split(';')) {
     const text = pair.trim()

@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { ApiContext } from '../../context.ts'
-import { parseBearer } from '../../input.ts'
+import { parseBearer, tokenDigest } from '../../input.ts'
 import { authorize } from '../access/authorize.ts'
 import { callerAddress } from './caller-address.ts'
 import { isHttps } from './cookies.ts'
@@ -27,8 +27,8 @@ export function createKeyCheck(adminKey: string): IsAdminKey {
 export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wrongKeys: WrongKeys) {
   return (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void => {
     const key = parseBearer(request.headers.authorization)
-    const accept = () => {
-      request.keyHolder = request.account?.id ?? 'admin'
+    const accept = (secret: string) => {
+      request.key = { holder: request.account?.id ?? 'admin', digest: tokenDigest(secret) }
       try {
         authorize(request)
         done()
@@ -37,13 +37,13 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
       }
     }
     if (key === null) void checkSession(context, request).then(accept, done)
-    else if (isAdminKey(key)) accept()
+    else if (isAdminKey(key)) accept(key)
     else void wrongKeys.count(limitsOfCaller(callerAddress(request))).then(waitMs => done(refuseWrongKey(waitMs)), done)
   }
 }
 
-/** @throws Refusal */
-async function checkSession({ store, settings, now }: ApiContext, request: FastifyRequest): Promise<void> {
+/** @returns the session's token @throws Refusal */
+async function checkSession({ store, settings, now }: ApiContext, request: FastifyRequest): Promise<string> {
   const token = sessionToken(request, isHttps(request, settings.publicUrl ?? null))
   if (token === null) throw new Refusal('invalid_admin_key')
   const isSafe = SAFE_METHODS.has(request.method)
@@ -52,6 +52,7 @@ async function checkSession({ store, settings, now }: ApiContext, request: Fasti
   if (session === null) throw new Refusal('invalid_admin_key')
   request.sessionId = session.id
   request.account = session.account
+  return token
 }
 
 export function refuseWrongKey(waitMs: number): Refusal {

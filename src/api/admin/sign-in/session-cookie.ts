@@ -17,7 +17,7 @@ export function newSessionId(): string {
 }
 
 /** The session token in the request's cookie; null if there is none. */
-export function sessionToken(request: FastifyRequest, isSecure: boolean): string | null {
+export function sessionToken(request: Pick<FastifyRequest, 'headers'>, isSecure: boolean): string | null {
   return readCookie(request, COOKIE, isSecure)?.[0] ?? null
 }
 

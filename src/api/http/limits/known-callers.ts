@@ -1,18 +1,25 @@
-import { hash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
+import { sessionToken } from '../../admin/sign-in/session-cookie.ts'
+import type { AcceptedKey } from '../../context.ts'
+import { parseBearer, tokenDigest } from '../../input.ts'
 
 /** Beyond this limit the least recently seen callers are forgotten. */
 const MAX_CALLERS = 10_000
 
 /**
- * Remembers callers whose key was accepted, and who holds the key. This grants no access. It only selects what a request
- * counts against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
+ * Remembers keys that were accepted, and who holds them. This grants no access. It only selects what a request counts
+ * against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
  */
 export class KnownCallers {
-  readonly #holders = new BoundedMap<string, string>(MAX_CALLERS)
+  /** By the digest of the key alone. Otherwise one key with many other headers could take the places of all other callers. */
+  readonly #holders: BoundedMap<string, string>
   /** Each request is looked up several times and hashed once. */
-  readonly #digests = new WeakMap<IncomingMessage, string | null>()
+  readonly #digests = new WeakMap<IncomingMessage, readonly string[]>()
+
+  constructor(maxCallers = MAX_CALLERS) {
+    this.#holders = new BoundedMap(maxCallers)
+  }
 
   has(request: IncomingMessage): boolean {
     return this.holderOf(request) !== null
@@ -20,28 +27,26 @@ export class KnownCallers {
 
   /** Null: the caller is not known. */
   holderOf(request: IncomingMessage): string | null {
-    const digest = this.#digestOf(request)
-    return digest === null ? null : (this.#holders.get(digest) ?? null)
+    const digest = this.#digestsOf(request).find(digest => this.#holders.has(digest))
+    return digest === undefined ? null : this.#holders.get(digest)!
   }
 
-  add(request: IncomingMessage, holder: string): void {
-    const digest = this.#digestOf(request)
-    if (digest !== null) this.#holders.set(digest, holder)
+  add({ digest, holder }: AcceptedKey): void {
+    this.#holders.set(digest, holder)
   }
 
   forget(request: IncomingMessage): void {
-    const digest = this.#digestOf(request)
-    if (digest !== null) this.#holders.delete(digest)
+    for (const digest of this.#digestsOf(request)) this.#holders.delete(digest)
   }
 
-  /** The digest of the headers that can carry a key; null without them. */
-  #digestOf(request: IncomingMessage): string | null {
-    const known = this.#digests.get(request)
-    if (known !== undefined) return known
-    const { authorization, cookie } = request.headers
-    const isEmpty = authorization === undefined && cookie === undefined
-    const digest = isEmpty ? null : hash('sha256', `${authorization ?? ''}\n${cookie ?? ''}`, 'base64')
-    this.#digests.set(request, digest)
-    return digest
+  /** Of the bearer token, else of the session's cookie, whose name depends on whether the browser uses https. */
+  #digestsOf(request: IncomingMessage): readonly string[] {
+    const found = this.#digests.get(request)
+    if (found !== undefined) return found
+    const bearer = parseBearer(request.headers.authorization)
+    const keys = bearer === null ? [true, false].map(isSecure => sessionToken(request, isSecure)) : [bearer]
+    const digests = keys.filter(key => key !== null).map(tokenDigest)
+    this.#digests.set(request, digests)
+    return digests
   }
 }

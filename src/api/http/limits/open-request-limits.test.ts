@@ -6,9 +6,14 @@ import Fastify from 'fastify'
 import { pino } from 'pino'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { Api } from '../../context.ts'
+import { parseBearer, tokenDigest } from '../../input.ts'
 import { createErrorHandler } from '../error-handler.ts'
 import { KnownCallers } from './known-callers.ts'
 import { refuseWhenBusy } from './open-request-limits.ts'
+
+const MAX_CALLERS = 8
+
+const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 describe('open requests beyond the limit', () => {
   let api: Api
@@ -18,12 +23,12 @@ describe('open requests beyond the limit', () => {
   async function start(maxOpen: number, ofStrangers = maxOpen) {
     api = Fastify({ forceCloseConnections: true }) as unknown as Api
     api.setErrorHandler(createErrorHandler(pino({ level: 'silent' })))
-    refuseWhenBusy(api, new KnownCallers(), { known: maxOpen, strangers: ofStrangers })
-    api.decorateRequest('keyHolder', null)
+    refuseWhenBusy(api, new KnownCallers(MAX_CALLERS), { known: maxOpen, strangers: ofStrangers })
+    api.decorateRequest('key', null)
     api.addHook('onRequest', (request, reply, done) => {
-      const { authorization: key = 'none' } = request.headers
+      const key = parseBearer(request.headers.authorization) ?? 'none'
       const acceptKey = () => {
-        request.keyHolder = `holder of ${key}`
+        request.key = { holder: `holder of ${key}`, digest: tokenDigest(key) }
         done()
       }
       if (request.routeOptions.config.quiet || key === 'none') done()
@@ -44,10 +49,10 @@ describe('open requests beyond the limit', () => {
   }
 
   /** @returns a function that aborts the request */
-  async function ask(url: string, authorization = 'none', length?: number): Promise<() => Promise<void>> {
+  async function ask(url: string, key = 'none', length?: number): Promise<() => Promise<void>> {
     const arrived = once(api.server, 'request')
     const body = length !== undefined && { 'content-length': length, 'content-type': 'text/plain' }
-    const headers = { authorization, ...body }
+    const headers = { ...bearer(key), ...body }
     const method = length === undefined ? 'GET' : 'POST'
     const asked = request(url, { agent: false, method, headers }).on('error', () => undefined)
     if (length === undefined) asked.end()
@@ -74,13 +79,13 @@ describe('open requests beyond the limit', () => {
     const url = await start(1)
     for (let n = 0; n < 3; n += 1) await (await ask(`${url}/stream`, 'gone'))()
     await new Promise(resolve => setTimeout(resolve, 50))
-    expect((await fetch(`${url}/quick`, { headers: { authorization: 'good' } })).status).toBe(200)
-    expect((await fetch(`${url}/quick`, { headers: { authorization: 'good' } })).status).toBe(200)
+    expect((await fetch(`${url}/quick`, { headers: bearer('good') })).status).toBe(200)
+    expect((await fetch(`${url}/quick`, { headers: bearer('good') })).status).toBe(200)
   })
 
   test('of strangers do not count against callers whose key was accepted before', async () => {
     const url = await start(1, 1)
-    const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
+    const call = async (key: string) => (await fetch(`${url}/quick`, { headers: bearer(key) })).status
     expect(await call('good')).toBe(200)
     await ask(`${url}/slow`)
     expect(await call('bad')).toBe(503)
@@ -91,18 +96,30 @@ describe('open requests beyond the limit', () => {
 
   test('of one holder of keys leave places to the others, before and after the key is checked', async () => {
     const url = await start(80)
-    const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
+    const call = async (key: string) => (await fetch(`${url}/quick`, { headers: bearer(key) })).status
     for (let n = 0; n < 80; n += 1) await ask(`${url}/slow`, 'greedy')
     expect(await call('greedy')).toBe(503)
     expect(await call('good')).toBe(200)
-    for (let n = 0; n < 80; n += 1) await ask(`${url}/body`, 'greedy too', 10)
-    expect(await call('greedy too')).toBe(503)
+    for (let n = 0; n < 80; n += 1) await ask(`${url}/body`, 'greedier', 10)
+    expect(await call('greedier')).toBe(503)
+    expect(await call('good')).toBe(200)
+  })
+
+  test('of strangers do not count against known callers, even if one key is sent with any number of cookies', async () => {
+    const url = await start(8, 1)
+    const call = async (key: string) => (await fetch(`${url}/quick`, { headers: bearer(key) })).status
+    expect(await call('good')).toBe(200)
+    for (let n = 0; n < 2 * MAX_CALLERS; n += 1) {
+      await api.inject({ url: '/quick', headers: { ...bearer('greedy'), cookie: `x=${n}` } })
+    }
+    await ask(`${url}/slow`)
+    expect(await call('bad')).toBe(503)
     expect(await call('good')).toBe(200)
   })
 
   test('do not include bodies that a caller with a key sends to a call without one', async () => {
     const url = await start(8, 1)
-    const call = async (authorization: string) => (await fetch(`${url}/quick`, { headers: { authorization } })).status
+    const call = async (key: string) => (await fetch(`${url}/quick`, { headers: bearer(key) })).status
     expect(await call('good')).toBe(200)
     for (let n = 0; n < 20; n += 1) await ask(`${url}/link`, 'good', 10)
     expect(await call('good')).toBe(200)

@@ -55,7 +55,7 @@ export function refuseWhenBusy(
   // When this hook runs, every key has been checked, except keys in a body. The call may take none: then a known caller's
   // header gives no right to a place while the body arrives.
   api.addHook('preParsing', (request, _reply, payload, done) => {
-    if (count(request, request.keyHolder)) done(null, payload)
+    if (count(request, request.key?.holder ?? null)) done(null, payload)
     else done(unavailable())
   })
   api.addHook('preValidation', (request, _reply, done) => {
@@ -66,7 +66,7 @@ export function refuseWhenBusy(
     done(null, payload)
   })
   api.addHook('onResponse', (request, reply, done) => {
-    if (request.keyHolder !== null) callers.add(request.raw, request.keyHolder)
+    if (request.key !== null) callers.add(request.key)
     else if (reply.statusCode === 401) callers.forget(request.raw)
     done()
   })
