@@ -10,7 +10,7 @@ import type { Logger } from 'pino'
 import type { Scope } from '../domain/access.ts'
 import type { SigningSecrets } from '../domain/events/endpoint.ts'
 import type { EventKind, TEST_EVENT } from '../domain/events/event.ts'
-import type { EventId, InstanceId, MessageId } from '../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId, MessageId } from '../domain/ids.ts'
 import type { ContactMessage } from '../domain/incoming-message.ts'
 import type { ByteRange, Media } from '../domain/media.ts'
 import type { RefusalCode } from '../domain/refusal.ts'
@@ -167,7 +167,13 @@ export interface ApiOptions {
     /** The headers of one attempt, signed. */
     headersOf(attempt: AttemptToSign): Record<string, string>
     /** Makes one request to an allowed address; never rejects. */
-    post(request: { url: string; headers: Record<string, string>; body: Uint8Array }): Promise<TestOutcome>
+    post(request: {
+      url: string
+      headers: Record<string, string>
+      body: Uint8Array
+      /** Undefined if it belongs to no instance. */
+      endpoint?: { instanceId: InstanceId; id: EndpointId } | undefined
+    }): Promise<TestOutcome>
   }
   alerts: {
     /** Whether alerts can be sent by e-mail. */

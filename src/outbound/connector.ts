@@ -25,6 +25,11 @@ export const MAX_HEADER_BYTES = 16 * 1024
 /** Interim responses (RFC 9110, section 15.2) accepted before the final one, with at most `MAX_HEADER_BYTES` in all. */
 const MAX_INTERIM_RESPONSES = 16
 
+/** An option of requests: the instance that new connections are for, which has a share of the look-ups. */
+export interface OwnedRequest {
+  owner?: string | undefined
+}
+
 interface Connector {
   agentFor(protocol: string): HttpAgent
   /** Closes all connections, including those in use. */
@@ -49,9 +54,9 @@ export function createConnector({
   /** Larger for long bodies. */
   pieceBytes?: number
 }): Connector {
-  function lookupFor(port: number): LookupFunction {
+  function lookupFor(port: number, owner: string | undefined): LookupFunction {
     return (hostname, options, callback) => {
-      resolve(hostname).then(
+      resolve(hostname, owner).then(
         addresses => {
           const first = addresses[0]
           if (first === undefined || !addresses.every(({ address }) => guard.allows(address, port))) {
@@ -69,8 +74,9 @@ export function createConnector({
     agent.createConnection = (options, callback) => {
       const host = options.host ?? ''
       const port = Number(options.port)
+      const { owner } = options as OwnedRequest
       if (isIP(host) !== 0 && !guard.allows(host, port)) return new Socket().destroy(blocked(host))
-      const socket = open({ ...options, lookup: lookupFor(port) }, callback) as Socket
+      const socket = open({ ...options, lookup: lookupFor(port, owner) }, callback) as Socket
       socket.prependOnceListener('connect', () => {
         const { remoteAddress = '' } = socket
         if (!guard.allows(remoteAddress, port)) socket.destroy(blocked(remoteAddress))

@@ -7,7 +7,12 @@ import { Resolver } from './resolver.ts'
 const HERE: readonly ResolvedAddress[] = [{ address: '192.0.2.1', family: 4 }]
 
 /** Name servers that answer only when the test resolves their promise. */
-function setUp(options: { maxInFlight?: number; reservedForKnown?: number } = { maxInFlight: 2, reservedForKnown: 0 }) {
+function setUp(
+  options: { maxInFlight?: number; reservedForKnown?: number; maxPerOwner?: number } = {
+    maxInFlight: 2,
+    reservedForKnown: 0,
+  },
+) {
   const clock = new ManualClock()
   const asked: string[] = []
   const pending = new Map<string, PromiseWithResolvers<readonly ResolvedAddress[]>>()
@@ -18,7 +23,7 @@ function setUp(options: { maxInFlight?: number; reservedForKnown?: number } = { 
     return answer.promise
   }
   const resolver = new Resolver({ clock, lookup, ...options })
-  return { clock, asked, pending, resolve: (hostname: string) => resolver.resolve(hostname) }
+  return { clock, asked, pending, resolve: (hostname: string, owner?: string) => resolver.resolve(hostname, owner) }
 }
 
 describe('the resolver', () => {
@@ -108,6 +113,29 @@ describe('the resolver', () => {
     expect(asked).toEqual(['friend.test', '0.hangs.test', '1.hangs.test', '2.hangs.test', 'friend.test'])
     pending.get('friend.test')?.resolve(HERE)
     expect(await again).toEqual(HERE)
+  })
+
+  test('an owner whose names hang leaves threads to the others, also for a name that it asked for before them', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 4, reservedForKnown: 0, maxPerOwner: 2 })
+    for (let name = 0; name < 50; name += 1) resolve(`${name}.hangs.test`, 'greedy').catch(() => {})
+    resolve('friend.test', 'greedy').catch(() => {})
+    expect(asked).toEqual(['0.hangs.test', '1.hangs.test'])
+    const friend = resolve('friend.test', 'other')
+    expect(asked.slice(2)).toEqual(['friend.test'])
+    pending.get('friend.test')?.resolve(HERE)
+    expect(await friend).toEqual(HERE)
+    await clock.pass(5_000)
+  })
+
+  test('the next free thread goes to the owner who has none', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 2, reservedForKnown: 0, maxPerOwner: 2 })
+    for (let name = 0; name < 3; name += 1) resolve(`${name}.hangs.test`, 'greedy').catch(() => {})
+    resolve('friend.test', 'other').catch(() => {})
+    expect(asked).toEqual(['0.hangs.test', '1.hangs.test'])
+    pending.get('0.hangs.test')?.reject(new Error('at last'))
+    await clock.settle()
+    expect(asked.slice(2)).toEqual(['friend.test'])
+    await clock.pass(5_000)
   })
 
   test('a look-up whose callers have all timed out before it had a thread is not made', async () => {

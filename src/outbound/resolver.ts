@@ -9,8 +9,8 @@ export interface ResolvedAddress {
   family: number
 }
 
-/** Resolves with all addresses of a name; rejects if there are none. */
-export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
+/** Resolves with all addresses of a name; rejects if there are none. @param owner the instance that asks. Default: none */
+export type Lookup = (hostname: string, owner?: string) => Promise<readonly ResolvedAddress[]>
 
 interface ResolverOptions {
   clock?: Clock
@@ -18,6 +18,8 @@ interface ResolverOptions {
   maxInFlight?: number
   /** How many of them are reserved for names that were resolved before. */
   reservedForKnown?: number
+  /** How many of the others one owner may use. Default: all. */
+  maxPerOwner?: number
   lookup?: Lookup
 }
 
@@ -44,6 +46,8 @@ interface PendingLookup {
   isKnown: boolean
   /** Callers that have not timed out. */
   callers: number
+  /** Those who have asked for it. Without an owner: ''. */
+  owners: Set<string>
   result: PromiseWithResolvers<readonly ResolvedAddress[]>
 }
 
@@ -53,32 +57,39 @@ interface PendingLookup {
  *
  * - A name has at most one look-up at a time, and at most `maxInFlight` run at once.
  * - Some threads are reserved for names that were resolved before.
+ * - Of the others one owner has at most `maxPerOwner`, and those who have none get the next.
  * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
  */
 export class Resolver {
   readonly #clock: Clock
   readonly #maxInFlight: number
   readonly #maxUnknownInFlight: number
+  readonly #maxPerOwner: number
   readonly #lookup: Lookup
   readonly #known = new BoundedMap<string, KnownName>(MAX_NAMES)
   readonly #pending = new Map<string, PendingLookup>()
   /** Pending look-ups without a thread, in order. */
   readonly #waiting = new Set<PendingLookup>()
   #inFlight = 0
-  #unknownInFlight = 0
+  /** The owners of the running look-ups of names that were not resolved before. */
+  readonly #unknownInFlight: string[] = []
 
   constructor(options: ResolverOptions = {}) {
     const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, reservedForKnown = RESERVED_FOR_KNOWN } = options
     this.#clock = clock
     this.#maxInFlight = maxInFlight
     this.#maxUnknownInFlight = maxInFlight - reservedForKnown
+    this.#maxPerOwner = options.maxPerOwner ?? maxInFlight
     this.#lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
   }
 
-  resolve(hostname: string): ReturnType<Lookup> {
+  resolve(hostname: string, owner = ''): ReturnType<Lookup> {
     const old = this.#known.get(hostname)
     if (old && this.#ageOf(hostname) < FRESH_MS) return Promise.resolve(old.addresses)
-    return this.#withTimeout(this.#pending.get(hostname) ?? this.#enqueue(hostname))
+    const entry = this.#pending.get(hostname) ?? this.#enqueue(hostname)
+    entry.owners.add(owner)
+    this.#startWaiting()
+    return this.#withTimeout(entry)
   }
 
   #ageOf(hostname: string): number {
@@ -88,27 +99,44 @@ export class Resolver {
 
   #enqueue(hostname: string): PendingLookup {
     const isKnown = this.#known.has(hostname)
-    const entry: PendingLookup = { hostname, isKnown, callers: 0, result: Promise.withResolvers() }
+    const entry: PendingLookup = { hostname, isKnown, callers: 0, owners: new Set(), result: Promise.withResolvers() }
     // All callers may have timed out.
     entry.result.promise.catch(() => undefined)
     this.#pending.set(hostname, entry)
     this.#waiting.add(entry)
-    this.#startWaiting()
     return entry
   }
 
   #startWaiting(): void {
-    for (const entry of this.#waiting) {
-      if (this.#inFlight >= this.#maxInFlight) return
-      if (!entry.isKnown && this.#unknownInFlight >= this.#maxUnknownInFlight) continue
-      this.#waiting.delete(entry)
-      void this.#run(entry)
+    for (let next = this.#next(); next !== null; next = this.#next()) {
+      this.#waiting.delete(next.entry)
+      void this.#run(next.entry, next.owner)
     }
   }
 
-  async #run({ hostname, isKnown, result }: PendingLookup): Promise<void> {
+  /** The look-up that may start, in order. Among names that were not resolved before, the owner with the fewest threads is first. */
+  #next(): { entry: PendingLookup; owner: string } | null {
+    if (this.#inFlight >= this.#maxInFlight) return null
+    const hasUnknown = this.#unknownInFlight.length < this.#maxUnknownInFlight
+    let next: { entry: PendingLookup; owner: string } | null = null
+    let fewest = this.#maxPerOwner
+    for (const entry of this.#waiting) {
+      if (entry.isKnown) return next ?? { entry, owner: '' }
+      for (const owner of hasUnknown ? entry.owners : []) {
+        const own = this.#unknownInFlight.filter(other => other === owner).length
+        if (own < fewest) {
+          next = { entry, owner }
+          fewest = own
+        }
+      }
+      if (fewest === 0) break
+    }
+    return next
+  }
+
+  async #run({ hostname, isKnown, result }: PendingLookup, owner: string): Promise<void> {
     this.#inFlight += 1
-    if (!isKnown) this.#unknownInFlight += 1
+    if (!isKnown) this.#unknownInFlight.push(owner)
     try {
       const addresses = await this.#lookup(hostname)
       this.#known.set(hostname, { addresses, readAt: this.#clock.steady() })
@@ -118,7 +146,7 @@ export class Resolver {
     } finally {
       this.#pending.delete(hostname)
       this.#inFlight -= 1
-      if (!isKnown) this.#unknownInFlight -= 1
+      if (!isKnown) this.#unknownInFlight.splice(this.#unknownInFlight.indexOf(owner), 1)
       this.#startWaiting()
     }
   }

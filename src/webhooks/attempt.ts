@@ -102,7 +102,7 @@ export async function makeAttempt(
   options: AttemptOptions,
 ): Promise<EndedAttempt> {
   const { clock, settings } = options
-  const { body, eventId, kind, attemptNumber, url, dueAt } = delivery
+  const { body, eventId, kind, attemptNumber, url, dueAt, instanceId, endpointId } = delivery
   const startedAt = clock.now()
   const startedAtSteady = clock.steady()
   const { version, retryDelaysMs } = settings
@@ -112,7 +112,13 @@ export async function makeAttempt(
   const span = options.traces?.attempt(delivery)
   const traceparent = span === undefined ? delivery.traceparent : span.traceparent
   const outcome = await options.post
-    .send({ url, headers: traceparent ? { ...headers, traceparent } : headers, body, signal })
+    .send({
+      url,
+      headers: traceparent ? { ...headers, traceparent } : headers,
+      body,
+      signal,
+      endpoint: { instanceId, id: endpointId },
+    })
     .catch(error => onBug(error, delivery, options))
   const endedAtSteady = clock.steady()
   const attempt: AttemptRecord = {

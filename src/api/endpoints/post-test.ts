@@ -1,6 +1,6 @@
 import type { Endpoint, SigningSecrets } from '../../domain/events/endpoint.ts'
 import { TEST_EVENT, testBody } from '../../domain/events/event.ts'
-import { type InstanceId, newEventId } from '../../domain/ids.ts'
+import { type EndpointId, type InstanceId, newEventId } from '../../domain/ids.ts'
 import type { ApiContext } from '../context.ts'
 import type { WebhookTestView } from '../resources/events/webhook-test.ts'
 
@@ -10,22 +10,23 @@ export async function postTest(
   { instanceId, id, url }: Pick<Endpoint, 'instanceId' | 'id' | 'url'>,
 ): Promise<WebhookTestView | null> {
   const posting = await context.store.endpoints.findPosting(instanceId, id, context.now())
-  return posting === null ? null : postSigned(context, { instanceId, url, secrets: posting.secrets })
+  return posting === null ? null : postSigned(context, { endpoint: { instanceId, id }, url, secrets: posting.secrets })
 }
 
-/** @param to `instanceId` is null for an endpoint that belongs to no instance */
+/** @param to without `endpoint` if it belongs to no instance */
 export async function postSigned(
   { webhooks, now }: ApiContext,
-  { instanceId, url, secrets }: { instanceId: InstanceId | null; url: string; secrets: SigningSecrets },
+  to: { endpoint?: { instanceId: InstanceId; id: EndpointId }; url: string; secrets: SigningSecrets },
 ): Promise<WebhookTestView> {
+  const { endpoint, url, secrets } = to
   const startedAt = now()
-  const text = testBody(instanceId, startedAt)
+  const text = testBody(endpoint?.instanceId ?? null, startedAt)
   const body = Buffer.from(text)
   const eventId = newEventId(startedAt)
   const headers = webhooks.headersOf({ body, secrets, eventId, kind: TEST_EVENT, attemptNumber: 1, now: startedAt })
   const begun = performance.now()
   // Without a permit: a person waits for the answer, and must get it when the lanes hold all permits.
-  const outcome = await webhooks.post({ url, headers, body })
+  const outcome = await webhooks.post({ url, headers, body, endpoint })
   const answered = outcome.kind === 'answered'
   return {
     url,

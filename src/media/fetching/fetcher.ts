@@ -3,7 +3,7 @@ import { Refusal } from '../../domain/refusal.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import type { AddressGuard } from '../../outbound/address-guard.ts'
 import { createConnector } from '../../outbound/connector.ts'
-import { Resolver } from '../../outbound/resolver.ts'
+import { type Lookup, Resolver } from '../../outbound/resolver.ts'
 import type { Fetch, FetchFailure } from '../../store/media/fetches.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -24,7 +24,7 @@ const POLL_EVERY_MS = 10_000
 const LEAST_PAUSE_MS = 50
 const PIECE_BYTES = 16_384
 /** Few, because a look-up occupies a thread and webhooks need most of them. */
-const LOOKUPS = { maxInFlight: 6, reservedForKnown: 2 }
+const LOOKUPS = { maxInFlight: 6, reservedForKnown: 2, maxPerOwner: 1 }
 
 export interface FetcherOptions {
   store: Pick<Store, 'fetches' | 'hints' | 'clock'>
@@ -63,7 +63,7 @@ export class Fetcher {
   constructor(options: FetcherOptions) {
     this.#options = options
     const resolver = new Resolver(LOOKUPS)
-    const resolve = (hostname: string) => resolver.resolve(hostname)
+    const resolve: Lookup = (hostname, owner) => resolver.resolve(hostname, owner)
     this.#connector = createConnector({ guard: options.guard, resolve, pieceBytes: PIECE_BYTES })
     this.#unsubscribe = options.store.hints.on('files', () => this.wake())
     this.wake()
@@ -161,7 +161,7 @@ export class Fetcher {
     }, EXTEND_EVERY_MS)
     try {
       const { agentFor } = this.#connector
-      const { mimetype, size, bytes } = await openUrl(fetch.url, { agentFor, version, signal })
+      const { mimetype, size, bytes } = await openUrl(fetch.url, { agentFor, version, signal, owner: fetch.instanceId })
       refuseLarge(size ?? 0, null)
       const file = { mimetype, size: size ?? 0 }
       const outcome = await receiver.receive(fetch.instanceId, file, bytes, store.clock.now(), stored =>

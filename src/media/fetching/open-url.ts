@@ -1,6 +1,6 @@
 import { type Agent, type IncomingMessage, request as openRequest } from 'node:http'
 import { AttemptFailed, attemptError } from '../../outbound/attempt-error.ts'
-import { limitInterimResponses, MAX_HEADER_BYTES } from '../../outbound/connector.ts'
+import { limitInterimResponses, MAX_HEADER_BYTES, type OwnedRequest } from '../../outbound/connector.ts'
 
 const MAX_REDIRECTS = 3
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
@@ -32,7 +32,7 @@ interface OpenedUrl {
   bytes: AsyncIterable<Uint8Array>
 }
 
-interface OpenUrlOptions {
+interface OpenUrlOptions extends OwnedRequest {
   /** Checks the address of each connection. */
   agentFor(protocol: string): Agent
   version: string
@@ -59,7 +59,7 @@ export async function openUrl(from: string, options: OpenUrlOptions): Promise<Op
 }
 
 function get({ protocol, hostname, port, pathname, search }: URL, options: OpenUrlOptions): Promise<IncomingMessage> {
-  const { agentFor, version, signal } = options
+  const { agentFor, version, signal, owner } = options
   return new Promise((resolve, reject) => {
     const request = openRequest({
       agent: agentFor(protocol),
@@ -71,6 +71,7 @@ function get({ protocol, hostname, port, pathname, search }: URL, options: OpenU
       headers: { accept: '*/*', 'accept-encoding': 'identity', 'user-agent': `Pombal/${version}` },
       maxHeaderSize: MAX_HEADER_BYTES,
       timeout: SILENCE_MS,
+      ...({ owner } satisfies OwnedRequest),
       signal,
     })
     limitInterimResponses(request, () =>

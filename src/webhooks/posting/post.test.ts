@@ -274,6 +274,24 @@ describe('names', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
+  test('are resolved for the instance whose endpoint it is', async () => {
+    const owners: unknown[] = []
+    const by = poster({
+      resolve: async (_hostname, owner) => {
+        owners.push(owner)
+        return [{ address: '127.0.0.1', family: 4 }]
+      },
+    })
+    const url = `http://consumer.test:${receiver.port}/`
+    await by.send({
+      url,
+      headers: {},
+      body: Buffer.from('{}'),
+      endpoint: { instanceId: 'inst_1', id: 'endpoint_1' } as never,
+    })
+    expect(owners).toEqual(['inst_1'])
+  })
+
   test('that resolve to this machine are blocked at the port of this process', async () => {
     const guard = createAddressGuard({ ...ON_LOOPBACK, ownPorts: [receiver.port] })
     const by = poster({ guard, resolve: at('127.0.0.1') })

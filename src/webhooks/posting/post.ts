@@ -1,8 +1,14 @@
 import { type IncomingMessage, request as openRequest } from 'node:http'
 import { isTestReceiver } from '../../domain/events/endpoint.ts'
+import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { AddressGuard } from '../../outbound/address-guard.ts'
 import { type AttemptError, attemptError } from '../../outbound/attempt-error.ts'
-import { createConnector, limitInterimResponses, MAX_HEADER_BYTES } from '../../outbound/connector.ts'
+import {
+  createConnector,
+  limitInterimResponses,
+  MAX_HEADER_BYTES,
+  type OwnedRequest,
+} from '../../outbound/connector.ts'
 import type { Lookup } from '../../outbound/resolver.ts'
 import { Resolver } from '../../outbound/resolver.ts'
 import { excerptOf, readBeginning } from './excerpt.ts'
@@ -11,6 +17,8 @@ export interface PostRequest {
   url: string
   headers: Record<string, string>
   body: Uint8Array
+  /** The endpoint that it is for. Its instance has a share of the look-ups of names. Default: none, as for alerts. */
+  endpoint?: { instanceId: InstanceId; id: EndpointId } | undefined
   /** Aborts the attempt; ignore the outcome then. Nothing is sent if it is aborted already. */
   signal?: AbortSignal | undefined
   /** Default: that of the poster. */
@@ -38,9 +46,12 @@ export interface PosterOptions {
   testReceiver?: (request: PostRequest) => Promise<PostOutcome> | null
 }
 
+/** Look-ups of new names that one instance may have at once. */
+const LOOKUPS_PER_OWNER = 2
+
 function systemResolve(): Lookup {
-  const resolver = new Resolver()
-  return hostname => resolver.resolve(hostname)
+  const resolver = new Resolver({ maxPerOwner: LOOKUPS_PER_OWNER })
+  return (hostname, owner) => resolver.resolve(hostname, owner)
 }
 
 /** Posts over HTTP/1.1 without redirects, compression or proxies. */
@@ -48,7 +59,7 @@ export function createPoster({ resolve = systemResolve(), guard, testReceiver, .
   const connector = createConnector({ guard, resolve })
 
   function send(post: PostRequest): Promise<PostOutcome> {
-    const { url, headers, body, signal, timeoutMs = defaults.timeoutMs } = post
+    const { url, headers, body, signal, endpoint, timeoutMs = defaults.timeoutMs } = post
     if (signal?.aborted) return Promise.resolve({ kind: 'failed', error: 'timeout' })
     const answer = isTestReceiver(url) ? testReceiver?.(post) : null
     if (answer) return answer
@@ -64,6 +75,7 @@ export function createPoster({ resolve = systemResolve(), guard, testReceiver, .
         path: pathname + search,
         headers,
         maxHeaderSize: MAX_HEADER_BYTES,
+        ...({ owner: endpoint?.instanceId } satisfies OwnedRequest),
       })
       // Has no effect once the request is answered.
       const fail = (error: AttemptError) => resolve({ kind: 'failed', error })

@@ -54,7 +54,7 @@ async function fail(instance: Created, delivery: DueDelivery, kind: 'retry' | 'e
   await api.store.deliveries.recordAttempt(
     lease,
     delivery,
-    attempt(delivery, { status: 404, responseExcerpt: `Cannot POST ${URL}`, startedAt: Date.now() }),
+    attempt(delivery, { status: 500, responseExcerpt: `Cannot POST ${URL}`, startedAt: Date.now() }),
     then,
   )
 }

@@ -55,7 +55,7 @@ export function testOperatorEndpoint(api: Api, context: ApiContext): void {
       const { id, url } = await findOrRefuse(context, request.params.id)
       const secrets = await store.operatorEndpoints.findSecrets(id, now())
       if (secrets === null) throw new Refusal('endpoint_not_found')
-      return { data: await postSigned(context, { instanceId: null, url, secrets }) }
+      return { data: await postSigned(context, { url, secrets }) }
     },
   )
 }
