@@ -1,6 +1,4 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { isTestReceiver } from '../../domain/events/endpoint.ts'
-import type { InstanceId } from '../../domain/ids.ts'
 import type { Endpoints } from '../../store/endpoints/endpoints.ts'
 import type { PosterOptions, PostOutcome, PostRequest } from './post.ts'
 
@@ -12,29 +10,35 @@ const UNAUTHORIZED = 401
  * Answers posts to the test receiver in this process, as a consumer would that checks `webhook-signature`. Newcomers see signed
  * events without a program of their own. Nothing is sent over a network, and nothing but the attempt is stored.
  */
-export function createTestReceiver(endpoints: Pick<Endpoints, 'list'>): NonNullable<PosterOptions['testReceiver']> {
+export function createTestReceiver(
+  endpoints: Pick<Endpoints, 'findPosting'>,
+  now: () => number = Date.now,
+): NonNullable<PosterOptions['testReceiver']> {
   return request => {
-    const instanceId = instanceOf(request)
+    const { event, instanceId } = JSON.parse(Buffer.from(request.body).toString()) as Posted
     // An alert must not count as sent. As the name exists nowhere, posting it fails.
-    return instanceId === undefined ? null : receive(request, instanceId, endpoints)
+    return instanceId === undefined ? null : receive(request, event, endpoints, now())
   }
 }
 
-/** Undefined unless it is an event of an instance. */
-function instanceOf({ body }: PostRequest): InstanceId | undefined {
-  return (JSON.parse(Buffer.from(body).toString()) as { instanceId?: InstanceId }).instanceId
+/** Only events have `instanceId`. */
+interface Posted {
+  event: string
+  instanceId?: string | null
 }
 
 async function receive(
   request: PostRequest,
-  instanceId: InstanceId,
-  endpoints: Pick<Endpoints, 'list'>,
+  event: string,
+  endpoints: Pick<Endpoints, 'findPosting'>,
+  now: number,
 ): Promise<PostOutcome> {
-  const { event } = JSON.parse(Buffer.from(request.body).toString()) as { event: string }
-  const known = (await endpoints.list(instanceId)).filter(({ url }) => isTestReceiver(url))
-  // Its last deliveries may arrive after the endpoint is gone.
-  const isValid = known.length === 0 || known.some(({ secret }) => isSignedWith(request, secret))
-  const signature = known.length === 0 ? 'not checked: the endpoint is gone' : isValid ? 'valid' : 'wrong'
+  const { endpoint } = request
+  const posting = endpoint === undefined ? null : await endpoints.findPosting(endpoint.instanceId, endpoint.id, now)
+  const secrets = posting === null ? [] : [posting.secrets.current, posting.secrets.previous ?? []].flat()
+  // The endpoint may be gone when its last deliveries arrive, and the test of an operator endpoint has no instance.
+  const isValid = posting === null || secrets.some(secret => isSignedWith(request, secret))
+  const signature = posting === null ? 'not checked' : isValid ? 'valid' : 'wrong'
   const excerpt = JSON.stringify({ receiver: 'Pombal test receiver', event, signature })
   return { kind: 'answered', status: isValid ? ACCEPTED : UNAUTHORIZED, excerpt }
 }
