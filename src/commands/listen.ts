@@ -91,7 +91,7 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => stopped.abort())
   const listener = new Listener({ ...given, token: await readToken(), version, say, signal: stopped.signal })
   await listener.run()
-  if (/^\d+$/.test(listener.cursor)) say(`Stopped. Continue with --after ${listener.cursor}.`)
+  if (/^\d/.test(listener.cursor)) say(`Stopped. To continue: --after ${listener.cursor}`)
 }
 
 try {

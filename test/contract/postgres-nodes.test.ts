@@ -455,7 +455,7 @@ describe('several nodes on one PostgreSQL', () => {
     for (let n = 0; n < 3; n += 1) await store.events.storeIncoming(lease, incoming(), 1)
     await harness.execute(`delete from events where instance_id = '${lease.instanceId}' and seq <= 2`)
     const page = { limit: 10, maxBytes: 100_000 }
-    expect(await store.events.readFeed(lease.instanceId, { ...page, after: 1 })).toBeNull()
+    expect(await store.events.readFeed(lease.instanceId, { ...page, after: { seq: 1, mark: null } })).toBeNull()
     expect((await store.events.readFeed(lease.instanceId, page))?.events.map(({ seq }) => seq)).toEqual([3])
   })
 

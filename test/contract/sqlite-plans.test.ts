@@ -55,12 +55,14 @@ describe('the plans of SQLite', () => {
 
   test('the feed is read by the index of the numbers', async () => {
     const seq = 'events USING INDEX events_seq (instance_id=? AND seq>?'
-    const steps = await planOf(() => store.events.readFeed(instanceId, { after: 0, limit: 10, maxBytes: 1 }))
+    const after = { seq: 0, mark: null }
+    const steps = await planOf(() => store.events.readFeed(instanceId, { after, limit: 10, maxBytes: 1 }))
     const own = steps.filter(step => step.includes(' events '))
     expect(own).toEqual([
       `SEARCH ${seq})`,
       `SEARCH ${seq} AND seq<?)`,
       'SEARCH events USING COVERING INDEX events_seq (instance_id=?)',
+      'SEARCH events USING COVERING INDEX events_seq (instance_id=? AND seq=?)',
     ])
   })
 

@@ -122,7 +122,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     }
     const first = await activate({ ...options, staticData })
     // It was stored before anything happened, so that events during a restart come too.
-    expect(first.stored[0]).toEqual({ cursor: expect.stringMatching(/^\d+$/) })
+    expect(first.stored[0]).toEqual({ instanceId: id, cursor: expect.stringMatching(/^\d+\.\w{8}$/) })
     for (const text of ['WORD-ONE', 'WORD-TWO']) await write(text)
     await until('the first run', () => runs.length === 1)
     expect(runs[0]!.items).toMatchObject([
@@ -179,6 +179,42 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     await trigger.stop()
     expect(runs).toHaveLength(1)
     expect(staticData).toEqual({ cursor: '1' })
+  })
+
+  test('begin as configured if the credential has another instance', async () => {
+    const other = await service.admin.createConnected()
+    for (const startWith of ['latest', 'oldest']) {
+      const runs: Run[] = []
+      const staticData = { instanceId: other.id, cursor: '0' }
+      const parameters = { events: KINDS, startWith }
+      const trigger = await activate({ credentials, parameters, staticData, onRun: run => runs.push(run) })
+      onTestFinished(() => trigger.stop())
+      const cursor = startWith === 'oldest' ? '' : expect.stringMatching(/^\d+\.\w{8}$/)
+      expect(trigger.stored[0]).toEqual({ instanceId: id, cursor })
+      await write(`WORD-${startWith}`)
+      await until('a run', () => runs.length === 1)
+      const isNew = (runs[0]!.items[0]!.json['data'] as { text: string }).text === 'WORD-latest'
+      expect(isNew).toBe(startWith === 'latest')
+      await trigger.stop()
+      runs[0]!.end()
+    }
+  })
+
+  test('a webhook of another instance is registered anew, and only its own one is deleted', async () => {
+    const other = await service.admin.createConnected()
+    const staticData: Record<string, unknown> = {}
+    const options = { parameters: { events: KINDS }, staticData, url: 'http://n8n.example/hook' }
+    const former = webhookTrigger({ ...options, credentials: { ...credentials, token: other.token } })
+    await former.create()
+    const trigger = webhookTrigger({ ...options, credentials })
+    const formerId = staticData['endpointId']
+    expect(await trigger.checkExists()).toBe(false)
+    await trigger.create()
+    expect(staticData).toMatchObject({ instanceId: id })
+    expect(staticData['endpointId']).not.toBe(formerId)
+    expect(await trigger.checkExists()).toBe(true)
+    expect(await trigger.remove()).toBe(true)
+    expect(staticData).toEqual({})
   })
 
   test('end the trigger of the feed with an error if the token is wrong', async () => {

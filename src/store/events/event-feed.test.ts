@@ -7,13 +7,13 @@ import { EventFeed } from './event-feed.ts'
 /** A feed with one event, whose commit has not reached the disk. */
 function feedBeforeSync(): { feed: EventFeed; synced: PromiseWithResolvers<void> } {
   const synced = Promise.withResolvers<void>()
-  const row = { id: 'evt_1', seq: 1, kind: 'message.sent', body: '{}', bytes: 2, last: 1, erased: null }
+  const row = { id: 'evt_1', seq: 1, kind: 'message.sent', body: '{}', bytes: 2, last: 1, erased: null, at: null }
   const reader = { run: async () => [row], untilSynced: () => synced.promise }
   return { feed: new EventFeed({ statements: new Statements('sqlite'), reader } as unknown as Core), synced }
 }
 
 const reads = {
-  'a page': (feed: EventFeed) => feed.read('inst_1', { after: 0, limit: 10, maxBytes: 1_000 }),
+  'a page': (feed: EventFeed) => feed.read('inst_1', { after: { seq: 0, mark: null }, limit: 10, maxBytes: 1_000 }),
   'the newest cursor': (feed: EventFeed) => feed.findLast('inst_1'),
 }
 

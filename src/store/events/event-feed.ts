@@ -1,6 +1,7 @@
 import { sql } from 'kysely'
 import type { EventKind } from '../../domain/events/event.ts'
-import type { InstanceId } from '../../domain/ids.ts'
+import { type FeedPlace, markOf, placeOf } from '../../domain/events/feed-place.ts'
+import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { FeedPage, FeedQuery } from './events.ts'
 
@@ -28,35 +29,40 @@ export class EventFeed {
   async #read(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null> {
     const { reader } = this.#core
     for (;;) {
-      const from = query.after ?? (await this.#findEnds(instanceId)).erased
-      const to = await this.#choose(instanceId, from, query)
+      const from = query.after ?? { seq: (await this.#findEnds(instanceId)).erased, mark: null }
+      const chosen = await this.#choose(instanceId, from.seq, query)
       const { kind } = query
-      const part = { instanceId, from, to }
+      const part = { instanceId, from: from.seq, to: chosen?.seq ?? from.seq }
       const events =
         kind === undefined
           ? await reader.run(this.#queries.find, part)
           : await reader.run(this.#queries.findKind, { ...part, kind })
       // Read last: if an event was erased before it was read, `erased` is above `from` by now.
-      const { erased, last } = await this.#findEnds(instanceId)
-      if (erased <= from && from <= Math.max(last, erased)) return { events, to, isLast: to >= last }
+      const ends = await this.#findEnds(instanceId, from.seq)
+      if (isOfThisFeed(instanceId, from, ends)) {
+        const to = chosen ?? { seq: from.seq, mark: markAt(instanceId, from, ends) }
+        return { events, to, isLast: to.seq >= ends.last }
+      }
       if (query.after !== undefined) return null
     }
   }
 
-  async findLast(instanceId: InstanceId): Promise<number> {
+  async findLast(instanceId: InstanceId): Promise<FeedPlace> {
     const { erased, last } = await this.#findEnds(instanceId)
+    const seq = Math.max(erased, last)
+    const { at } = await this.#findEnds(instanceId, seq)
     await this.#core.reader.untilSynced()
-    return Math.max(erased, last)
+    return placeOf(seq, at ?? instanceId)
   }
 
   /**
    * Chooses the end of the page by the lengths of the bodies, before any body is read.
-   * @returns the number of the last event that the page covers
+   * @returns the place of the last event that the page covers; null if there is none after `from`
    */
-  async #choose(instanceId: InstanceId, from: number, { kind, limit, maxBytes }: FeedQuery): Promise<number> {
+  async #choose(instanceId: InstanceId, from: number, { kind, limit, maxBytes }: FeedQuery): Promise<FeedPlace | null> {
     const window = kind === undefined ? limit : WINDOW
     const examined = await this.#core.reader.run(this.#queries.examine, { instanceId, from, window })
-    let to = from
+    let to: FeedPlace | null = null
     let count = 0
     let bytes = 0
     for (const event of examined) {
@@ -65,15 +71,39 @@ export class EventFeed {
         count += 1
         bytes += event.bytes + FRAME_BYTES
       }
-      to = event.seq
+      to = placeOf(event.seq, event.id)
     }
     return to
   }
 
-  async #findEnds(instanceId: InstanceId): Promise<{ erased: number; last: number }> {
-    const [row] = await this.#core.reader.run(this.#queries.findEnds, { instanceId })
-    return { erased: row?.erased ?? 0, last: row?.last ?? 0 }
+  async #findEnds(instanceId: InstanceId, seq = 0): Promise<Ends> {
+    const [row] = await this.#core.reader.run(this.#queries.findEnds, { instanceId, seq })
+    return { erased: row?.erased ?? 0, last: row?.last ?? 0, at: row?.at ?? null }
   }
+}
+
+interface Ends {
+  /** The highest number among the erased events. */
+  erased: number
+  /** The number of the last event. */
+  last: number
+  /** The event that has the number of a place. */
+  at: EventId | null
+}
+
+/** Whether the place belongs to this feed, and no event after it was erased. */
+function isOfThisFeed(instanceId: InstanceId, { seq, mark }: FeedPlace, { erased, last, at }: Ends): boolean {
+  if (seq < erased || seq > Math.max(last, erased)) return false
+  if (mark === null) return true
+  if (at !== null) return mark === markOf(at)
+  // The mark of an erased event is unknown. A number above it always had an event, so a place without one is from another feed.
+  return seq === 0 ? mark === markOf(instanceId) : seq === erased
+}
+
+/** The mark of a place of this feed. A number that no event has keeps the mark that it came with. */
+function markAt(instanceId: InstanceId, { seq, mark }: FeedPlace, { erased, at }: Ends): string | null {
+  if (at !== null) return markOf(at)
+  return mark ?? (seq === erased ? markOf(instanceId) : null)
 }
 
 function prepare({ statements }: Core) {
@@ -90,7 +120,7 @@ function prepare({ statements }: Core) {
     examine: statements.one((p: { instanceId: InstanceId; from: number; window: number }) =>
       db
         .selectFrom('events')
-        .select([sql<number>`seq`.as('seq'), 'kind', sql<number>`octet_length(body)`.as('bytes')])
+        .select(['id', sql<number>`seq`.as('seq'), 'kind', sql<number>`octet_length(body)`.as('bytes')])
         .where('instance_id', '=', p.instanceId)
         .where('seq', '>', p.from)
         .orderBy('seq')
@@ -100,7 +130,7 @@ function prepare({ statements }: Core) {
     findKind: statements.one((p: Parameters<typeof covered>[0] & { kind: EventKind }) =>
       covered(p).where('kind', '=', p.kind),
     ),
-    findEnds: statements.one((p: { instanceId: InstanceId }) =>
+    findEnds: statements.one((p: { instanceId: InstanceId; seq: number }) =>
       db.selectNoFrom(eb => [
         eb
           .selectFrom('events')
@@ -108,6 +138,7 @@ function prepare({ statements }: Core) {
           .where('instance_id', '=', p.instanceId)
           .as('last'),
         eb.selectFrom('event_feeds').select('erased_to').where('instance_id', '=', p.instanceId).as('erased'),
+        eb.selectFrom('events').select('id').where('instance_id', '=', p.instanceId).where('seq', '=', p.seq).as('at'),
       ]),
     ),
   }

@@ -1,6 +1,7 @@
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
+import type { FeedPlace } from '../../domain/events/feed-place.ts'
 import type { EndpointId, EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { IncomingChange, IncomingMessage } from '../../domain/incoming-message.ts'
 import type { MediaTerms } from '../../domain/media.ts'
@@ -37,15 +38,15 @@ export interface EventDetail extends EventRecord {
 /** An event as the feed shows it. */
 export interface FeedEvent {
   id: EventId
-  /** Its number, which is its cursor. */
+  /** Its number. */
   seq: number
   kind: EventKind
   body: string
 }
 
 export interface FeedQuery {
-  /** The page begins with the first event above this number. Undefined: with the oldest event that the feed holds. */
-  after?: number | undefined
+  /** The page begins with the first event after this place. Undefined: with the oldest event that the feed holds. */
+  after?: FeedPlace | undefined
   limit: number
   /** The total size of the bodies. A page has at least one event, however large. */
   maxBytes: number
@@ -55,8 +56,8 @@ export interface FeedQuery {
 export interface FeedPage {
   /** In the order of their recording. */
   events: FeedEvent[]
-  /** The number up to which the page is complete. The next page begins after it. */
-  to: number
+  /** The place up to which the page is complete. The next page begins after it. */
+  to: FeedPlace
   /** Whether nothing was recorded after `to` when the page was read. */
   isLast: boolean
 }
@@ -89,11 +90,11 @@ export interface Events {
   /**
    * Reads a page of the feed. Events appear in the order of their numbers, so none appears below a number that was read.
    * A page of one kind may be empty although later pages are not.
-   * @returns null if an event above `after` was erased, or if no event had the number `after` yet
+   * @returns null if an event after `after` was erased, or if `after` is not a place of this feed
    */
   readFeed(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null>
-  /** The number of the last event. */
-  findFeedEnd(instanceId: InstanceId): Promise<number>
+  /** The place behind the last event. */
+  findFeedEnd(instanceId: InstanceId): Promise<FeedPlace>
   /** The bodies of `message.received` events, newest first. */
   listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>
 }

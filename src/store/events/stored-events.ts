@@ -2,6 +2,7 @@ import { type Kysely, type SelectQueryBuilder, sql } from 'kysely'
 import type { DeliveryFilter } from '../../domain/events/delivery.ts'
 import type { Reach } from '../../domain/events/endpoint.ts'
 import { type EventKind, otherSideOf } from '../../domain/events/event.ts'
+import type { FeedPlace } from '../../domain/events/feed-place.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { IncomingChange, IncomingMessage } from '../../domain/incoming-message.ts'
 import type { MediaTerms } from '../../domain/media.ts'
@@ -149,7 +150,7 @@ export class StoredEvents implements Events {
     return this.#feed.read(instanceId, query)
   }
 
-  findFeedEnd(instanceId: InstanceId): Promise<number> {
+  findFeedEnd(instanceId: InstanceId): Promise<FeedPlace> {
     return this.#feed.findLast(instanceId)
   }
 

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { newMessageId } from '../../../src/domain/ids.ts'
+import { type FeedPlace, formatCursor, parseCursor, placeOf } from '../../../src/domain/events/feed-place.ts'
+import { type InstanceId, newEventId, newMessageId } from '../../../src/domain/ids.ts'
 import type { FeedQuery } from '../../../src/store/events/events.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
@@ -17,6 +18,9 @@ import type { CreateHarness } from '../harness.ts'
 
 const DAY_MS = 86_400_000
 const LARGE = 1 << 20
+
+/** A cursor of an earlier version, which was a number. */
+const at = (seq: number): FeedPlace => ({ seq, mark: null })
 
 export function feedContract(createHarness: CreateHarness): void {
   describe('the feed of events', () => {
@@ -58,7 +62,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const listed = (await store.events.list(instanceId, { limit: 10 })).data.map(({ id }) => id)
       expect(events.map(({ id }) => id).toSorted()).toEqual(listed.toSorted())
       expect(JSON.parse(events[0]!.body)).toMatchObject({ event: 'message.received', instanceId })
-      expect(await store.events.findFeedEnd(instanceId)).toBe(5)
+      expect(await store.events.findFeedEnd(instanceId)).toEqual(placeOf(5, events[4]!.id))
       expect(await readAll(store, other.instanceId)).toHaveLength(1)
     })
 
@@ -76,7 +80,7 @@ export function feedContract(createHarness: CreateHarness): void {
         expect(events.map(({ body }) => JSON.parse(body).data.id)).toEqual(recorded.map((_, index) => `WA${index}`))
       }
       const [, second] = await readAll(store, instanceId)
-      expect(await readAll(store, instanceId, { after: second!.seq })).toHaveLength(58)
+      expect(await readAll(store, instanceId, { after: placeOf(second!.seq, second!.id) })).toHaveLength(58)
     })
 
     test('an event never appears below one that was read, while others are being recorded', async () => {
@@ -86,7 +90,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const seen: number[] = []
       let isDone = false
       const reader = (async () => {
-        for (let after = 0; ; ) {
+        for (let after = at(0); ; ) {
           const wasDone = isDone
           const page = (await store.events.readFeed(instanceId, { after, limit: 5, maxBytes: LARGE }))!
           seen.push(...page.events.map(({ seq }) => seq))
@@ -144,7 +148,7 @@ export function feedContract(createHarness: CreateHarness): void {
       }
       const sizes = async (maxBytes: number) => {
         const pages: number[] = []
-        for (let after: number | undefined; ; ) {
+        for (let after: FeedPlace | undefined; ; ) {
           const page = (await store.events.readFeed(lease.instanceId, { after, limit: 10, maxBytes }))!
           pages.push(page.events.length)
           after = page.to
@@ -167,7 +171,7 @@ export function feedContract(createHarness: CreateHarness): void {
       const query = { limit: 3, maxBytes: LARGE, kind: 'message.sent' } as const
       const page = (await store.events.readFeed(instanceId, query))!
       expect(page.events.map(({ seq }) => seq)).toEqual([6])
-      expect(page).toMatchObject({ to: 11, isLast: true })
+      expect(page).toMatchObject({ to: { seq: 11 }, isLast: true })
       const received = await readAll(store, instanceId, { kind: 'message.received', limit: 3 })
       expect(received.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 7, 8, 9, 10, 11])
     })
@@ -178,7 +182,12 @@ export function feedContract(createHarness: CreateHarness): void {
       const { instanceId } = lease
       for (const at of [1_000, 2_000, 3_000, DAY_MS]) await store.events.storeIncoming(lease, incoming(), at)
       await deliverAll(store, lease)
-      const read = (after?: number) => store.events.readFeed(instanceId, { after, limit: 10, maxBytes: LARGE })
+      const read = (after?: number) =>
+        store.events.readFeed(instanceId, {
+          after: after === undefined ? after : at(after),
+          limit: 10,
+          maxBytes: LARGE,
+        })
       expect((await read(0))?.events).toHaveLength(4)
       while ((await store.retention.step(2_500, Date.now())) > 0);
       expect(await read(0)).toBeNull()
@@ -187,8 +196,8 @@ export function feedContract(createHarness: CreateHarness): void {
       expect((await read())?.events.map(({ seq }) => seq)).toEqual([3, 4])
       while ((await store.retention.step(2 * DAY_MS, Date.now())) > 0);
       expect(await read(3)).toBeNull()
-      expect(await read(4)).toEqual({ events: [], to: 4, isLast: true })
-      expect(await read()).toEqual({ events: [], to: 4, isLast: true })
+      expect(await read(4)).toEqual({ events: [], to: placeOf(4, instanceId), isLast: true })
+      expect(await read()).toEqual({ events: [], to: placeOf(4, instanceId), isLast: true })
       await store.events.storeIncoming(lease, incoming(), 3 * DAY_MS)
       expect((await read(4))?.events.map(({ seq }) => seq)).toEqual([5])
     })
@@ -196,12 +205,53 @@ export function feedContract(createHarness: CreateHarness): void {
     test('a cursor that no event has had yet is refused', async () => {
       const { store } = context
       const lease = await createConnected(store)
-      const read = (after?: number) => store.events.readFeed(lease.instanceId, { after, limit: 10, maxBytes: LARGE })
-      expect(await read(0)).toEqual({ events: [], to: 0, isLast: true })
+      const read = (after: number) =>
+        store.events.readFeed(lease.instanceId, { after: at(after), limit: 10, maxBytes: LARGE })
+      expect(await read(0)).toEqual({ events: [], to: placeOf(0, lease.instanceId), isLast: true })
       expect(await read(1)).toBeNull()
       await store.events.storeIncoming(lease, incoming(), 1)
-      expect(await read(1)).toEqual({ events: [], to: 1, isLast: true })
+      expect(await read(1)).toEqual({ events: [], to: await store.events.findFeedEnd(lease.instanceId), isLast: true })
       expect(await read(2)).toBeNull()
+    })
+
+    const readAfter = (store: Store, instanceId: InstanceId, after: FeedPlace | undefined) =>
+      store.events.readFeed(instanceId, { after, limit: 10, maxBytes: LARGE })
+
+    test('a cursor of another feed has expired, also one from before a restore', async () => {
+      const { harness, store } = context
+      const [lease, other] = [await createConnected(store), await createConnected(store)]
+      const { instanceId } = lease
+      const start = await store.events.findFeedEnd(instanceId)
+      for (const at of [1, 2, 3]) await store.events.storeIncoming(lease, incoming(), at)
+      for (const at of [1, 2, 3, 4]) await store.events.storeIncoming(other, incoming(), at)
+      const places = (await readAll(store, instanceId)).map(({ seq, id }) => placeOf(seq, id))
+      for (const place of [start, ...places]) {
+        expect(await readAfter(store, instanceId, place)).not.toBeNull()
+        expect(await readAfter(store, other.instanceId, place)).toBeNull()
+      }
+      // A restore undoes the third event, and another one gets its number.
+      await harness.execute(`update events set id = '${newEventId(4)}' where instance_id = '${instanceId}' and seq = 3`)
+      expect(await readAfter(store, instanceId, places[2])).toBeNull()
+      expect((await readAfter(store, instanceId, places[1]))?.events).toHaveLength(1)
+    })
+
+    test('a cursor stays valid when its event is erased, and as text', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      for (const at of [1_000, 2_000]) await store.events.storeIncoming(lease, incoming(), at)
+      await deliverAll(store, lease)
+      const [first, second] = (await readAll(store, instanceId)).map(({ seq, id }) => placeOf(seq, id))
+      while ((await store.retention.step(DAY_MS, Date.now())) > 0);
+      expect(await readAfter(store, instanceId, first)).toBeNull()
+      expect(await readAfter(store, instanceId, second)).toEqual({ events: [], to: second, isLast: true })
+      const start = (await readAfter(store, instanceId, undefined))!.to
+      expect(await store.events.findFeedEnd(instanceId)).toEqual(start)
+      await store.events.storeIncoming(lease, incoming(), 2 * DAY_MS)
+      for (const place of [second!, start]) {
+        const page = await readAfter(store, instanceId, parseCursor(formatCursor(place))!)
+        expect(page?.events.map(({ seq }) => seq)).toEqual([3])
+      }
     })
 
     test('retention keeps an event that is younger than its erased message, so the feed loses no recent event', async () => {
@@ -216,13 +266,13 @@ export function feedContract(createHarness: CreateHarness): void {
       await deliverAll(store, lease)
       while ((await store.retention.step(2 * DAY_MS, Date.now())) > 0);
       expect(await store.messages.find(instanceId, old.id)).toBeNull()
-      const page = await store.events.readFeed(instanceId, { after: 2, limit: 10, maxBytes: LARGE })
+      const page = await store.events.readFeed(instanceId, { after: at(2), limit: 10, maxBytes: LARGE })
       expect(page?.events.map(({ kind }) => kind)).toEqual(['message.read'])
       const { data } = await store.events.list(instanceId, { limit: 10 })
       expect(data).toMatchObject([{ kind: 'message.read', with: old.to, delivery: { state: 'delivered' } }])
       while ((await store.retention.step(6 * DAY_MS, Date.now())) > 0);
       expect((await store.events.list(instanceId, { limit: 10 })).data).toEqual([])
-      expect(await store.events.readFeed(instanceId, { after: 2, limit: 10, maxBytes: LARGE })).toBeNull()
+      expect(await store.events.readFeed(instanceId, { after: at(2), limit: 10, maxBytes: LARGE })).toBeNull()
     })
 
     test('an instance sees no event of another one, and deleting it leaves nothing', async () => {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { parseCursor } from '../../../src/domain/events/feed-place.ts'
 import type { TestDatabase } from '../../databases/database.ts'
 import { Random } from '../../rig/random.ts'
 import { Service } from '../../service.ts'
@@ -119,8 +120,9 @@ function judge(readers: readonly FeedReader[], accepted: ReadonlySet<string>): s
     for (const { id, cursor, body } of items) {
       if (seen.has(id)) violations.push(`The ${kind} reader saw ${id} twice.`)
       seen.add(id)
-      if (Number(cursor) <= last) violations.push(`The ${kind} reader saw ${id} (${cursor}) after ${last}.`)
-      last = Number(cursor)
+      const { seq } = parseCursor(cursor)!
+      if (seq <= last) violations.push(`The ${kind} reader saw ${id} (${cursor}) after ${last}.`)
+      last = seq
       const message = String(body.data['id'])
       if (body.event.startsWith('message.')) byMessage.set(message, [...(byMessage.get(message) ?? []), body.event])
     }

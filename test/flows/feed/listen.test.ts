@@ -81,7 +81,7 @@ test('events are posted in order, signed, from the moment of the start; the next
   }
   await listening.says('message.received')
   expect(await listening.stop()).toBe(0)
-  const [, cursor] = /--after (\d+)/.exec(listening.output)!
+  const [, cursor] = /--after (\S+)\n/.exec(listening.output)!
   const count = receiver.requests.length
   await receive(api, instance, ['while it was off'])
   await using again = new Listening([...args, '--after', cursor!], { token: instance.token })

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { formatCursor, parseCursor } from '../../../src/domain/events/feed-place.ts'
 import { incoming } from '../../contract/fixture.ts'
 import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { ApiHarness, type Created } from '../api/harness.ts'
-import type { FeedItem } from './feed-stream.ts'
+import { type FeedItem, FeedStream } from './feed-stream.ts'
 
 /** `GET /v1/events` (contract §4, "The feed"). */
 
@@ -107,7 +108,7 @@ test('events of one kind are found behind thousands of others', async () => {
   expect(eventsOf(body.data)).toEqual(['message.delivered'])
   const { body: none } = await read(api, instance, `?event=message.failed`)
   expect(none.data).toEqual([])
-  expect(Number(none.nextCursor)).toBe(await api.store.events.findFeedEnd(instance.id))
+  expect(none.nextCursor).toBe(formatCursor(await api.store.events.findFeedEnd(instance.id)))
 })
 
 test('an answer has at most 1 MiB', async () => {
@@ -137,8 +138,35 @@ test('a cursor below erased events gets 410, and a reader without a cursor begin
   expect([answer.status, answer.body.error.code]).toEqual([410, 'cursor_expired'])
   const { body } = await read(api, instance)
   expect(body.data).toHaveLength(1)
-  const future = await read(api, instance, `?after=${Number(body.nextCursor) + 1}`)
+  const future = await read(api, instance, `?after=${parseCursor(body.nextCursor)!.seq + 1}`)
   expect([future.status, future.body.error.code]).toEqual([410, 'cursor_expired'])
+})
+
+test.each(STORES)('on %s, a cursor of another instance gets 410, on a page and on a stream', async on => {
+  await using api = await ApiHarness.start({ on })
+  const [instance, other] = [await api.createConnected(), await api.createConnected()]
+  const { body: nothing } = await read(api, instance, '?after=latest')
+  for (const each of [instance, other]) await receive(api, each, 3)
+  const { body: all } = await read(api, instance)
+  for (const cursor of [nothing.nextCursor, ...all.data.map((event: FeedItem) => event.cursor), all.nextCursor]) {
+    expect((await read(api, instance, `?after=${cursor}`)).status).toBe(200)
+    const answer = await read(api, other, `?after=${cursor}`)
+    expect([answer.status, answer.body.error.code]).toEqual([410, 'cursor_expired'])
+    const { response } = await FeedStream.open(api.url, other.token, { lastEventId: cursor })
+    expect(response.status).toBe(410)
+  }
+})
+
+test('a cursor of an earlier version, a number, continues, and the answer has one of this version', async () => {
+  await using api = await ApiHarness.start()
+  const instance = await api.createConnected()
+  await receive(api, instance, 3)
+  const { body: all } = await read(api, instance)
+  const { seq } = parseCursor(all.data.at(-2).cursor)!
+  const { body } = await read(api, instance, `?after=${seq}`)
+  expect(body).toEqual({ data: [all.data.at(-1)], nextCursor: all.nextCursor })
+  const { body: none } = await read(api, instance, `?after=${seq + 1}`)
+  expect(none).toEqual({ data: [], nextCursor: all.nextCursor })
 })
 
 test.each([
@@ -146,6 +174,8 @@ test.each([
   'after=-1',
   'after=evt_1',
   'after=1e3',
+  'after=1.',
+  'after=1.EVENT',
   'limit=0',
   'limit=1001',
   'wait=26',

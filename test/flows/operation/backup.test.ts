@@ -78,6 +78,40 @@ describe('a backup', () => {
     }
   })
 
+  test('a reader that is ahead of a restored feed gets 410 instead of losing the events with the numbers it knows', async () => {
+    const service = await new Service().start()
+    try {
+      const { id, token } = await service.admin.createConnected()
+      const read = async (after: string) => {
+        const response = await fetch(`${service.url}/v1/events?event=message.received&after=${after}`, {
+          headers: { authorization: `Bearer ${token}` },
+        })
+        const body = (await response.json()) as { data: { body: { data: { text: string } } }[]; nextCursor: string }
+        return { status: response.status, body }
+      }
+      const receive = async (text: string, after: string) => {
+        await service.admin.writeAsContact(id, { from: '5511987654321', text })
+        return until(text, async () => {
+          const { body } = await read(after)
+          return body.data.at(-1)?.body.data.text === text && body.nextCursor
+        })
+      }
+      const kept = await receive('before the backup', '0')
+      await run('backup', folder, service.dataDir)
+      const undone = await receive('after the backup', kept)
+      await service.kill('SIGTERM')
+      await run('restore', join(folder, readdirSync(folder)[0]!), service.dataDir)
+      await service.start()
+      await service.admin.untilState(id, 'connected')
+      for (const text of ['one', 'two', 'three']) await receive(text, kept)
+      expect((await read(undone)).status).toBe(410)
+      const { status, body } = await read(kept)
+      expect([status, body.data.map(event => event.body.data.text)]).toEqual([200, ['one', 'two', 'three']])
+    } finally {
+      await service.dispose()
+    }
+  })
+
   test('cannot replace a database that is in use', async () => {
     const service = await new Service().start()
     try {

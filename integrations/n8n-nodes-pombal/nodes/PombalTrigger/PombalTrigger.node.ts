@@ -11,7 +11,7 @@ import {
   sleep,
 } from 'n8n-workflow'
 import { EVENTS_PROPERTY } from '../shared/event-kinds'
-import { CREDENTIALS, callPombal, statusOf } from '../shared/request'
+import { CREDENTIALS, callForData, callPombal, statusOf } from '../shared/request'
 
 /** How long the service holds a poll without events. */
 const WAIT_SECONDS = 25
@@ -64,7 +64,7 @@ export class PombalTrigger implements INodeType {
           { name: 'All Stored Events', value: 'oldest', description: 'Every event that the service still has' },
         ],
         default: 'latest',
-        description: 'Where to begin when the workflow is activated for the first time',
+        description: 'Where to begin when the workflow is activated for the first time, or with another instance',
       },
     ],
   }
@@ -84,6 +84,8 @@ class FeedReader {
   readonly #context: ITriggerFunctions
   readonly #kinds: ReadonlySet<string>
   #isStopped = false
+  /** Whether `#cursor` is one of the instance that the credential names now. */
+  #hasPlace = false
   /** Of the last event whose run has ended. Empty: before the oldest event. */
   #cursor = ''
 
@@ -99,23 +101,47 @@ class FeedReader {
 
   /** n8n stores the static data after the activation, so events that come before the first run are not lost either. */
   async begin(): Promise<void> {
+    const { cursor } = this.#context.getWorkflowStaticData('node')
+    try {
+      await this.#findPlace()
+    } catch (error) {
+      // Otherwise nothing is lost by a later start, and `run` repeats it.
+      if (cursor === undefined && this.#startsWithLatest()) throw error
+    }
+  }
+
+  /** Continues with the stored cursor. A cursor of another instance is dropped. */
+  async #findPlace(): Promise<void> {
     const stored = this.#context.getWorkflowStaticData('node')
-    if (typeof stored.cursor === 'string') this.#cursor = stored.cursor
-    else if (this.#context.getNodeParameter('startWith') === 'latest') this.#cursor = await this.#latest()
+    const { id } = await callForData<{ id: string }>(this.#context, '/v1/instance')
+    // Earlier versions stored no instance.
+    const isOwn = typeof stored.cursor === 'string' && (stored.instanceId === undefined || stored.instanceId === id)
+    this.#cursor = isOwn ? (stored.cursor as string) : this.#startsWithLatest() ? await this.#latest() : ''
+    stored.instanceId = id
     stored.cursor = this.#cursor
+    this.#hasPlace = true
+  }
+
+  #startsWithLatest(): boolean {
+    return this.#context.getNodeParameter('startWith') === 'latest'
   }
 
   /** Until the trigger is stopped. */
   async run(): Promise<void> {
     while (!this.#isStopped) {
       try {
+        if (!this.#hasPlace) await this.#findPlace()
         await this.#readPage()
       } catch (error) {
         if (this.#isStopped) return
         const status = statusOf(error)
         if (status === CURSOR_EXPIRED) {
-          this.#context.logger.warn('Pombal erased events that were not read yet. Continuing with the oldest one.')
-          this.#cursor = ''
+          this.#context.logger.warn(
+            'Pombal erased events that were not read yet, was restored from a backup, or has another instance.',
+          )
+          // With the oldest event if it is the same instance, otherwise as configured.
+          this.#context.getWorkflowStaticData('node').cursor = ''
+          this.#hasPlace = false
         } else if (status !== null && PERMANENT.has(status)) {
           this.stop()
           // n8n shows it, and activates the workflow again later.

@@ -46,7 +46,11 @@ export class PombalWebhookTrigger implements INodeType {
         const stored = this.getWorkflowStaticData('node')
         if (typeof stored.endpointId !== 'string') return false
         try {
-          const endpoint = await callForData<Endpoint>(this, await pathOf(this, stored.endpointId))
+          const instanceId = await findInstance(this)
+          // Earlier versions stored no instance.
+          if (stored.instanceId !== undefined && stored.instanceId !== instanceId) return false
+          const endpoint = await callForData<Endpoint>(this, pathOf(instanceId, stored.endpointId))
+          stored.instanceId = instanceId
           // The secret may have been replaced.
           stored.secret = endpoint.secret
           return endpoint.url === this.getNodeWebhookUrl('default') && isSame(endpoint.events, wanted(this))
@@ -59,7 +63,8 @@ export class PombalWebhookTrigger implements INodeType {
       async create(this: IHookFunctions): Promise<boolean> {
         const stored = this.getWorkflowStaticData('node')
         if (typeof stored.endpointId === 'string') await remove(this, stored)
-        const endpoint = await callForData<Endpoint>(this, await pathOf(this), {
+        const instanceId = await findInstance(this)
+        const endpoint = await callForData<Endpoint>(this, pathOf(instanceId), {
           method: 'POST',
           body: {
             url: this.getNodeWebhookUrl('default'),
@@ -67,6 +72,7 @@ export class PombalWebhookTrigger implements INodeType {
             description: `n8n: ${this.getWorkflow().name ?? ''}`.slice(0, 100).trim(),
           },
         })
+        stored.instanceId = instanceId
         stored.endpointId = endpoint.id
         stored.secret = endpoint.secret
         return true
@@ -104,17 +110,29 @@ function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every(kind => other.includes(kind))
 }
 
-async function pathOf(context: IHookFunctions, endpointId?: string): Promise<string> {
-  const { id } = await callForData<{ id: string }>(context, '/v1/instance')
-  return `/v1/webhooks/${id}/endpoints${endpointId === undefined ? '' : `/${endpointId}`}`
+async function findInstance(context: IHookFunctions): Promise<string> {
+  return (await callForData<{ id: string }>(context, '/v1/instance')).id
 }
 
+function pathOf(instanceId: string, endpointId?: string): string {
+  return `/v1/webhooks/${instanceId}/endpoints${endpointId === undefined ? '' : `/${endpointId}`}`
+}
+
+/** The credential may have another instance by now. Its token cannot delete the endpoint of the former one. */
 async function remove(context: IHookFunctions, stored: IDataObject): Promise<void> {
+  const endpointId = stored.endpointId as string
   try {
-    await callPombal(context, await pathOf(context, stored.endpointId as string), { method: 'DELETE' })
+    const current = await findInstance(context)
+    const instanceId = (stored.instanceId as string | undefined) ?? current
+    if (instanceId === current) await callPombal(context, pathOf(instanceId, endpointId), { method: 'DELETE' })
+    else
+      context.logger.warn(
+        `Delete the endpoint ${endpointId} of the instance ${instanceId} in Pombal, it is not used any more.`,
+      )
   } catch (error) {
     if (statusOf(error) !== 404) throw new NodeApiError(context.getNode(), error as JsonObject)
   }
+  delete stored.instanceId
   delete stored.endpointId
   delete stored.secret
 }

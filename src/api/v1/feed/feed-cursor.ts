@@ -1,6 +1,7 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { EventKind } from '../../../domain/events/event.ts'
+import { type FeedPlace, formatCursor, parseCursor, placeOf } from '../../../domain/events/feed-place.ts'
 import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { FeedEvent, FeedPage, FeedQuery } from '../../../store/events/events.ts'
@@ -14,23 +15,27 @@ const POLL_MS = 3_000
 const PAUSE_MS = 20
 /** The cursor of a reader that wants only what happens from now on. */
 const LATEST = 'latest'
-const CURSOR = /^[0-9]{1,15}$/
 
-interface Place {
-  after: ReturnType<typeof parseCursor>
+interface Start {
+  after: ReturnType<typeof parseAfter>
   kind: EventKind | undefined
 }
 
-/** @throws Refusal unless it is a number or `latest` */
-export function parseCursor(field: string, cursor: string | undefined): number | typeof LATEST | undefined {
-  if (cursor === undefined || cursor === LATEST) return cursor
-  if (CURSOR.test(cursor)) return Number(cursor)
-  throw invalid(field, 'must be the cursor of an event, or "latest"')
+/** @throws Refusal unless it is a cursor or `latest` */
+export function parseAfter(field: string, after: string | undefined): FeedPlace | typeof LATEST | undefined {
+  if (after === undefined || after === LATEST) return after
+  const place = parseCursor(after)
+  if (place === null) throw invalid(field, 'must be the cursor of an event, or "latest"')
+  return place
+}
+
+export function cursorOf({ id, seq }: FeedEvent): string {
+  return formatCursor(placeOf(seq, id))
 }
 
 /** The event as JSON. Its body has the bytes that a webhook gets. */
-export function toJson({ id, seq, body }: FeedEvent): string {
-  return `{"id":"${id}","cursor":"${seq}","body":${body}}`
+export function toJson(event: FeedEvent): string {
+  return `{"id":"${event.id}","cursor":"${cursorOf(event)}","body":${event.body}}`
 }
 
 /** One reader's place in the feed of its instance. It ends when its caller leaves or the server begins to close. */
@@ -42,7 +47,7 @@ export class FeedCursor {
   readonly #ended = new AbortController()
   readonly #stops: (() => void)[]
   #news = Promise.withResolvers<void>()
-  #position: number | undefined
+  #position: FeedPlace | undefined
 
   private constructor(context: ApiContext, request: FastifyRequest, reply: FastifyReply, kind: EventKind | undefined) {
     this.#context = context
@@ -68,7 +73,7 @@ export class FeedCursor {
     context: ApiContext,
     request: FastifyRequest,
     reply: FastifyReply,
-    { after, kind }: Place,
+    { after, kind }: Start,
   ): Promise<FeedCursor> {
     const cursor = new FeedCursor(context, request, reply, kind)
     cursor.#position = after === LATEST ? await context.store.events.findFeedEnd(request.instanceId) : after
@@ -82,7 +87,7 @@ export class FeedCursor {
 
   /** The cursor of the last event that was read. */
   get position(): string {
-    return String(this.#position ?? 0)
+    return formatCursor(this.#position ?? placeOf(0, this.#instanceId))
   }
 
   /**

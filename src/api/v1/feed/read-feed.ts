@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { sendShared } from '../../http/limits/large-answers.ts'
 import { feedPageSchema, feedQuery } from '../../resources/events/feed.ts'
-import { FeedCursor, parseCursor, toJson } from './feed-cursor.ts'
+import { FeedCursor, parseAfter, toJson } from './feed-cursor.ts'
 import type { FeedReaders } from './feed-readers.ts'
 
 const DEFAULT_LIMIT = 100
@@ -47,12 +47,12 @@ export function readFeed(api: Api, context: ApiContext, readers: FeedReaders): v
     },
     async (request, reply) => {
       const { after, event: kind, limit = DEFAULT_LIMIT, wait = 0 } = request.query
-      const place = { after: parseCursor('after', after), kind }
+      const start = { after: parseAfter('after', after), kind }
       readers.admit(request.instanceId, reply.raw)
       const startedAt = performance.now()
       const waitUntil = startedAt + wait * 1_000
       const searchUntil = Math.max(waitUntil, startedAt + SEARCH_MS)
-      const cursor = await FeedCursor.open(context, request, reply, place)
+      const cursor = await FeedCursor.open(context, request, reply, start)
       for (;;) {
         const page = await cursor.read({ limit, maxBytes: MAX_BYTES })
         const leftMs = (page.isLast ? waitUntil : searchUntil) - performance.now()

@@ -5,7 +5,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { FeedPage } from '../../../store/events/events.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { feedQuery } from '../../resources/events/feed.ts'
-import { FeedCursor, parseCursor, toJson } from './feed-cursor.ts'
+import { cursorOf, FeedCursor, parseAfter, toJson } from './feed-cursor.ts'
 import type { FeedReaders } from './feed-readers.ts'
 
 /** The page that a reader holds in memory. The next one is read when this one is in the socket. */
@@ -18,7 +18,7 @@ const streamSchema = Type.Unsafe<Readable>({
   type: 'string',
   description: 'Server-sent events.',
   examples: [
-    'id: 42\ndata: {"id":"evt_01kajxq8r2f0v7m3n5p9s1t4w6","cursor":"42","body":{"event":"message.sent","instanceId":"inst_4f9k2m7q1x0z","timestamp":"2026-11-21T12:00:00.000Z","data":{"id":"msg_01kajxq8r2f0v7m3n5p9s1t4w6","to":"5511987654321","status":"sent"}}}\n\n',
+    'id: 42.p9s1t4w6\ndata: {"id":"evt_01kajxq8r2f0v7m3n5p9s1t4w6","cursor":"42.p9s1t4w6","body":{"event":"message.sent","instanceId":"inst_4f9k2m7q1x0z","timestamp":"2026-11-21T12:00:00.000Z","data":{"id":"msg_01kajxq8r2f0v7m3n5p9s1t4w6","to":"5511987654321","status":"sent"}}}\n\n',
   ],
 })
 
@@ -50,9 +50,9 @@ export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders):
     async (request, reply) => {
       const { after, event: kind } = request.query
       const last = request.headers['last-event-id']
-      const place = { after: last ? parseCursor('Last-Event-ID', last) : parseCursor('after', after), kind }
+      const start = { after: last ? parseAfter('Last-Event-ID', last) : parseAfter('after', after), kind }
       readers.admit(request.instanceId, reply.raw)
-      const cursor = await FeedCursor.open(context, request, reply, place)
+      const cursor = await FeedCursor.open(context, request, reply, start)
       const first = await cursor.read(PAGE)
       const body = Readable.from(follow(cursor, first, context, reply), { objectMode: false })
       return reply.type('text/event-stream').header('x-accel-buffering', 'no').send(body)
@@ -89,8 +89,9 @@ async function* follow(
 
 /** @param sent the cursor that the reader has */
 function blocksOf(page: FeedPage, sent: string, position: string, silentMs: number): string {
-  const events = page.events.map(event => `id: ${event.seq}\ndata: ${toJson(event)}\n\n`).join('')
-  const last = String(page.events.at(-1)?.seq ?? sent)
+  const events = page.events.map(event => `id: ${cursorOf(event)}\ndata: ${toJson(event)}\n\n`).join('')
+  const lastEvent = page.events.at(-1)
+  const last = lastEvent === undefined ? sent : cursorOf(lastEvent)
   // A cursor without an event, so that a reader that has not received any event yet also continues where it began.
   if (position !== last) return `${events}id: ${position}\n\n`
   return events === '' && silentMs >= HEARTBEAT_MS ? ':\n\n' : events
