@@ -93,7 +93,11 @@ class ContactEraser {
     // The locks make a receipt, or a redelivery of an event, wait.
     const old = now - YOUNG_MS
     const sent = (await tx.each(this.#prepared.findSent, keysOf('out'))).filter(
-      row => row.state !== 'queued' && row.created_at < old && (row.not_before ?? 0) < old,
+      row =>
+        row.state !== 'queued' &&
+        row.created_at < old &&
+        // The key of a scheduled message is valid for a day after it has ended.
+        (row.not_before === null || Math.max(row.not_before, row.sent_at ?? row.failed_at ?? 0) < old),
     )
     const received = await tx.each(this.#prepared.findReceived, keysOf('in'))
     const found = [...sent, ...received].map(({ id }) => ({ instance_id: instanceId, message_id: id }))
@@ -183,7 +187,12 @@ function prepare(statements: Statements) {
   const ofEvent = { instance_id: 'text', event_id: 'text' } as const
   const lock = { lock: 'update' } as const
   return {
-    findSent: statements.find('messages', row, ['id', 'state', 'created_at', 'not_before'], lock),
+    findSent: statements.find(
+      'messages',
+      row,
+      ['id', 'state', 'created_at', 'not_before', 'sent_at', 'failed_at'],
+      lock,
+    ),
     findReceived: statements.find('incoming_messages', row, ['id', 'media_id'], lock),
     findEvents: statements.find(
       'events',

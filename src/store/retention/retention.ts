@@ -51,13 +51,13 @@ export interface Retention {
   openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
    * Erases the messages of a contact in both directions, also those in groups, the received files, and what else names it. Events lose their
-   * content, and those about groups this member. Keeps messages that are queued, younger than 25 hours if they were sent, or whose events are still being posted.
+   * content, and those about groups this member. Keeps messages that are queued, younger than 25 hours if they were sent (scheduled ones also for 25 hours after they ended), or whose events are still being posted.
    * @param contact a number or a LID
    */
   eraseContact(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact>
   /**
-   * Erases a limited number of rows that are older than `before`: settled and incoming messages without an unfinished
-   * delivery, and events with their deliveries and attempts. Also erases expired idempotency keys and expired look-ups of numbers.
+   * Erases a limited number of rows that are older than `before`: settled messages, whose age counts from their last event, and
+   * incoming messages, both without an unfinished delivery, and events with their deliveries and attempts. Also erases expired idempotency keys and expired look-ups of numbers.
    * @returns the number of erased rows; 0 if nothing is left to erase
    */
   step(before: number, now: number): Promise<number>

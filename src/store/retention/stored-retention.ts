@@ -180,10 +180,13 @@ const OLD_IDS = [
   ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
 ]
 
-/** The age of a scheduled message counts from its scheduled time. */
+/**
+ * The age of a message counts from its last event, because the pace or a lost connection may delay it for long; that of a scheduled
+ * one also from its scheduled time.
+ */
 function isErasable(before: number) {
   return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
-    and ${hasNoOpenDelivery('m')}`
+    and (m.last_event_at is null or m.last_event_at < ${before}) and ${hasNoOpenDelivery('m')}`
 }
 
 /**

@@ -1,5 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { type FeedPlace, formatCursor, parseCursor, placeOf } from '../../../src/domain/events/feed-place.ts'
 import { type InstanceId, newEventId, newMessageId } from '../../../src/domain/ids.ts'
 import type { FeedQuery } from '../../../src/store/events/events.ts'
@@ -258,6 +259,27 @@ export function feedContract(createHarness: CreateHarness): void {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
+      await store.endpoints.change(instanceId, DEFAULT_ENDPOINT, { events: ['*'] })
+      const old = incoming({ id: 'A' })
+      await store.events.storeIncoming(lease, old, 1_000)
+      const { from, lid } = old
+      const edit = { id: 'E', change: 'edit', target: 'A', ofOwn: false, text: 'new', from, chat: from, lid } as const
+      await store.events.recordChange(lease, { ...edit, username: null, sentAt: 1_000 }, 5 * DAY_MS)
+      await deliverAll(store, lease)
+      while ((await store.retention.step(2 * DAY_MS, Date.now())) > 0);
+      const page = await store.events.readFeed(instanceId, { after: at(1), limit: 10, maxBytes: LARGE })
+      expect(page?.events.map(({ kind }) => kind)).toEqual(['message.edited'])
+      const { data } = await store.events.list(instanceId, { limit: 10 })
+      expect(data).toMatchObject([{ kind: 'message.edited', delivery: { state: 'delivered' } }])
+      while ((await store.retention.step(6 * DAY_MS, Date.now())) > 0);
+      expect((await store.events.list(instanceId, { limit: 10 })).data).toEqual([])
+      expect(await store.events.readFeed(instanceId, { after: at(1), limit: 10, maxBytes: LARGE })).toBeNull()
+    })
+
+    test('retention keeps the events of a message whose last event is recent', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
       const old = newMessage(instanceId, { id: newMessageId(1_000) })
       await store.messages.accept(old, 1_000)
       await store.messages.recordPrepared(lease, old.id, PREPARED)
@@ -265,14 +287,9 @@ export function feedContract(createHarness: CreateHarness): void {
       await store.messages.recordProgress(lease, old.whatsappId, 'read', 5 * DAY_MS)
       await deliverAll(store, lease)
       while ((await store.retention.step(2 * DAY_MS, Date.now())) > 0);
-      expect(await store.messages.find(instanceId, old.id)).toBeNull()
-      const page = await store.events.readFeed(instanceId, { after: at(2), limit: 10, maxBytes: LARGE })
-      expect(page?.events.map(({ kind }) => kind)).toEqual(['message.read'])
-      const { data } = await store.events.list(instanceId, { limit: 10 })
-      expect(data).toMatchObject([{ kind: 'message.read', with: old.to, delivery: { state: 'delivered' } }])
+      expect(await readAll(store, instanceId, { after: at(0) })).toHaveLength(3)
       while ((await store.retention.step(6 * DAY_MS, Date.now())) > 0);
-      expect((await store.events.list(instanceId, { limit: 10 })).data).toEqual([])
-      expect(await store.events.readFeed(instanceId, { after: at(2), limit: 10, maxBytes: LARGE })).toBeNull()
+      expect(await readAll(store, instanceId)).toEqual([])
     })
 
     test('an instance sees no event of another one, and deleting it leaves nothing', async () => {

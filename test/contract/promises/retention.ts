@@ -91,6 +91,42 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await store.messages.find(lease.instanceId, scheduled.id)).toBeNull()
     })
 
+    test('counts the age of a message that waited for long from its last event, and keeps its idempotency key', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const DAY_MS = 86_400_000
+      const accepted = now - 35 * DAY_MS
+      const waited = newMessage(instanceId, { id: newMessageId(accepted) })
+      const notBefore = accepted + 1_000
+      const scheduled = newMessage(instanceId, {
+        id: newMessageId(accepted),
+        notBefore,
+        idempotency: idempotency('kept'),
+      })
+      for (const message of [waited, scheduled])
+        expect(await store.messages.accept(message, accepted)).toMatchObject({ kind: 'accepted' })
+      expect(await store.messages.releaseDue(lease, notBefore)).toBeNull()
+      await harness.execute('update idempotency_keys set expires_at = 1')
+      for (const { id, whatsappId } of [waited, scheduled]) {
+        await store.messages.recordPrepared(lease, id, PREPARED)
+        await store.messages.recordProgress(lease, whatsappId, 'sent', now)
+      }
+      await deliverAll(store, lease)
+      await eraseBefore(now - 30 * DAY_MS)
+      for (const { id, whatsappId } of [waited, scheduled]) {
+        expect(await store.messages.find(instanceId, id)).toMatchObject({ state: 'sent' })
+        await store.messages.recordProgress(lease, whatsappId, 'read', now + 1)
+      }
+      const kinds = (await store.events.list(instanceId, { limit: 10 })).data.map(({ kind }) => kind)
+      expect(kinds.filter(kind => kind === 'message.read')).toHaveLength(2)
+      expect(await count('idempotency_keys')).toBe(1)
+      await deliverAll(store, lease)
+      await eraseBefore(now + 2)
+      expect(await count('messages')).toBe(0)
+    })
+
     test('erases old commands and keeps young ones', async () => {
       await open()
       const lease = await createConnected(store)

@@ -106,7 +106,8 @@ class FeedReader {
       await this.#findPlace()
     } catch (error) {
       // Otherwise nothing is lost by a later start, and `run` repeats it.
-      if (cursor === undefined && this.#startsWithLatest()) throw error
+      if (cursor === undefined && this.#startsWithLatest())
+        throw new NodeApiError(this.#context.getNode(), error as JsonObject)
     }
   }
 
