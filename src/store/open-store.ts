@@ -75,7 +75,8 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
       await migrate(db, 'sqlite', keyCheck)
       if (isUpgrade) eraseOlderCopies(dataDir, options.upgradeBackups ?? 0)
       // The lock guarantees that no other process is left that could hold a lease or write a file.
-      await db.updateTable('leases').set({ owner: null, lease_until: 0 }).where('owner', 'is not', null).execute()
+      // A lease that was released while the clock was ahead would otherwise not be free before that moment.
+      await db.updateTable('leases').set({ owner: null, lease_until: 0 }).execute()
       await db.updateTable('media_files').set({ due_at: 0 }).where('state', '=', 'writing').execute()
       await db.deleteFrom('nodes').execute()
     } finally {

@@ -23,6 +23,7 @@ interface Acquisition {
   owner: string
   limit: number
   kinds: readonly InstanceKind[]
+  /** 0: any free lease. */
   freeForMs: number
 }
 
@@ -75,6 +76,12 @@ function operations({ db, now, dialect }: Statements) {
 
   /** A subquery, because SQLite returns columns of the changed table only. */
   const kindOf = sql<InstanceKind>`(select i.kind from instances as i where i.id = leases.instance_id)`.as('kind')
+
+  /** A released lease is free whatever its time says, which may be in the future after a step of the clock. */
+  function isFree(forMs: number) {
+    const hasLapsed = sql<boolean>`lease_until <= ${now} - cast(${forMs} as bigint)`
+    return forMs > 0 ? hasLapsed : sql<boolean>`(${hasLapsed} or owner is null)`
+  }
 
   async function renew(tx: Transaction, { owner }: { owner: string }): Promise<HeldLease[]> {
     const rows = await tx.query(
@@ -193,7 +200,7 @@ function operations({ db, now, dialect }: Statements) {
               qb
                 .selectFrom('leases')
                 .select('instance_id')
-                .where('lease_until', '<=', sql<number>`${now} - cast(${freeForMs} as bigint)`)
+                .where(isFree(freeForMs))
                 .where(({ exists, selectFrom }) =>
                   exists(
                     selectFrom('instances')

@@ -115,7 +115,7 @@ function connectionsQuery(now: RawBuilder<number>): RawBuilder<StateRow> {
   return sql<StateRow>`
     select state, is_owned, count(*) as instances from (
       select
-        case when l.lease_until > ${now} then 1 else 0 end as is_owned,
+        case when l.owner is not null and l.lease_until > ${now} then 1 else 0 end as is_owned,
         ${currentStateOf('c', 'l', now)} as state
       from connections as c
       join leases as l on l.instance_id = c.instance_id

@@ -138,6 +138,17 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.renew('b')).toHaveLength(1)
     })
 
+    test('a released lease is free even if its release is in the future after a step of the clock', async () => {
+      await open()
+      for (let count = 0; count < 2; count += 1) await createConnected(store)
+      for (const lease of await store.leases.renew('node-1')) await store.leases.release(lease)
+      await harness.execute('update leases set lease_until = lease_until + 7200000')
+      expect((await store.statistics.totals()).unowned).toBe(2)
+      expect(await store.leases.acquireLeftOver('a', 10)).toEqual([])
+      expect(await store.leases.acquire('a', 10)).toHaveLength(2)
+      expect(await store.leases.acquire('b', 10)).toEqual([])
+    })
+
     test('deleted instances are acquired too, until they are erased', async () => {
       await open()
       const { id } = await store.instances.create(newInstance(), 0)
