@@ -207,6 +207,17 @@ describe('the plans of SQLite', () => {
     ])
   })
 
+  test('the first fetch of each instance is found without reading the others', async () => {
+    const full = { instances: [instanceId], hosts: [{ instanceId, host: 'a.example' }] }
+    const steps = await planOf(() => store.fetches.nextInMs(full))
+    expect(steps.filter(step => /\b(media_fetches|later|own|f)\b/.test(step)).toSorted()).toEqual([
+      'SEARCH f USING INDEX sqlite_autoindex_media_fetches_1 (instance_id=? AND media_id=?)',
+      'SEARCH later USING COVERING INDEX media_fetches_first (instance_id>?)',
+      'SEARCH media_fetches USING COVERING INDEX media_fetches_first',
+      'SEARCH own USING INDEX media_fetches_first (instance_id=?)',
+    ])
+  })
+
   test('retention and the erasure of an instance read settled messages only', async () => {
     const steps = await planOf(() => store.retention.step(1, 1))
     const own = steps.filter(step => step.startsWith('SEARCH m USING'))

@@ -15,6 +15,8 @@ import { FileRows } from './file-rows.ts'
 const CLAIM_MS = 8_000
 /** One claim drops at most this many fetches without a queued message. */
 const MAX_TRIES = 50
+/** Fetches of an instance that are examined to find one with a free place, so that a backlog does not block the process. */
+const EXAMINED = 200
 
 type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>
 
@@ -33,8 +35,10 @@ export class StoredFetches implements Fetches {
 
   async nextInMs(full: FullPlaces): Promise<number | null> {
     const { db, now } = this.#core.statements
-    const next = db.selectFrom('media_fetches').select(sql<number>`due_at - ${now}`.as('in_ms'))
-    const [row] = await this.#core.reader.query(next.where(hasPlace(full)).orderBy('due_at').limit(1))
+    const next = sql<{
+      in_ms: number
+    }>`select f.due_at - ${now} as in_ms from ${firstOfEach(full)} order by f.due_at limit 1`
+    const [row] = await this.#core.reader.query({ compile: () => next.compile(db) })
     return row === undefined ? null : Number(row.in_ms)
   }
 
@@ -65,13 +69,29 @@ export class StoredFetches implements Fetches {
   }
 }
 
-/** The condition of rows whose instance and host have a free place. */
-function hasPlace({ instances, hosts }: FullPlaces): RawBuilder<boolean> {
-  const skip = [
-    ...instances.map(id => sql`instance_id <> ${id}`),
-    ...hosts.map(({ instanceId, host }) => sql`not (instance_id = ${instanceId} and host = ${host})`),
-  ]
-  return sql<boolean>`${sql.join([sql`1 = 1`, ...skip], sql` and `)}`
+/**
+ * The rows `f`: of each instance with a free place, the fetch that is due first among those whose host has one. Each instance is found
+ * by one look-up in the index, however many rows the one before it has.
+ */
+function firstOfEach({ instances, hosts }: FullPlaces): RawBuilder<unknown> {
+  const and = (conditions: RawBuilder<unknown>[]) => sql.join([sql`1 = 1`, ...conditions], sql` and `)
+  const hasPlace = and(instances.map(id => sql`owners.id <> ${id}`))
+  const hostHasPlace = and(
+    hosts.map(({ instanceId, host }) => sql`not (owners.id = ${instanceId} and candidates.host = ${host})`),
+  )
+  return sql`(
+    with recursive owners(id) as (
+      select min(instance_id) from media_fetches
+      union all
+      select (select min(later.instance_id) from media_fetches as later where later.instance_id > owners.id)
+      from owners where owners.id is not null)
+    select owners.id as instance_id, (
+      select candidates.media_id from (
+        select own.media_id, own.host, own.due_at from media_fetches as own
+        where own.instance_id = owners.id order by own.due_at limit ${sql.lit(EXAMINED)}) as candidates
+      where ${hostHasPlace} order by candidates.due_at limit 1) as media_id
+    from owners where owners.id is not null and ${hasPlace}) as firsts
+    join media_fetches as f on f.instance_id = firsts.instance_id and f.media_id = firsts.media_id`
 }
 
 const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
@@ -99,9 +119,8 @@ function operations(statements: Statements) {
             tx,
             sql<{ instance_id: string; media_id: string; url: string; host: string; attempts: number }>`
             update media_fetches set due_at = ${claimedUntil} where (instance_id, media_id) in (
-              select instance_id, media_id from media_fetches where due_at <= ${databaseNow}
-              and ${hasPlace(full)}
-              order by due_at limit 1 ${dialect.lock(sql`for update skip locked`)})
+              select f.instance_id, f.media_id from ${firstOfEach(full)} where f.due_at <= ${databaseNow}
+              order by f.due_at limit 1 ${dialect.lock(sql`for update of f skip locked`)})
             returning instance_id, media_id, url, host, attempts`,
           )
         for (let tries = 0; tries < MAX_TRIES; tries += 1) {

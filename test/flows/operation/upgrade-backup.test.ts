@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
-const NEWEST_STEP = '0150-trace-contexts'
+const NEWEST_STEP = '0151-fetches-by-instance'
 /** The newest migration has not been applied: its columns and its name are missing. */
 const DOWNGRADE = `alter table messages drop column traceparent; alter table events drop column traceparent; delete from kysely_migration where name >= '${NEWEST_STEP}'`
 

@@ -44,6 +44,7 @@ import { mediaTables } from './steps/media/0070-media.ts'
 import { filesOfMessages } from './steps/media/0071-files-of-messages.ts'
 import { receivedFiles } from './steps/media/0072-received-files.ts'
 import { filesFromUrls } from './steps/media/0092-files-from-urls.ts'
+import { fetchesByInstance } from './steps/media/0151-fetches-by-instance.ts'
 import { settingsOfNodes } from './steps/nodes/0130-settings-of-nodes.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
 import { traceContexts } from './steps/traces/0150-trace-contexts.ts'
@@ -94,6 +95,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0143-calls': calls,
   '0144-same-number': sameNumber,
   '0150-trace-contexts': traceContexts,
+  '0151-fetches-by-instance': fetchesByInstance,
 }
 
 /**

@@ -69,6 +69,31 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await claim()).toEqual({ ...fetch, attempts: 3 })
     })
 
+    test('is found behind the backlogs of other hosts and instances', async () => {
+      const backlog = lease
+      for (let number = 0; number < 250; number += 1) await accept(`https://slow.example/${number}`)
+      const ofBacklog = await accept('https://fast.example/1')
+      lease = await createConnected(store)
+      const ofOther = await accept('https://slow.example/1')
+      // Due later than the backlog.
+      for (const { instanceId, mediaId } of [ofBacklog, ofOther])
+        await harness.execute(
+          `update media_fetches set due_at = due_at + 1 where instance_id = '${instanceId}' and media_id = '${mediaId}'`,
+        )
+      const full = { instances: [], hosts: [{ instanceId: backlog.instanceId, host: 'slow.example' }] }
+      expect(await store.fetches.nextInMs(full)).toBeLessThanOrEqual(1)
+      expect(await claim(full)).toMatchObject({ instanceId: lease.instanceId })
+      // Of one instance only the first fetches are examined.
+      expect(await claim(full)).toBeNull()
+      expect(await claim({ instances: [lease.instanceId], hosts: [] })).toMatchObject({ host: 'slow.example' })
+      expect(await claim({ instances: [backlog.instanceId], hosts: [] })).toBeNull()
+      await harness.execute(
+        `delete from media_fetches where instance_id = '${backlog.instanceId}' and media_id in (
+          select media_id from media_fetches where host = 'slow.example' limit 100)`,
+      )
+      expect(await claim(full)).toMatchObject({ host: 'fast.example' })
+    })
+
     test('has its bytes and the form of its type in one commit, once', async () => {
       const { mediaId, id } = await accept()
       const fetch = (await claim())!
