@@ -22,7 +22,7 @@ export function startRetention({ retention, retentionMs, logger, now = Date.now 
     const startedAt = performance.now()
     let rows = 0
     for (;;) {
-      const erased = await retention.step(now() - retentionMs, now())
+      const erased = await retention.step(now() - retentionMs, now(), stopping)
       rows += erased
       if (erased === 0 || stopping.aborted) break
       await sleep(STEP_EVERY_MS, undefined, { signal: stopping })

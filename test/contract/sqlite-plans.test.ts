@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createConnected, incoming, take } from './fixture.ts'
 import { createSqliteHarness, type StoreHarness } from './harness.ts'
@@ -10,11 +11,13 @@ describe('the plans of SQLite', () => {
   let harness: StoreHarness
   let store: Store
   let instanceId: string
+  let lease: Lease
 
   beforeEach(async () => {
     harness = await createSqliteHarness()
     store = await harness.open()
-    instanceId = (await createConnected(store)).instanceId
+    lease = await createConnected(store)
+    instanceId = lease.instanceId
   })
   afterEach(async () => {
     vi.restoreAllMocks()
@@ -219,11 +222,13 @@ describe('the plans of SQLite', () => {
   })
 
   test('retention and the erasure of an instance read settled messages only', async () => {
+    await store.events.storeIncoming(lease, incoming(), 0)
     const steps = await planOf(() => store.retention.step(1, 1))
     const own = steps.filter(step => step.startsWith('SEARCH m USING'))
     expect(new Set(own)).toEqual(
       new Set([
-        'SEARCH m USING INDEX messages_settled (instance_id=? AND id<?)',
+        'SEARCH m USING COVERING INDEX messages_settled (instance_id=? AND id<?)',
+        'SEARCH m USING COVERING INDEX messages_settled (instance_id=? AND id>? AND id<?)',
         'SEARCH m USING INDEX messages_settled (instance_id=? AND id>? AND id<?)',
       ]),
     )
@@ -231,6 +236,7 @@ describe('the plans of SQLite', () => {
   })
 
   test('retention looks for unfinished deliveries of a message by its events', async () => {
+    await store.events.storeIncoming(lease, incoming(), 0)
     const steps = await planOf(() => store.retention.step(1, 1))
     const ofMessage = 'SEARCH of_message USING COVERING INDEX events_message (instance_id=? AND message_id=?)'
     const ofEvent = 'SEARCH d USING COVERING INDEX sqlite_autoindex_deliveries_1 (instance_id=? AND event_id=?)'

@@ -58,7 +58,9 @@ export interface Retention {
   /**
    * Erases a limited number of rows that are older than `before`: settled messages, whose age counts from their last event, and
    * incoming messages, both without an unfinished delivery, and events with their deliveries and attempts. Also erases expired idempotency keys and expired look-ups of numbers.
+   * A failure concerning one instance is thrown after the other instances were handled.
+   * @param stopping ends the step early
    * @returns the number of erased rows; 0 if nothing is left to erase
    */
-  step(before: number, now: number): Promise<number>
+  step(before: number, now: number, stopping?: AbortSignal): Promise<number>
 }

@@ -1,38 +1,30 @@
-import { sql } from 'kysely'
-import {
-  type EventId,
-  firstCommandId,
-  firstEventId,
-  firstMessageId,
-  type InstanceId,
-  type MessageId,
-} from '../../domain/ids.ts'
-import { HAS_DELIVERIES } from '../endpoints/stored-endpoints.ts'
-import { hasDeliveries } from '../endpoints/stored-operator-endpoints.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type EventId, firstEventId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
-import { outlivesExpiry } from '../messages/idempotency-keys.ts'
-import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
 import { ContactErasure } from './contact-erasure.ts'
 import { ContactExport } from './contact-export.ts'
+import { eraseExpiredOperation } from './expired-rows.ts'
+import {
+  EVENT_HAS_NO_OPEN_DELIVERY,
+  HAS_NO_MESSAGE,
+  hasNoOpenDelivery,
+  isErasable,
+  type OldRows,
+  OldRowsWalk,
+} from './old-rows.ts'
 import type { ContactData, ErasedContact, Retention } from './retention.ts'
 
 /** Messages or events in one commit, each with a few events, deliveries and attempts. */
 const STEP = 50
-/** Idempotency keys and look-ups of numbers in one commit. */
-const EXPIRED_STEP = 500
-/** Instances found at a time. */
-const INSTANCES_STEP = 50
-/** How long a link for linking is listed after it ended. */
-const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 /** A call ends after about this many rows. */
 const ROWS_PER_CALL = 500
 
 export class StoredRetention implements Retention {
   readonly #core: Core
-  readonly #findInstances
+  readonly #walk: OldRowsWalk
   readonly #erase
   readonly #contacts: ContactErasure
   readonly #export: ContactExport
@@ -40,12 +32,12 @@ export class StoredRetention implements Retention {
 
   constructor(core: Core) {
     this.#core = core
-    this.#findInstances = findInstances(core.statements)
+    this.#walk = new OldRowsWalk(core)
     const eraser = new Eraser(core.statements)
     this.#erase = oneByOne(
       'retention.step',
-      (input: { instanceId: InstanceId; before: number }) => input.instanceId,
-      (tx, { instanceId, before }) => eraser.erase(tx, instanceId, before),
+      (input: OldRows & { before: number }) => input.instanceId,
+      (tx, input) => eraser.erase(tx, input),
     )
     this.#eraseExpired = eraseExpiredOperation(core.statements)
     this.#contacts = new ContactErasure(core)
@@ -60,155 +52,40 @@ export class StoredRetention implements Retention {
     return this.#contacts.erase(instanceId, contact, now)
   }
 
-  async step(before: number, now: number): Promise<number> {
-    const instances = await this.#core.reader.run(this.#findInstances, agesOf(before))
-    let rows = await this.#core.write(this.#eraseExpired, { now })
-    for (const { id } of instances) {
-      rows += await this.#core.write(this.#erase, { instanceId: id, before })
-      if (rows >= ROWS_PER_CALL) break
+  async step(before: number, now: number, stopping?: AbortSignal): Promise<number> {
+    // Neither depends on the success of the other.
+    const [expired, old] = await Promise.allSettled([
+      this.#core.write(this.#eraseExpired, { now }),
+      this.#eraseOld(before, stopping),
+    ])
+    if (expired.status === 'rejected') throw expired.reason
+    if (old.status === 'rejected') throw old.reason
+    const rows = expired.value + old.value
+    if (expired.value > 0) this.#core.traces.note()
+    if (rows === 0) await this.#core.traces.erase()
+    return rows
+  }
+
+  /** @throws the first failure of an instance, after the others were handled */
+  async #eraseOld(before: number, stopping: AbortSignal | undefined): Promise<number> {
+    const failures: unknown[] = []
+    let rows = 0
+    while (rows < ROWS_PER_CALL && !stopping?.aborted && (await this.#walk.proceed(before))) {
+      try {
+        const found = await this.#walk.examine(before, STEP)
+        if (found.ids.length > 0) rows += await this.#core.write(this.#erase, { ...found, before })
+      } catch (error) {
+        this.#walk.skipInstance()
+        failures.push(error)
+      }
+      if (rows > 0) this.#core.traces.note()
+      // Lets others proceed: on SQLite the rows are read in this thread.
+      await setImmediate()
     }
-    if (rows > 0) this.#core.traces.note()
-    else await this.#core.traces.erase()
+    if (failures.length > 0) throw failures[0]
     return rows
   }
 }
-
-/**
- * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints are erased
- * when their deliveries have ended.
- */
-function eraseExpiredOperation(statements: Statements): Operation<{ now: number }, number> {
-  const { db, now, dialect } = statements
-  // Skips rows that another node is erasing.
-  const lock = dialect.lock(sql`for update skip locked`)
-  const erase = async (tx: Transaction, table: string, column: string, at: unknown, but = sql<boolean>`1 = 0`) => {
-    const key = sql`instance_id, ${sql.ref(column)}`
-    const removal = sql`with expired as (select ${key} from ${sql.table(table)} where expires_at <= ${at} and not ${but}
-      limit ${sql.lit(EXPIRED_STEP)} ${lock})
-      delete from ${sql.table(table)} where (${key}) in (select ${key} from expired) returning instance_id`
-    return (await tx.query({ compile: () => removal.compile(db) })).length
-  }
-  const idle = db
-    .deleteFrom('endpoints')
-    .where('deleted_at', 'is not', null)
-    .where(({ not }) => not(HAS_DELIVERIES))
-    .returning('instance_id')
-  const idleOperators = db
-    .deleteFrom('operator_endpoints')
-    .where('deleted_at', 'is not', null)
-    .where(({ not }) => not(hasDeliveries()))
-    .returning('id')
-  const forgotten = db
-    .deleteFrom('number_orders')
-    .where('ordered_at', '<', sql<number>`${now} - ${sql.lit(ORDER_LIVES_MS)}`)
-    .returning('instance_id')
-  const ended = db
-    .deleteFrom('handouts')
-    .where('expires_at', '<', sql<number>`${now} - ${sql.lit(ENDED_HANDOUT_MS)}`)
-    .returning('instance_id')
-  return oneByOne(
-    'retention.expired',
-    () => '',
-    async (tx, input) =>
-      (await erase(tx, 'idempotency_keys', 'key', now, outlivesExpiry(statements))) +
-      (await erase(tx, 'numbers', 'number', input.now)) +
-      (await tx.query(idle)).length +
-      (await tx.query(idleOperators)).length +
-      (await tx.query(ended)).length +
-      (await tx.query(forgotten)).length,
-  )
-}
-
-function findInstances(statements: Statements) {
-  return statements.one((p: Ages) =>
-    statements.db
-      .selectFrom('instances')
-      .select('id')
-      .where(({ or, exists, selectFrom }) =>
-        or([
-          ...OLD_IDS.map(isOld =>
-            exists(
-              selectFrom('messages as m')
-                .select('m.id')
-                .whereRef('m.instance_id', '=', 'instances.id')
-                .where(isOld(p))
-                .where(isErasable(p.before)),
-            ),
-          ),
-          exists(
-            selectFrom('incoming_messages as i')
-              .select('i.id')
-              .whereRef('i.instance_id', '=', 'instances.id')
-              .where('i.id', '<', p.beforeMessage)
-              .where(hasNoOpenDelivery('i')),
-          ),
-          exists(
-            selectFrom('events as e')
-              .select('e.id')
-              .whereRef('e.instance_id', '=', 'instances.id')
-              .where('e.id', '<', p.beforeEvent)
-              .where(HAS_NO_MESSAGE)
-              .where(EVENT_HAS_NO_OPEN_DELIVERY),
-          ),
-        ]),
-      )
-      .orderBy('id')
-      .limit(INSTANCES_STEP),
-  )
-}
-
-/** Rows older than `before` have IDs below the other three values. */
-interface Ages {
-  before: number
-  beforeMessage: MessageId
-  beforeCommand: MessageId
-  beforeEvent: EventId
-}
-
-function agesOf(before: number): Ages {
-  return {
-    before,
-    beforeMessage: firstMessageId(before),
-    beforeCommand: firstCommandId(before),
-    beforeEvent: firstEventId(before),
-  }
-}
-
-/** Commands are rows among the messages, with IDs before those of messages. One condition for both would select recent commands too. */
-const OLD_IDS = [
-  ({ beforeCommand }: Ages) => sql<boolean>`m.id < ${beforeCommand}`,
-  ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
-]
-
-/**
- * The age of a message counts from its last event, because the pace or a lost connection may delay it for long; that of a scheduled
- * one also from its scheduled time.
- */
-function isErasable(before: number) {
-  return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
-    and (m.last_event_at is null or m.last_event_at < ${before}) and ${hasNoOpenDelivery('m')}`
-}
-
-/**
- * No event of the message has an unfinished delivery. Found by the events, because deliveries of incoming messages and of commands,
- * and redeliveries, do not name the message. `limit` and `cross join` make PostgreSQL and SQLite look up the events of each message.
- * Otherwise they read all events of the instance, or all its unfinished deliveries.
- */
-function hasNoOpenDelivery(message: 'm' | 'i') {
-  return sql<boolean>`(select 1 from events as of_message cross join deliveries as d
-    where of_message.instance_id = ${sql.ref(`${message}.instance_id`)}
-      and of_message.message_id = ${sql.ref(`${message}.id`)}
-      and d.instance_id = of_message.instance_id and d.event_id = of_message.id limit 1) is null`
-}
-
-const EVENT_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from deliveries as d
-    where d.instance_id = e.instance_id and d.event_id = e.id)`
-
-/** The event `e` does not report a message, or its message is erased. */
-const HAS_NO_MESSAGE = sql<boolean>`(e.message_id is null or (
-  not exists (select 1 from messages as of_e where of_e.instance_id = e.instance_id and of_e.id = e.message_id)
-  and not exists (select 1 from incoming_messages as of_e
-    where of_e.instance_id = e.instance_id and of_e.id = e.message_id)))`
 
 class Eraser {
   readonly #statements: Statements
@@ -219,15 +96,15 @@ class Eraser {
     this.#prepared = prepare(statements)
   }
 
-  async erase(tx: Transaction, instanceId: InstanceId, before: number): Promise<number> {
-    const sent = await this.#findMessages(tx, instanceId, before)
-    const received = await this.#findIncoming(tx, instanceId, before)
+  async erase(tx: Transaction, { instanceId, kind, ids, before }: OldRows & { before: number }): Promise<number> {
+    const sent = kind === 'command' || kind === 'message' ? await this.#findMessages(tx, instanceId, ids, before) : []
+    const received = kind === 'incoming' ? await this.#findIncoming(tx, instanceId, ids) : []
     const events = [
       ...(await tx.each(
         this.#prepared.findEventsOfMessage,
         [...sent, ...received].map(({ id }) => ({ instance_id: instanceId, message_id: id })),
       )),
-      ...(await this.#findOtherEvents(tx, instanceId, before)),
+      ...(kind === 'event' ? await this.#findOtherEvents(tx, instanceId, ids) : []),
     ]
     // Checked again, now that the locks prevent new deliveries of these events.
     const keys = events.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
@@ -267,46 +144,40 @@ class Eraser {
     )
   }
 
-  async #findMessages(tx: Transaction, instanceId: InstanceId, before: number) {
-    const ages = agesOf(before)
-    const found: { id: MessageId }[] = []
-    for (const isOld of OLD_IDS) {
-      const query = this.#statements.db
-        .selectFrom('messages as m')
-        .select('m.id')
-        .where('m.instance_id', '=', instanceId)
-        .where(isOld(ages))
-        .where(isErasable(before))
-        .orderBy('m.id')
-        .limit(STEP - found.length)
-      // The lock makes a receipt, or a redelivery of an event, wait and then find nothing.
-      found.push(...(await tx.query(this.#statements.locking(query, 'update', 'm'))))
-    }
-    return found
+  // The conditions are checked again, because the rows may have changed since they were found.
+
+  #findMessages(tx: Transaction, instanceId: InstanceId, ids: readonly MessageId[], before: number) {
+    const query = this.#statements.db
+      .selectFrom('messages as m')
+      .select('m.id')
+      .where('m.instance_id', '=', instanceId)
+      .where('m.id', 'in', ids)
+      .where(isErasable(before))
+      .orderBy('m.id')
+    // The lock makes a receipt, or a redelivery of an event, wait and then find nothing.
+    return tx.query(this.#statements.locking(query, 'update', 'm'))
   }
 
-  #findIncoming(tx: Transaction, instanceId: InstanceId, before: number) {
+  #findIncoming(tx: Transaction, instanceId: InstanceId, ids: readonly MessageId[]) {
     const query = this.#statements.db
       .selectFrom('incoming_messages as i')
       .select('i.id')
       .where('i.instance_id', '=', instanceId)
-      .where('i.id', '<', firstMessageId(before))
+      .where('i.id', 'in', ids)
       .where(hasNoOpenDelivery('i'))
       .orderBy('i.id')
-      .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'i'))
   }
 
-  #findOtherEvents(tx: Transaction, instanceId: InstanceId, before: number) {
+  #findOtherEvents(tx: Transaction, instanceId: InstanceId, ids: readonly EventId[]) {
     const query = this.#statements.db
       .selectFrom('events as e')
       .select(['e.id', 'e.message_id', 'e.seq'])
       .where('e.instance_id', '=', instanceId)
-      .where('e.id', '<', firstEventId(before))
+      .where('e.id', 'in', ids)
       .where(HAS_NO_MESSAGE)
       .where(EVENT_HAS_NO_OPEN_DELIVERY)
       .orderBy('e.id')
-      .limit(STEP)
     return tx.query(this.#statements.locking(query, 'update', 'e'))
   }
 }

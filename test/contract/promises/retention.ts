@@ -1,8 +1,9 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { newCommandId, newEndpointId, newMessageId } from '../../../src/domain/ids.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import type { NewMessage } from '../../../src/store/messages/messages.ts'
+import { OldRowsWalk } from '../../../src/store/retention/old-rows.ts'
 import type { Store } from '../../../src/store/store.ts'
 import {
   accept,
@@ -23,6 +24,8 @@ import type { CreateHarness, StoreHarness } from '../harness.ts'
 /** Messages of an instance, and instances, that retention handles at a time. */
 const STEP = 50
 const INSTANCES_STEP = 50
+/** Messages whose events wait for an endpoint. */
+const HELD = 1_200
 
 export function retentionContract(createHarness: CreateHarness): void {
   describe('retention', () => {
@@ -34,7 +37,10 @@ export function retentionContract(createHarness: CreateHarness): void {
       store = await harness.open()
     }
 
-    afterEach(() => harness.dispose())
+    afterEach(async () => {
+      vi.restoreAllMocks()
+      await harness.dispose()
+    })
 
     async function eraseBefore(before: number): Promise<number> {
       let total = 0
@@ -52,6 +58,21 @@ export function retentionContract(createHarness: CreateHarness): void {
     async function acceptFailed(lease: Lease, message: NewMessage): Promise<void> {
       expect(await store.messages.accept(message, 1_000)).toMatchObject({ kind: 'accepted' })
       await store.messages.recordFailure(lease, message, { code: 'expired', message: 'Too late.' }, 1_000)
+    }
+
+    /** Counts the queries that examine old rows. */
+    function watchReads() {
+      const examine = vi.spyOn(OldRowsWalk.prototype, 'examine')
+      return { reads: () => examine.mock.calls.length }
+    }
+
+    function failFor(instanceId: string): void {
+      const examine = OldRowsWalk.prototype.examine
+      vi.spyOn(OldRowsWalk.prototype, 'examine').mockImplementation(async function (this: OldRowsWalk, ...call) {
+        const found = await examine.apply(this, call)
+        if (found.instanceId === instanceId) throw new Error('timeout')
+        return found
+      })
     }
 
     test('erases old messages with their events, deliveries and attempts, and keeps recent ones', async () => {
@@ -204,6 +225,36 @@ export function retentionContract(createHarness: CreateHarness): void {
       await eraseBefore(2_000)
       expect(await harness.execute("select id from messages where instance_id = 'inst_zzzzzzzzzzzz'")).toEqual([])
       expect([await count('messages'), await count('deliveries')]).toEqual([INSTANCES_STEP, INSTANCES_STEP])
+    })
+
+    test('erases old events behind thousands that are held, and examines each once in a round', async () => {
+      await open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      for (let number = 0; number < 3; number += 1) await store.events.storeIncoming(lease, incoming(), 1_500)
+      await deliverAll(store, lease)
+      await store.endpoints.change(instanceId, DEFAULT_ENDPOINT, { active: false })
+      await Promise.all(Array.from({ length: HELD }, () => store.events.storeIncoming(lease, incoming(), 1_000)))
+      const { reads } = watchReads()
+      expect(await eraseBefore(2_000)).toBe(3 * 4)
+      expect([await count('incoming_messages'), await count('deliveries')]).toEqual([HELD, HELD])
+      // Two rounds, each with the held messages and their events, 500 at a time.
+      expect(reads()).toBeLessThan(4 * (HELD / 500) + 20)
+    })
+
+    test('a failure of one instance stops neither the others nor the expired rows', async () => {
+      await open()
+      const leases = [await createConnected(store, { url: null }), await createConnected(store, { url: null })]
+      for (const lease of leases) await store.events.storeIncoming(lease, incoming(), 1_000)
+      const [first, second] = leases.map(({ instanceId }) => instanceId).toSorted()
+      await store.numbers.record(leases[0]!, '551', null, 0)
+      failFor(first!)
+      await expect(store.retention.step(2_000, Date.now())).rejects.toThrow('timeout')
+      expect(await harness.execute('select instance_id from incoming_messages')).toEqual([{ instance_id: first }])
+      expect(second).not.toBe(first)
+      expect(await count('numbers')).toBe(0)
+      vi.restoreAllMocks()
+      expect(await eraseBefore(2_000)).toBe(2)
     })
 
     test('erases expired idempotency keys and numbers, and no others', async () => {
