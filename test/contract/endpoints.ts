@@ -147,7 +147,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
       expect(await store.endpoints.find(instanceId, id)).toBeNull()
       for (let round = 0; round < 2; round += 1) await store.retention.step(0, 0)
       expect(await store.endpoints.listPosting(instanceId)).toEqual([id])
-      const secrets = { current: SECRET, previous: null }
+      const secrets = { current: SECRET, previous: [] }
       expect(await store.endpoints.findPosting(instanceId, id, 0)).toEqual({ active: true, secrets })
       const due = await firsts(lease, id)
       expect(due).toHaveLength(1)

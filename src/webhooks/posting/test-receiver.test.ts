@@ -15,7 +15,7 @@ const blocked = { kind: 'failed', error: 'blocked_address' } as const
 /** Posts to nobody else: every address is blocked. @param secrets of the endpoints, by their ID */
 function receiverOf(secrets: Readonly<Record<string, string>>) {
   const findPosting = async (_instanceId: string, id: string) =>
-    secrets[id] === undefined ? null : { secrets: { current: secrets[id], previous: null }, active: true }
+    secrets[id] === undefined ? null : { secrets: { current: secrets[id], previous: [] }, active: true }
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: [] })
   const resolve = async () => [{ address: '127.0.0.1', family: 4 as const }]
   const poster = createPoster({ guard, resolve, timeoutMs: 5_000, testReceiver: createTestReceiver({ findPosting }) })

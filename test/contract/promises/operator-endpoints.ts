@@ -182,7 +182,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       await store.connections.record(lease, STOPPED, Date.now())
       expect(await kindsOf(lease, id)).toEqual(['instance.connected'])
       for (let round = 0; round < 2; round += 1) await store.retention.step(0, 0)
-      const secrets = { current: SECRET, previous: null }
+      const secrets = { current: SECRET, previous: [] }
       expect(await store.endpoints.findPosting(instanceId, id, 0)).toEqual({ secrets, active: true })
       await end(lease, (await firsts(lease, id))[0]!)
       for (let round = 0; round < 2; round += 1) await store.retention.step(0, 0)
