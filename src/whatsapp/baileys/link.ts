@@ -76,15 +76,12 @@ export class Link {
   #open(): WASocket {
     const options = outsideLibrary(this.#options)
     const { credentials, caches, network, proxy, version, device, queryTimeoutMs, keepAliveMs } = options
+    const transport = { network, proxy, version, device, queryTimeoutMs, keepAliveMs }
+    const mayAct = options.mayAct ?? (() => true)
     const journal = new Journal(credentials)
     const socket = makeWASocket(
       socketOptions({
-        network,
-        proxy,
-        version,
-        device,
-        queryTimeoutMs,
-        keepAliveMs,
+        ...transport,
         auth: { creds: credentials.creds, keys: credentials.keys },
         logger: createLibraryLogger(options.logger),
         makeSignalRepository: (auth, logger, pnToLid) =>
@@ -116,12 +113,8 @@ export class Link {
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
-    sendDurably(
-      socket,
-      () => untilDurable(this, credentials),
-      options.mayAct ?? (() => true),
-      () => this.#endAs(NOT_RECORDED),
-    )
+    const untilStored = () => untilDurable(this, credentials)
+    sendDurably(socket, untilStored, mayAct, () => this.#endAs(NOT_RECORDED))
     watchHandshake(socket, this.closed, (code, error) => {
       if (error !== undefined) this.#calls.logFailure('frame', error)
       this.#endAs(code)
