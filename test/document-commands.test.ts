@@ -24,6 +24,7 @@ const DOCTOR = 'test/flows/operation/doctor.test.ts'
 const BACKUP = 'test/flows/operation/backup.test.ts'
 const DUMP = 'test/flows/operation/backup-postgres.test.ts'
 const UPGRADE = 'test/flows/operation/upgrade-backup.test.ts'
+const ALONE = 'test/flows/operation/restore/without-network.test.ts'
 const MOVE = 'test/flows/operation/move/move-to-postgres.test.ts'
 const BY_DOCKER = [
   'docker compose up --build',
@@ -81,6 +82,10 @@ const BACKUPS: Readonly<Record<string, Execution>> = {
   'pg_dump --format=custom --file=pombal.dump "$DATABASE_URL"': { by: DUMP, text: "commandsFrom('pg_dump')" },
   'createdb pombal_restored': { by: DUMP, text: "commandsFrom('createdb')" },
   'pg_restore --no-owner --dbname=pombal_restored pombal.dump': { by: DUMP, text: "commandsFrom('createdb')" },
+  'sudo unshare --net sh': { by: ALONE, text: "'sudo unshare --net sh'" },
+  'ip link set lo up': { by: ALONE, text: 'commandsWithoutNetwork()' },
+  'SANDBOX=off DATA_DIR=/srv/restored node bin/pombal.js serve &': { by: ALONE, text: 'commandsWithoutNetwork()' },
+  'curl --retry 30 --retry-connrefused http://127.0.0.1:3000/readyz': { by: ALONE, text: 'commandsWithoutNetwork()' },
 }
 
 const DOCUMENTS: [string, Readonly<Record<string, Execution>>][] = [
