@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { EventKind } from '../../domain/events/event.ts'
 import { instanceIdSchema } from '../resources/instance.ts'
-import { moment } from '../resources/schema-kit.ts'
+import { moment, nullable } from '../resources/schema-kit.ts'
 
 /** The documented body of one event kind (contract §4), as `domain/events/event.ts` writes it. */
 export interface EventDoc {
@@ -17,6 +17,22 @@ export const SUBJECT = {
 }
 export const AT = Date.UTC(2026, 10, 21, 12)
 
+const erasedData = Type.Object(
+  {
+    id: nullable(Type.String({ description: 'The ID of the message in Pombal; null if it has none.' })),
+    erased: Type.Unsafe<true>({ type: 'boolean', const: true }),
+  },
+  {
+    additionalProperties: false,
+    description: 'All that is left after the contact was erased, in the feed and in later deliveries.',
+  },
+)
+
+/** Whether events of this kind lose their data when the contact is erased that they concern. */
+function isErasable(kind: EventKind): boolean {
+  return /^(message|command|media)\./.test(kind)
+}
+
 export function envelope(kind: EventKind, data: object) {
   return Type.Object(
     {
@@ -25,7 +41,7 @@ export function envelope(kind: EventKind, data: object) {
       timestamp: moment(
         'When the change was recorded; for `message.received`, `.written`, `.edited` and `.deleted` the time that WhatsApp reports.',
       ),
-      data: Type.Unsafe(data),
+      data: isErasable(kind) ? Type.Unsafe({ anyOf: [data, erasedData] }) : Type.Unsafe(data),
     },
     {
       title: `Event ${kind}`.replaceAll(/[ ._]+(\w)/g, (_, letter: string) => letter.toUpperCase()),
