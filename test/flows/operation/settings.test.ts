@@ -106,16 +106,23 @@ test('RETENTION_DAYS is how long messages and their events are kept', async () =
   const store = await openStore({ dataDir, masterKey, ratePerMinute: 1 })
   const lease = await createConnected(store)
   const now = Date.now()
-  const [old, young] = await Promise.all(
-    [2.5 * DAY_MS, 1.5 * DAY_MS].map(ageMs => acceptPrepared(store, lease, { id: newMessageId(now - ageMs) })),
+  const [old, young, late] = await Promise.all(
+    [2.5, 1.5, 2.5].map(days => acceptPrepared(store, lease, { id: newMessageId(now - days * DAY_MS) })),
   )
-  for (const { whatsappId } of [old!, young!]) await store.messages.recordProgress(lease, whatsappId, 'read', now)
+  // The age counts from the last event.
+  for (const [message, days] of [
+    [old!, 2.5],
+    [young!, 1.5],
+    [late!, 1.5],
+  ] as const) {
+    await store.messages.recordProgress(lease, message.whatsappId, 'read', now - days * DAY_MS)
+  }
   await store.close()
 
   const service = await startService({ RETENTION_DAYS: '2', WEBHOOK_RETRY_DELAYS_MS: '10' }, dataDir)
   const listed = async () => (await service.admin.listMessages(lease.instanceId)).map(({ id }) => id)
   await until('the old one to go', async () => !(await listed()).includes(old!.id))
-  expect(await listed()).toEqual([young!.id])
+  expect((await listed()).toSorted()).toEqual([young!.id, late!.id].toSorted())
 })
 
 test('with nothing set it listens on 127.0.0.1:3000 alone, and keeps its data in ./data', async ({ skip }) => {
