@@ -156,8 +156,9 @@ test('a failed message that is sent again without an answer goes out once, also 
   await form.getByRole('button', { name: 'Send', exact: true }).click()
   await page.getByRole('dialog', { name: 'Message' }).getByText('The recipient has opened it.').waitFor()
   expect(await textsOf(id)).toEqual(['Once more', 'Once more'])
+  await form.waitFor({ state: 'detached' })
   await page.keyboard.press('Escape')
-  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await page.getByRole('dialog', { name: 'Message' }).waitFor({ state: 'detached' })
 
   // Closed before the answer: opened again, it still waits for it.
   await page.unrouteAll()
