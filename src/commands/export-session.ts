@@ -56,7 +56,7 @@ async function exportSession(store: Store, id: string, folder: string): Promise<
     try {
       const files = writeFiles(draft, folder, rows)
       say(
-        `${folder}: the session of ${phone} in ${files} files. Whoever has them has the account: move them, leave no copy.`,
+        `${folder}: the session of ${phone} in ${files} files. They give full access to the account: move them, and leave no copy.`,
       )
     } catch (error) {
       const reason = (error as Error).message

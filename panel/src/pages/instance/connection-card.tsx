@@ -104,7 +104,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   )
 }
 
-/** What a person can do about the connection. Viewers are told who can do it. */
+/** The actions for the connection. For viewers, a sentence that says which roles have them. */
 function NextStep({ connection, isHindered }: { connection: Connection; isHindered: boolean }) {
   const words = useWords()
   const { state, kind, instanceId, cause } = connection
