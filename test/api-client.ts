@@ -123,6 +123,7 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
     calls: (id: string) => ask<CallsView>('GET', `/instances/${id}/calls`),
     setCalls: (id: string, calls: object) => ask<CallsView>('PUT', `/instances/${id}/calls`, calls),
     health: (id: string) => ask<{ proxy: string | null }>('GET', `/instances/${id}/health`),
+    setPace: (id: string, pace: object) => ask<object>('PUT', `/instances/${id}/pace`, pace),
     logout: (id: string) => ask<ConnectionView>('POST', `/instances/${id}/logout`),
     replaceWebhookSecret: (id: string) => ask<{ secret: string }>('POST', `/instances/${id}/webhook/secret`),
     listEvents: (id: string, query = '') => ask<EventView[]>('GET', `/instances/${id}/events${query}`),

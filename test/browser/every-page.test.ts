@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
+import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { until } from '../until.ts'
 import { problemsOf } from './accessibility.ts'
 import { PanelHarness } from './harness.ts'
@@ -48,7 +49,7 @@ describe.each(
       problems.push(...(await problemsOf(page)).map(problem => `${path} ${problem}`))
     }
     expect(problems).toEqual([])
-  })
+  }, LONG_TEST_WITHIN_MS)
 
   test('axe finds nothing in the reference', async () => {
     const page = await harness.open('/docs/', { locale, colorScheme, reducedMotion: 'reduce' })
@@ -200,6 +201,7 @@ test.each(TRANSLATIONS)(
     await page.getByText(`${words.connection.reason}: ${words.connection.reasons.unavailable}`).waitFor()
     expect(await englishOn(page)).toEqual([])
   },
+  LONG_TEST_WITHIN_MS,
 )
 
 test('an empty page says what to do next', async () => {

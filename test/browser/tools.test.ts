@@ -153,6 +153,7 @@ test('a search that fails says so, and finds once it is tried again', async () =
   const refuse = (path: string) => page.route(path, route => route.fulfill({ status: 500, json: {} }))
   await refuse('**/admin/v1/search?*')
   await refuse('**/admin/v1/instances?*')
+  await page.locator('h1').first().waitFor()
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox', { name: /message ID/ }).fill('Haystack')
   const dialog = page.getByRole('dialog', { name: 'Find anything' })

@@ -115,7 +115,7 @@ describe('the webhook', () => {
     expect((await api.admin('GET', `/instances/${id}/webhook`)).body).toEqual(answer.body)
     expect(await findSecrets(api.store, id, Date.now())).toEqual({
       current: answer.body.data.secret,
-      previous: before.secret,
+      previous: [before.secret],
     })
   })
 })
