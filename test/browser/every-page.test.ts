@@ -41,15 +41,19 @@ const OUTSIDE = ['/sign-in', '/sign-in/oidc', '/invitation', '/nowhere']
 describe.each(
   LANGUAGES.flatMap(language => (['light', 'dark'] as const).map(colorScheme => ({ ...language, colorScheme }))),
 )('$code, $colorScheme', ({ code: locale, load, colorScheme }) => {
-  test('axe finds nothing on any page', async () => {
-    const page = await harness.openSignedIn('/', { locale, colorScheme, reducedMotion: 'reduce' })
-    const problems: string[] = []
-    for (const path of [...paths, ...GUIDES, ...OUTSIDE]) {
-      await show(harness, page, path)
-      problems.push(...(await problemsOf(page)).map(problem => `${path} ${problem}`))
-    }
-    expect(problems).toEqual([])
-  }, LONG_TEST_WITHIN_MS)
+  test(
+    'axe finds nothing on any page',
+    async () => {
+      const page = await harness.openSignedIn('/', { locale, colorScheme, reducedMotion: 'reduce' })
+      const problems: string[] = []
+      for (const path of [...paths, ...GUIDES, ...OUTSIDE]) {
+        await show(harness, page, path)
+        problems.push(...(await problemsOf(page)).map(problem => `${path} ${problem}`))
+      }
+      expect(problems).toEqual([])
+    },
+    LONG_TEST_WITHIN_MS,
+  )
 
   test('axe finds nothing in the reference', async () => {
     const page = await harness.open('/docs/', { locale, colorScheme, reducedMotion: 'reduce' })

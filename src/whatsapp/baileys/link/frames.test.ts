@@ -1,3 +1,4 @@
+import { Writable } from 'node:stream'
 import type { WASocket } from 'baileys'
 import { expect, test } from 'vitest'
 import { sendDurably } from './frames.ts'
@@ -15,6 +16,7 @@ function setUp() {
       left.push(data[0]!)
       done()
     },
+    once: () => undefined,
   }
   const durable = () => {
     const gate = Promise.withResolvers<void>()
@@ -69,4 +71,33 @@ test('no frame leaves once another node may own the account, even if its changes
   await tick()
   expect(left).toEqual([1])
   expect(refusals()).toBe(1)
+})
+
+test('frames that become durable in one turn are written together', async () => {
+  const writes: number[][] = []
+  const socket = new Writable({
+    writev(chunks, done) {
+      writes.push(chunks.flatMap(({ chunk }) => [...chunk]))
+      done()
+    },
+  })
+  const raw = {
+    send: (data: Uint8Array, done: () => void) => void socket.write(data, done),
+    once: (_event: 'upgrade', listener: (response: { socket: Writable }) => void) => listener({ socket }),
+  }
+  let commit = Promise.withResolvers<void>()
+  sendDurably(
+    { ws: { socket: raw } } as unknown as WASocket,
+    () => commit.promise,
+    () => true,
+    () => expect.unreachable(),
+  )
+  const answers = [1, 2, 3].map(frame => new Promise<void>(done => raw.send(Uint8Array.of(frame), done)))
+  commit.resolve()
+  await Promise.all(answers)
+  commit = Promise.withResolvers()
+  const last = new Promise<void>(done => raw.send(Uint8Array.of(4), done))
+  commit.resolve()
+  await last
+  expect(writes).toEqual([[1, 2, 3], [4]])
 })

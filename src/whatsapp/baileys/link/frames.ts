@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { type BinaryNode, DisconnectReason, type WASocket } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LibraryScope } from '../library-scope.ts'
@@ -23,6 +24,7 @@ type Done = (error?: Error) => void
 /** The `ws` socket inside Baileys' client, which is missing from its types. */
 interface RawSocket {
   send(data: Uint8Array, done: Done): void
+  once(event: 'upgrade', listener: (response: IncomingMessage) => void): void
 }
 
 /**
@@ -101,12 +103,14 @@ export function sendDurably(
   const raw = (ws as unknown as { socket: RawSocket | null }).socket
   if (!raw) throw new Error('Baileys has not opened its socket.')
   const send = raw.send.bind(raw)
+  const hold = holdWrites(raw)
   let previous: Promise<unknown> = Promise.resolve()
   let refused = false
 
   raw.send = (data, done) => {
     const leave = Promise.all([previous, durable()]).then(() => {
       if (!mayAct()) throw new Error('Another node may own the account.')
+      hold()
       send(data, done)
     })
     previous = leave
@@ -115,6 +119,22 @@ export function sendDurably(
       if (!refused) onRefused()
       refused = true
     })
+  }
+}
+
+/**
+ * Writes the frames of one turn of the event loop with one system call: a commit makes several frames durable at once.
+ * @returns called before each frame is written
+ */
+function holdWrites(raw: RawSocket): () => void {
+  let connection: IncomingMessage['socket'] | undefined
+  raw.once('upgrade', ({ socket }) => {
+    connection = socket
+  })
+  return () => {
+    if (!connection || connection.writableCorked > 0) return
+    connection.cork()
+    process.nextTick(() => connection?.uncork())
   }
 }
 
