@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -32,6 +32,9 @@ const BY_DOCKER = [
   'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal',
   'docker exec pombal cat /data/admin.key',
   'docker exec pombal pombal doctor',
+  'docker stop pombal',
+  'docker run --rm -v pombal:/data pombal vacuum',
+  'docker start pombal',
   'docker compose -f compose.one-node.yaml up --build -d',
   'npm pack',
   'npm install --prefix /opt/pombal ./pombal-0.1.0.tgz',
@@ -48,8 +51,8 @@ const OPERATIONS: Readonly<Record<string, Execution>> = {
     text: "'--nodes', '2', '--port'",
   },
   'kill -9': { by: 'test/flows/nodes/cluster.test.ts', text: "'SIGKILL'" },
-  [`printf 'ADMIN_KEY=%s\\nMASTER_KEY=%s\\nPOSTGRES_PASSWORD=%s\\n' "$(openssl rand -hex 32)" "$(openssl rand -base64 32)" "$(openssl rand -hex 16)" > .env`]:
-    { by: 'npm run test:docker', text: "printf 'ADMIN_KEY=", in: 'test/docker/run.ts' },
+  [`(umask 077; printf 'ADMIN_KEY=%s\\nMASTER_KEY=%s\\nPOSTGRES_PASSWORD=%s\\n' "$(openssl rand -hex 32)" "$(openssl rand -base64 32)" "$(openssl rand -hex 16)" > .env)`]:
+    { by: 'npm run test:docker', text: "umask 077; printf 'ADMIN_KEY=", in: 'test/docker/run.ts' },
   'npm run test:docker': 'is a script',
   'npm run test:image': 'is a script',
   'pombal move-to-postgres': { by: MOVE, text: 'runMove(' },
@@ -147,13 +150,15 @@ describe.each(DOCUMENTS)('%s', (document, executions) => {
 })
 
 test('the command that writes .env writes keys that the service takes', () => {
-  const command = commandsOf('docs/operations.md').find(({ text }) => text.startsWith('printf '))?.text ?? ''
+  const command =
+    commandsOf('docs/operations.md').find(({ text }) => text.startsWith('(umask 077; printf '))?.text ?? ''
   const folder = mkdtempSync(join(tmpdir(), 'pombal-env-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   execFileSync('sh', ['-e', '-c', command], { cwd: folder })
   const lines = readFileSync(join(folder, '.env'), 'utf8').trim().split('\n')
   const env = Object.fromEntries(lines.map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)]))
   expect(Object.keys(env)).toEqual(['ADMIN_KEY', 'MASTER_KEY', 'POSTGRES_PASSWORD'])
+  expect((statSync(join(folder, '.env')).mode & 0o777).toString(8)).toBe('600')
   const settings = readSettings({ ...env, DATABASE_URL: `postgres://pombal:${env['POSTGRES_PASSWORD']}@db/pombal` })
   expect(settings.adminKey).toBe(env['ADMIN_KEY'])
   expect(settings.masterKey).toHaveLength(32)

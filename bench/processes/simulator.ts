@@ -7,7 +7,7 @@ import { runPaced } from '../harness/paced.ts'
 import { serve } from '../harness/remote.ts'
 import { TEXT } from '../harness/text.ts'
 
-/** Enough that no client creates one-time keys, so linking hundreds of clients takes only seconds. */
+/** The one-time keys that each client is told it has left: enough that none uploads new ones, so linking hundreds takes only seconds. */
 const CLAIMED_PRE_KEYS = 500
 
 const POLL_EVERY_MS = 10

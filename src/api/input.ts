@@ -64,7 +64,6 @@ export function checkGroup(field: string, group: string): void {
   if (parseRecipient(group)?.kind !== 'group') throw invalid(field, 'must be a group such as 120363041234567890@g.us')
 }
 
-/** Checks text that is only compared with stored values. @throws Refusal */
 /** The value of a filter with a second, older name. */
 export function filterNamed<T>(
   names: readonly [string, string],

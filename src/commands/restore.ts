@@ -37,6 +37,6 @@ try {
   await run()
 } catch (error) {
   if (!isForOperator(error)) throw error
-  process.stderr.write(`Nothing was restored: ${error.message}\n`)
+  process.stderr.write(error.message === USAGE ? `${USAGE}\n` : `Nothing was restored: ${error.message}\n`)
   process.exitCode = 1
 }

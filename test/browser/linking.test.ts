@@ -163,7 +163,7 @@ test.each<[string, string, (phone: string) => Order[]]>([
   await page.getByText('Messages are sent and received.').waitFor()
 })
 
-test('a passkey that WhatsApp wants is shown in place of the QR code', async () => {
+test('if WhatsApp asks for a passkey, the panel says so in place of the QR code', async () => {
   await network.misbehave({ kind: 'fail_linking', how: 'passkey', count: 1 })
   const { id } = await harness.service.admin.createInstance('whatsapp', 'Passkey')
   const page = await harness.openSignedIn(`/instances/${id}`)

@@ -74,6 +74,10 @@ async function runImage(run: (command: string) => Promise<string>): Promise<void
     await untilReady(NODE_URL)
     await runMainJob(NODE_URL, await run('docker exec pombal cat /data/admin.key'))
     await run('docker exec pombal pombal doctor')
+    await run('docker stop pombal')
+    await run('docker run --rm -v pombal:/data pombal vacuum')
+    await run('docker start pombal')
+    await untilReady(NODE_URL)
     const health = () => docker('inspect', '--format', '{{.State.Health.Status}}', 'pombal')
     await until('the health check to pass', () => health() === 'healthy', START_WITHIN_MS)
     docker('stop', 'pombal')
@@ -93,7 +97,7 @@ async function runOneNode(run: (command: string) => Promise<string>): Promise<vo
 
 async function runCluster(run: (command: string) => Promise<string>, folder: string): Promise<void> {
   const document = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8')
-  await run(/^printf 'ADMIN_KEY=.*\\\n.*/m.exec(document)?.[0] ?? 'false')
+  await run(/^\(umask 077; printf 'ADMIN_KEY=.*\\\n.*/m.exec(document)?.[0] ?? 'false')
   const command = 'docker compose up --build'
   say(`$ ${command}`)
   const compose = spawn('bash', ['-c', `exec ${command}`], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })

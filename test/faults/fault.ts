@@ -28,7 +28,7 @@ export interface FaultReport {
   lost: number
   doubled: number
   outOfOrder: number
-  /** Attempts whose delivery had already arrived. */
+  /** Attempts that repeated a delivery that the receiver already had. */
   repeated: number
   /** The time until every instance reports a message accepted after the fault, or after its end if it is temporary. */
   recoveredMs: number

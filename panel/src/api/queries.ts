@@ -34,10 +34,11 @@ import type {
   Statistics,
 } from './types.ts'
 
-/** For reads that no change repeats, because they cost the service too much. */
+/** For queries that are not repeated when the service reports a change, because they cost it too much. */
 export const NOT_LIVE = { live: false } as const
 
-/** The reads of the panel. `live.ts` finds each by its key. */
+// The queries of the panel. `live.ts` finds each by its key.
+
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: ({ signal }) => callData<Session>('/session', { signal }),
@@ -55,10 +56,10 @@ export const sessionsQuery = queryOptions({
   queryFn: ({ signal }) => callData<ListedSession[]>('/sessions', { signal }),
 })
 
-/** The service checks for problems every 15 s. */
+/** How often the pages of alerts are read. The service looks for problems every 15 s, so a new one appears within 25 s. */
 const ALERTS_EVERY_MS = 10_000
 
-/** The problems that last: all of them. */
+/** All open alerts, from every page. */
 export const openAlertsQuery = queryOptions({
   queryKey: ['alerts', 'open'],
   queryFn: async ({ signal }) => {
@@ -73,7 +74,7 @@ export const openAlertsQuery = queryOptions({
   refetchInterval: ALERTS_EVERY_MS,
 })
 
-/** The problems that were solved, latest first. Its pages are read again when one of the others is solved. */
+/** The problems that were solved, latest first. Its pages are read again when an open alert is solved. */
 export const solvedAlertsQuery = infiniteQueryOptions({
   queryKey: ['alerts', 'solved'],
   queryFn: ({ pageParam, signal }) =>

@@ -1,4 +1,4 @@
-/** A client's queries about its account's block list, privacy settings and timer of new chats. */
+/** A client's queries about its account's block list, privacy settings and default timer of disappearing messages. */
 import { createHash } from 'node:crypto'
 import type { Account } from '../account.ts'
 import { lidJid, parseAddress, pnJid } from '../addresses.ts'

@@ -136,7 +136,7 @@ async function sendToGroup(network: Network, account: Account, client: Client, m
   })
 }
 
-/** A status is for those whom its client has named. */
+/** A status goes to the people for whom the client has encrypted a copy. */
 function readersOf(account: Account, { copies }: Outgoing): string[] {
   const readers = new Set(copies.map(({ address }) => address.number))
   readers.delete(account.phone)

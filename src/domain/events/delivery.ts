@@ -12,7 +12,7 @@ export type DeliveryFilter = (typeof DELIVERY_FILTERS)[number]
 export const REDELIVERABLE = ['delivered', 'exhausted', 'not_posted'] as const
 export type Redeliverable = (typeof REDELIVERABLE)[number]
 
-/** Milliseconds between the end of a failed attempt and the start of the next (the default of contract §5). */
+/** Milliseconds between the end of a failed attempt and the start of the next (the default of contract §5), for all endpoints. */
 export const RETRY_DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000] as const
 
 /** The bounds of a retry schedule. A timer of Node waits at most `MAX_RETRY_DELAY_MS`. */

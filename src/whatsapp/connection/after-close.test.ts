@@ -69,7 +69,7 @@ describe('the next step', () => {
 })
 
 describe('the pause before the next socket', () => {
-  test('doubles up to five minutes and is never shorter than half of that', () => {
+  test('doubles up to five minutes, and is shortened at random by half at most', () => {
     for (let failures = 1; failures < 40; failures += 1) {
       const fullMs = Math.min(1_000 * 2 ** (failures - 1), 300_000)
       expect(pauseBefore(failures, false, 0)).toBe(fullMs / 2)

@@ -179,7 +179,7 @@ export interface Permit {
 }
 
 /** Limits the sends of one instance. A send that takes long stops counting against the limit of fast ones. */
-export class ConcurrencyLimit {
+export class SendLimit {
   readonly #onPermit: () => void
   #fast = 0
   #total = 0

@@ -6,7 +6,7 @@ import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
 import { AddressBook } from './address-book.ts'
-import { Claims, ConcurrencyLimit, type Permit } from './claim.ts'
+import { Claims, type Permit, SendLimit } from './claim.ts'
 import { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import { NumberChecker } from './number-checker.ts'
@@ -62,7 +62,7 @@ export class Sender {
   readonly #queue = new SendQueue()
   readonly #stopped = new AbortController()
   readonly #claims: Claims
-  readonly #limit = new ConcurrencyLimit(() => this.#claimSoon())
+  readonly #limit = new SendLimit(() => this.#claimSoon())
   readonly #expiry: Expiry
   readonly #transmitter: Transmitter
   readonly #recorder: OutcomeRecorder

@@ -145,7 +145,7 @@ async function begin(api: ApiHarness, text: string): Promise<{ socket: Socket; a
   })
   const answer = new Promise<string>(resolve => socket.once('close', () => resolve(received)))
   await new Promise<void>(resolve => socket.write(text, () => resolve()))
-  // Answered after what came before it was read.
+  // By the time this call is answered, the server has read `text`.
   await api.call({ path: '/healthz' })
   return { socket, answer }
 }

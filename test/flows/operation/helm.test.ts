@@ -90,6 +90,8 @@ test('the schema accepts the values of the chart, and refuses mistakes', () => {
     { settings: { retentionDays: 7 } },
     { settings: { PORT: 8080 } },
     { settings: { METRICS_PORT: '9100' } },
+    { settings: { WHATSAPP_THREADS: 4 } },
+    { whatsappThreads: 0 },
     { settings: { DATABASE_URL: 'postgres://db/pombal' } },
     { image: { tag: '1' } },
   ])

@@ -7,12 +7,15 @@ import { callerAddress } from '../sign-in/caller-address.ts'
 /** The characters of a session ID that are recorded: enough to find it in the list. */
 export const SHOWN_OF_SESSION = 8
 const MAX_DETAIL_LENGTH = 100
-/** Of a number. */
+/** The last digits of a number that are recorded. */
 const SHOWN_DIGITS = 4
 const OF_AN_INSTANCE = '/admin/v1/instances/:id'
 const OF_A_SESSION = '/admin/v1/sessions/:id'
 
-/** The calls under `/v1` that change where events go. Any other call of a program is in the log of messages and events. */
+/**
+ * The calls under `/v1` that are recorded: those that change where events go, or their secret. Sends and redeliveries are in the logs of
+ * messages and events instead, and erased files only in the log lines (`audit-log.ts`).
+ */
 export const CHANGES_BY_PROGRAMS: ReadonlySet<string> = new Set([
   'setWebhook',
   'clearWebhook',
@@ -22,7 +25,7 @@ export const CHANGES_BY_PROGRAMS: ReadonlySet<string> = new Set([
   'replaceEndpointSecret',
 ])
 
-/** The calls that change nothing and are recorded: they hand out what is stored of a person. */
+/** The reads that are recorded: they return the stored data of a person. */
 const RECORDED_READS: ReadonlySet<string> = new Set(['exportContact'])
 
 /**

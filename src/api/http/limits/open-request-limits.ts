@@ -8,7 +8,7 @@ const MAX_OPEN = 2_000
 /** Open requests of other callers. They are short: the store answers or finds their key. */
 const MAX_OPEN_OF_STRANGERS = 500
 /**
- * A holder of keys may use up to an eighth of the places that are still free: 222 of 2,000 while nobody else uses any, fewer as
+ * A holder of keys may use up to an eighth of the places that are still free: 223 of 2,000 while nobody else uses any, fewer as
  * the node fills. So a few holders cannot take all places, and a holder without an open request still gets one.
  */
 const SHARE_OF_FREE = 8

@@ -8,10 +8,10 @@ let patched = false
 
 /**
  * Keeps each record that libsignal stores, so that the next operation on this contact need not parse it. In libsignal 6.0.0, each
- * message parses the session that the message before has stored. While an instance sends as fast as it can, that takes a tenth
+ * message parses the session that the previous message stored. While an instance sends as fast as it can, that takes a tenth
  * of its thread's time and a fifth of the memory that the thread allocates.
  *
- * An operation that reads a record takes it away, and storing it brings it back. An operation that changes the record and
+ * An operation that reads a record removes it from the cache, and storing it puts it back. An operation that changes the record and
  * fails leaves nothing behind: the next one parses what is stored.
  */
 export function keepParsedSessions(): void {

@@ -33,7 +33,7 @@ type OnDecrypted = (ciphertext: Uint8Array, plaintext: Uint8Array) => Promise<vo
 /** The functions of the service that the repository needs. */
 interface SignalService {
   journal: Journal
-  /** The content that stands for this ciphertext, if it is none of a contact. */
+  /** The placeholder content, if `IncomingMessages` put these bytes in place of a withheld view-once message. They are not encrypted. */
   standInOf(ciphertext: Uint8Array): Uint8Array | undefined
   onDecrypted: OnDecrypted
   /** True if the message is an event already. */
@@ -161,7 +161,7 @@ function createDecryption(
       )
     } catch (error) {
       if (await outside(() => service.isRecorded(ciphertext))) return EMPTY_MESSAGE
-      // Baileys does not request the message if libsignal's error says that its key was used.
+      // Baileys does not request the message again if libsignal's error says that its key was used, so the error is replaced.
       throw new Error('The message cannot be decrypted.', { cause: error })
     }
     await service.settled()
@@ -189,8 +189,9 @@ function withNumbersForMissingLids(base: LIDMappingStore): LIDMappingStore {
 }
 
 /**
- * Caches negative answers: Baileys queries a missing LID at every use of a session. An error that WhatsApp answers is one, too, as
- * Baileys' timeouts are: if it failed the decryption of a message, Baileys would acknowledge the message, and it would be lost.
+ * Caches negative answers, because Baileys queries a missing LID at every use of a session. An error from WhatsApp counts as a
+ * negative answer, as a timeout does in Baileys. If it were thrown, the message could not be decrypted, Baileys would acknowledge
+ * it, and it would be lost.
  */
 function cachingMisses(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
   const missingUntil = new BoundedMap<string, number>(CONTACTS_WITHOUT_LID)

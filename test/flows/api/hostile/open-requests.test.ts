@@ -79,7 +79,7 @@ async function openLink(): Promise<Record<string, string>> {
   return { cookie }
 }
 
-// Each call makes the service remember the headers.
+// Each call makes the service remember the key, so the caller counts as known.
 async function withToken(): Promise<Record<string, string>> {
   const headers = { authorization: `Bearer ${own.token}` }
   expect((await api.call({ path: '/v1/instance', headers })).status).toBe(200)

@@ -26,7 +26,7 @@ export interface HostileCall {
   target: string
   headers: Record<string, string>
   body: string
-  /** `right`: the key that the address asks for; `none`; anything else is sent as the header's value. */
+  /** `right`: the kind of key that the path requires; `none`; anything else is sent as the header's value. */
   authorization: string
 }
 
@@ -111,7 +111,7 @@ const headers = fc.record(
   { requiredKeys: ['content-type'] },
 )
 
-/** Mostly the right key: behind it is where something could break. */
+/** Mostly the right key, because most code runs only after the key is accepted. */
 const authorization = fc.oneof(
   { weight: 18, arbitrary: fc.constant('right') },
   { weight: 1, arbitrary: fc.constant('none') },
