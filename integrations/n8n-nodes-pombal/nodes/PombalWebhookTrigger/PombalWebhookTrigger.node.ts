@@ -14,12 +14,23 @@ import { CREDENTIALS, callForData, callPombal, statusOf } from '../shared/reques
 import { isSigned } from '../shared/signature'
 
 const TEST_EVENT = 'webhook.test'
+/** Pombal completes the deliveries of a deleted endpoint, signed with its secret. They take 13 minutes, longer if Pombal is down meanwhile. */
+const FORMER_SECRETS_FOR_MS = 24 * 3_600_000
+const MAX_FORMER_SECRETS = 5
 
 interface Endpoint {
   id: string
   url: string
   events: string[]
   secret: string
+}
+
+/** Of an endpoint that was deleted. n8n deletes and creates it each time the workflow is published. */
+interface FormerSecret extends IDataObject {
+  secret: string
+  instanceId: string
+  /** Milliseconds since 1970. */
+  until: number
 }
 
 /** Registers an endpoint for the address of the workflow, and refuses requests that Pombal has not signed. */
@@ -87,10 +98,11 @@ export class PombalWebhookTrigger implements INodeType {
   }
 
   async webhook(this: IWebhookFunctions): Promise<IWebhookResponseData> {
-    const { secret } = this.getWorkflowStaticData('node')
     const headers = this.getHeaderData()
     const { rawBody } = this.getRequestObject()
-    if (typeof secret !== 'string' || !isSigned(secret, headers, rawBody, Date.now())) {
+    const now = Date.now()
+    const secrets = acceptedSecrets(this.getWorkflowStaticData('node'), now)
+    if (!secrets.some(secret => isSigned(secret, headers, rawBody, now))) {
       this.getResponseObject()
         .status(401)
         .json({ message: 'The request is not signed with the secret of the endpoint.' })
@@ -100,6 +112,17 @@ export class PombalWebhookTrigger implements INodeType {
     if (body.event === TEST_EVENT) return { webhookResponse: 'The endpoint works.' }
     return { workflowData: [[{ json: { id: headers['webhook-id'] as string, ...body } }]] }
   }
+}
+
+function formerSecrets(stored: IDataObject, now: number): FormerSecret[] {
+  return ((stored.former ?? []) as FormerSecret[]).filter(({ until }) => until > now)
+}
+
+/** The endpoint's, and those of the endpoints that it had for the same instance within the last day. */
+function acceptedSecrets(stored: IDataObject, now: number): string[] {
+  if (typeof stored.secret !== 'string') return []
+  const former = formerSecrets(stored, now).filter(({ instanceId }) => instanceId === stored.instanceId)
+  return [stored.secret, ...former.map(({ secret }) => secret)]
 }
 
 function wanted(context: IHookFunctions): string[] {
@@ -123,16 +146,25 @@ async function remove(context: IHookFunctions, stored: IDataObject): Promise<voi
   const endpointId = stored.endpointId as string
   try {
     const current = await findInstance(context)
-    const instanceId = (stored.instanceId as string | undefined) ?? current
-    if (instanceId === current) await callPombal(context, pathOf(instanceId, endpointId), { method: 'DELETE' })
+    // Earlier versions stored no instance.
+    stored.instanceId ??= current
+    if (stored.instanceId === current) await callPombal(context, pathOf(current, endpointId), { method: 'DELETE' })
     else
       context.logger.warn(
-        `Delete the endpoint ${endpointId} of the instance ${instanceId} in Pombal, it is not used any more.`,
+        `Delete the endpoint ${endpointId} of the instance ${stored.instanceId as string} in Pombal, it is not used any more.`,
       )
   } catch (error) {
     if (statusOf(error) !== 404) throw new NodeApiError(context.getNode(), error as JsonObject)
   }
+  keepSecret(stored, Date.now())
   delete stored.instanceId
   delete stored.endpointId
   delete stored.secret
+}
+
+function keepSecret(stored: IDataObject, now: number): void {
+  const { secret, instanceId } = stored
+  if (typeof secret !== 'string' || typeof instanceId !== 'string') return
+  const newest: FormerSecret = { secret, instanceId, until: now + FORMER_SECRETS_FOR_MS }
+  stored.former = [newest, ...formerSecrets(stored, now)].slice(0, MAX_FORMER_SECRETS)
 }
