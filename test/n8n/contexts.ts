@@ -28,6 +28,7 @@ interface Request {
   json?: boolean
   encoding?: string
   timeout?: number
+  abortSignal?: AbortSignal
   returnFullResponse?: boolean
 }
 
@@ -47,21 +48,27 @@ function loadNode(name: string): Node {
 
 /** What all contexts have. @param parameters functions get the number of the item */
 function shared(credentials: { baseUrl: string; token: string }, parameters: Json, staticData: Json) {
+  const node = { id: 'node-1', name: 'Pombal', type: 'pombal', typeVersion: 1, position: [0, 0], parameters }
   return {
     getCredentials: async () => credentials,
-    getNode: () => ({ id: 'node-1', name: 'Pombal', type: 'pombal', typeVersion: 1, position: [0, 0], parameters }),
+    getNode: () => node,
     getWorkflow: () => ({ id: 'workflow-1', name: 'Orders', active: true }),
     getWorkflowStaticData: () => staticData,
     logger: { debug() {}, info() {}, warn() {}, error() {} },
     helpers: {
-      httpRequestWithAuthentication: (_name: string, request: Request) => send(request, credentials.token),
+      // n8n wraps what its HTTP client throws.
+      httpRequestWithAuthentication: (_name: string, request: Request) =>
+        send(request, credentials.token).catch(error => {
+          const { NodeApiError } = require('n8n-workflow')
+          throw new NodeApiError(node, error)
+        }),
       createDeferredPromise: () => Promise.withResolvers<object>(),
     },
   }
 }
 
 async function send(request: Request, token: string): Promise<unknown> {
-  const { method, url, qs = {}, headers = {}, body, json = false, timeout } = request
+  const { method, url, qs = {}, headers = {}, body, json = false, timeout, abortSignal } = request
   const texts = Object.entries(qs).map(([name, value]): [string, string] => [name, String(value)])
   const query = new URLSearchParams(texts).toString()
   const response = await fetch(query === '' ? url : `${url}?${query}`, {
@@ -72,14 +79,16 @@ async function send(request: Request, token: string): Promise<unknown> {
       ...headers,
     },
     ...(body !== undefined && { body: json ? JSON.stringify(body) : (body as Buffer<ArrayBuffer>) }),
-    ...(timeout && { signal: AbortSignal.timeout(timeout) }),
+    signal: AbortSignal.any([AbortSignal.timeout(timeout ?? 300_000), ...(abortSignal ? [abortSignal] : [])]),
   })
   const bytes = Buffer.from(await response.arrayBuffer())
   const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false
   const content = request.encoding === 'arraybuffer' ? bytes : isJson ? JSON.parse(bytes.toString()) : bytes.toString()
   if (!response.ok) {
-    const status = response.status
-    throw Object.assign(new Error(`Request failed with status code ${status}`), { response: { status, data: content } })
+    const { status } = response
+    const { AxiosError } = require('axios')
+    const answer = { status, data: content, headers: Object.fromEntries(response.headers) }
+    throw new AxiosError(`Request failed with status code ${status}`, 'ERR_BAD_REQUEST', undefined, undefined, answer)
   }
   return request.returnFullResponse
     ? { body: content, headers: Object.fromEntries(response.headers), statusCode: response.status }
@@ -100,6 +109,14 @@ interface ExecuteOptions {
   items?: Item[]
   executionId?: string
   continueOnFail?: boolean
+  /** Of the workflow. */
+  timezone?: string
+}
+
+/** As n8n does it for `ensureType: 'string'`. */
+function ensureString(name: string, value: unknown): string {
+  if (value === null || value === undefined) throw new Error(`Parameter '${name}' must not be ${value}`)
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
 /** Runs an action node once. @returns its items, with their files as they were prepared */
@@ -110,16 +127,19 @@ export async function execute(options: ExecuteOptions): Promise<Result[]> {
     items = [{ json: {} }],
     executionId = `run-${++runs}`,
     continueOnFail = false,
+    timezone = 'UTC',
   } = options
   const base = shared(credentials, parameters, {})
   const fileOf = (item: number, property: string) => items[item]!.binary![property]!
   const context = {
     ...base,
     getInputData: () => items,
-    getNodeParameter: (name: string, item: number, fallback?: unknown) => {
-      const value = parameters[name] ?? fallback
-      return typeof value === 'function' ? value(item) : value
+    getNodeParameter: (name: string, item: number, fallback?: unknown, options?: { ensureType?: string }) => {
+      const given = parameters[name] ?? fallback
+      const value = typeof given === 'function' ? given(item) : given
+      return options?.ensureType === 'string' ? ensureString(name, value) : value
     },
+    getTimezone: () => timezone,
     getExecutionId: () => executionId,
     evaluateExpression: () => 0,
     continueOnFail: () => continueOnFail,

@@ -108,8 +108,20 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
       name: 'NodeApiError',
       httpCode: '400',
     })
-    const [failed] = await act('sendText', { to: 'ana', text: 'x' }, { continueOnFail: true })
-    expect(failed!.json['error']).toEqual(expect.any(String))
+  })
+
+  test('a failed item has what Pombal answered, if the node continues', async () => {
+    const continueOnFail = true
+    const [failed] = await act('sendText', { to: 'ana', text: 'x' }, { continueOnFail })
+    expect(failed!.json).toEqual({ error: expect.stringContaining('to'), code: 'invalid_phone_number', status: 400 })
+    // The answer to a download is read as bytes.
+    const [missing] = await act('download', { mediaId: 'med_none', outputProperty: 'file' }, { continueOnFail })
+    expect(missing!.json).toEqual({ error: expect.any(String), code: expect.stringMatching(/^media_/), status: 404 })
+    const [wrong] = await act('none', {}, { continueOnFail })
+    expect(wrong!.json).toEqual({ error: 'Unknown operation: none' })
+    const nowhere = { ...credentials, baseUrl: 'http://127.0.0.1:1' }
+    const [away] = await act('get', { messageId: 'msg_none' }, { continueOnFail, credentials: nowhere })
+    expect(away!.json).toEqual({ error: expect.any(String) })
   })
 
   test('start a run for each event of the feed in order, and lose none over a restart of n8n', async () => {

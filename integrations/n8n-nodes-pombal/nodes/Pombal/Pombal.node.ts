@@ -8,8 +8,9 @@ import {
   NodeApiError,
   NodeConnectionTypes,
   NodeOperationError,
+  tryToParseDateTime,
 } from 'n8n-workflow'
-import { CREDENTIALS, callForData, callPombal } from '../shared/request'
+import { CREDENTIALS, callForData, callPombal, refusalOf, statusOf } from '../shared/request'
 import { properties } from './properties'
 
 interface SendOptions {
@@ -17,7 +18,7 @@ interface SendOptions {
   filename?: string
   idempotencyKey?: string
   metadata?: string | IDataObject
-  sendAt?: string
+  sendAt?: string | number
   as?: string
 }
 
@@ -45,26 +46,48 @@ export class Pombal implements INodeType {
         for (const result of await run(this, item)) results.push({ ...result, pairedItem: { item } })
       } catch (error) {
         if (!this.continueOnFail()) {
-          // n8n's constructor returns an error of its own as it is.
-          throw new NodeApiError(this.getNode(), error as JsonObject, { itemIndex: item })
+          // The constructor of n8n returns the error of a refused call as it is.
+          throw error instanceof NodeOperationError
+            ? error
+            : new NodeApiError(this.getNode(), error as JsonObject, { itemIndex: item })
         }
-        results.push({ json: { error: (error as Error).message }, pairedItem: { item } })
+        results.push({ json: failureOf(error), pairedItem: { item } })
       }
     }
     return [results]
   }
 }
 
+/** A failed item, if the node continues: Pombal's sentence, its `code` and the status. n8n's own message has only a sentence for each status. */
+function failureOf(error: unknown): IDataObject {
+  const { code, message } = refusalOf(error)
+  const status = statusOf(error)
+  return {
+    error: message ?? (error as Error).message,
+    ...(code !== undefined && { code }),
+    ...(status !== null && { status }),
+  }
+}
+
+/** A parameter as text, without spaces around it. An expression may result in a number, such as a telephone number of a sheet. */
+function textOf(context: IExecuteFunctions, name: string, item: number): string {
+  return rawTextOf(context, name, item).trim()
+}
+
+function rawTextOf(context: IExecuteFunctions, name: string, item: number): string {
+  return String(context.getNodeParameter(name, item, undefined, { ensureType: 'string' }))
+}
+
 async function run(context: IExecuteFunctions, item: number): Promise<INodeExecutionData[]> {
-  const of = (name: string) => context.getNodeParameter(name, item) as string
-  const message = (action = '') => `/v1/messages/${encodeURIComponent(of('messageId').trim())}${action}`
+  const of = (name: string) => textOf(context, name, item)
+  const message = (action = '') => `/v1/messages/${encodeURIComponent(of('messageId'))}${action}`
   const command = async (method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: IDataObject) =>
     one(await callForData(context, path, { method, headers: keyOf(context, item), ...(body && { body }) }))
   switch (of('operation')) {
     case 'sendText':
       return sendText(context, item, {})
     case 'reply':
-      return sendText(context, item, { quote: of('messageId').trim() })
+      return sendText(context, item, { quote: of('messageId') })
     case 'sendFile':
       return sendFile(context, item)
     case 'react':
@@ -72,7 +95,7 @@ async function run(context: IExecuteFunctions, item: number): Promise<INodeExecu
         ? command('DELETE', message('/reaction'))
         : command('PUT', message('/reaction'), { emoji: of('emoji') })
     case 'edit':
-      return command('PATCH', message(), { text: of('text') })
+      return command('PATCH', message(), { text: rawTextOf(context, 'text', item) })
     case 'delete':
       return command('DELETE', message())
     case 'markRead':
@@ -104,8 +127,8 @@ function one(json: IDataObject): INodeExecutionData[] {
 async function sendText(context: IExecuteFunctions, item: number, more: IDataObject): Promise<INodeExecutionData[]> {
   const options = context.getNodeParameter('options', item, {}) as SendOptions
   const body = {
-    to: (context.getNodeParameter('to', item) as string).trim(),
-    text: context.getNodeParameter('text', item) as string,
+    to: textOf(context, 'to', item),
+    text: rawTextOf(context, 'text', item),
     ...more,
     ...shared(context, item, options),
   }
@@ -117,10 +140,10 @@ async function sendFile(context: IExecuteFunctions, item: number): Promise<INode
   const options = context.getNodeParameter('options', item, {}) as SendOptions
   const { caption, filename, as } = options
   const body = {
-    to: (context.getNodeParameter('to', item) as string).trim(),
+    to: textOf(context, 'to', item),
     media: await fileOf(context, item),
-    ...(caption && { caption }),
-    ...(filename && { filename }),
+    ...(caption && { caption: String(caption) }),
+    ...(filename && { filename: String(filename) }),
     ...(as && { as }),
     ...shared(context, item, options),
   }
@@ -130,10 +153,10 @@ async function sendFile(context: IExecuteFunctions, item: number): Promise<INode
 
 /** What the message names: the same content gets the same ID again, so a repeated upload does not change the message. */
 async function fileOf(context: IExecuteFunctions, item: number): Promise<string | IDataObject> {
-  const source = context.getNodeParameter('source', item) as string
-  if (source === 'media') return (context.getNodeParameter('mediaId', item) as string).trim()
-  if (source === 'url') return { url: (context.getNodeParameter('url', item) as string).trim() }
-  const property = context.getNodeParameter('binaryProperty', item) as string
+  const source = textOf(context, 'source', item)
+  if (source === 'media') return textOf(context, 'mediaId', item)
+  if (source === 'url') return { url: textOf(context, 'url', item) }
+  const property = textOf(context, 'binaryProperty', item)
   const { mimeType, fileName } = context.helpers.assertBinaryData(item, property)
   const bytes = await context.helpers.getBinaryDataBuffer(item, property)
   const answer = (await callPombal(context, '/v1/media', {
@@ -148,8 +171,8 @@ async function fileOf(context: IExecuteFunctions, item: number): Promise<string 
 }
 
 async function download(context: IExecuteFunctions, item: number): Promise<INodeExecutionData[]> {
-  const id = encodeURIComponent((context.getNodeParameter('mediaId', item) as string).trim())
-  const response = (await callPombal(context, `/v1/media/${id}`, {
+  const id = textOf(context, 'mediaId', item)
+  const response = (await callPombal(context, `/v1/media/${encodeURIComponent(id)}`, {
     // The file may still be on its way from WhatsApp.
     qs: { wait: 25 },
     json: false,
@@ -162,14 +185,23 @@ async function download(context: IExecuteFunctions, item: number): Promise<INode
     name === undefined ? undefined : decodeURIComponent(name),
     response.headers['content-type'],
   )
-  const property = context.getNodeParameter('outputProperty', item) as string
-  return [{ json: { id: context.getNodeParameter('mediaId', item) as string }, binary: { [property]: binary } }]
+  return [{ json: { id }, binary: { [textOf(context, 'outputProperty', item)]: binary } }]
 }
 
 function shared(context: IExecuteFunctions, item: number, { metadata, sendAt }: SendOptions): IDataObject {
   return {
-    ...(sendAt && { sendAt: new Date(sendAt).toISOString() }),
+    ...(sendAt && { sendAt: parseSendAt(context, item, sendAt) }),
     ...(metadata && { metadata: parseMetadata(context, item, metadata) }),
+  }
+}
+
+/** n8n's date picker leaves out the offset: the time is meant in the time zone of the workflow. @param sendAt a number is in milliseconds */
+function parseSendAt(context: IExecuteFunctions, item: number, sendAt: string | number): string {
+  try {
+    const given = typeof sendAt === 'number' ? new Date(sendAt) : sendAt
+    return tryToParseDateTime(given, context.getTimezone()).toJSDate().toISOString()
+  } catch {
+    throw new NodeOperationError(context.getNode(), `Send At is not a valid date: ${sendAt}`, { itemIndex: item })
   }
 }
 
@@ -186,5 +218,5 @@ function parseMetadata(context: IExecuteFunctions, item: number, metadata: strin
 function keyOf(context: IExecuteFunctions, item: number, { idempotencyKey }: SendOptions = {}): IDataObject {
   const round = String(context.evaluateExpression('{{ $runIndex }}', item))
   const made = `n8n-${context.getWorkflow().id ?? ''}-${context.getExecutionId()}-${context.getNode().id}-${round}-${item}`
-  return { 'X-Idempotency-Key': idempotencyKey || made }
+  return { 'X-Idempotency-Key': String(idempotencyKey || made) }
 }

@@ -206,7 +206,7 @@ export const properties: INodeProperties[] = [
         name: 'sendAt',
         type: 'dateTime',
         default: '',
-        description: 'At most 30 days ahead. By default at once.',
+        description: 'In the time zone of the workflow. At most 30 days ahead. By default at once.',
       },
       {
         displayName: 'Show As',

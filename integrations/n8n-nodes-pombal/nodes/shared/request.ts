@@ -44,3 +44,37 @@ export function statusOf(error: unknown): number | null {
   if (found !== undefined && found !== null && Number.isInteger(Number(found))) return Number(found)
   return cause === undefined || cause === null ? null : statusOf(cause)
 }
+
+interface Answer {
+  data?: unknown
+  headers?: Record<string, unknown>
+}
+
+/** What Pombal answered to a refused call: its stable `code` (docs/errors.md) and its sentence. Empty if another program answered, or none. */
+export function refusalOf(error: unknown): { code?: string; message?: string } {
+  const { context, response } = error as { context?: { data?: unknown }; response?: Answer }
+  const data = parsed(context?.data ?? response?.data) as { error?: { code?: unknown; message?: unknown } } | undefined
+  const { code, message } = data?.error ?? {}
+  return {
+    ...(typeof code === 'string' && { code }),
+    ...(typeof message === 'string' && { message }),
+  }
+}
+
+/** The answer to a download is bytes, also if it is an error. */
+function parsed(data: unknown): unknown {
+  if (!(data instanceof ArrayBuffer) && !ArrayBuffer.isView(data)) return data
+  try {
+    return JSON.parse(new TextDecoder().decode(data))
+  } catch {
+    return undefined
+  }
+}
+
+/** The `Retry-After` of a refused call; null if it has none. n8n keeps the original error as the cause of its own. */
+export function retryAfterMsOf(error: unknown): number | null {
+  const { response, cause } = error as { response?: Answer; cause?: unknown }
+  const seconds = Number(response?.headers?.['retry-after'])
+  if (Number.isFinite(seconds) && seconds > 0) return seconds * 1_000
+  return cause === undefined || cause === null ? null : retryAfterMsOf(cause)
+}
