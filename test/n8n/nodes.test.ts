@@ -170,6 +170,33 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     runs[1]!.end()
   })
 
+  test('start no event twice after the cursor has expired', async () => {
+    const runs: Run[] = []
+    const texts = () => runs.map(({ items }) => (items[0]!.json['data'] as { text: string }).text)
+    const options = {
+      credentials,
+      parameters: { events: KINDS, startWith: 'latest' },
+      onRun(run: Run) {
+        runs.push(run)
+        run.end()
+      },
+    }
+    const staticData: Record<string, unknown> = {}
+    const first = await activate({ ...options, staticData })
+    await write('WORD-BEFORE')
+    await until('the first run', () => runs.length === 1)
+    await first.stop()
+    expect(staticData['eventId']).toBe(runs[0]!.items[0]!.json['id'])
+    await write('WORD-MEANWHILE')
+    // As after a restore that has undone the event of the cursor.
+    const second = await activate({ ...options, staticData: { ...staticData, cursor: '999999999.00000000' } })
+    onTestFinished(() => second.stop())
+    await until('the second run', () => runs.length === 2)
+    await write('WORD-AFTER')
+    await until('the third run', () => runs.length === 3)
+    expect(texts()).toEqual(['WORD-BEFORE', 'WORD-MEANWHILE', 'WORD-AFTER'])
+  })
+
   test('test the trigger of the feed by hand without moving its cursor', async () => {
     const runs: Run[] = []
     const staticData = { cursor: '1' }
@@ -226,9 +253,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     expect(staticData['endpointId']).not.toBe(formerId)
     expect(await trigger.checkExists()).toBe(true)
     expect(await trigger.remove()).toBe(true)
-    expect(staticData).toEqual({
-      former: [{ secret: expect.stringMatching(/^whsec_/), instanceId: id, until: expect.any(Number) }],
-    })
+    expect(staticData).toEqual({ former: expect.any(Array) })
   })
 
   test('end the trigger of the feed with an error if the token is wrong', async () => {
@@ -285,8 +310,15 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
       }).checkExists(),
     ).toBe(false)
     expect(await trigger.remove()).toBe(true)
-    expect(staticData).toEqual({ former: expect.any(Array) })
+    expect(staticData).toEqual({
+      former: [{ secret: expect.stringMatching(/^whsec_/), instanceId: id, until: expect.any(Number) }],
+    })
     expect((await endpoints()).map(({ url }) => url)).not.toContain(receiver.url)
+    expect(await trigger.remove()).toBe(true)
+    // The workflow is published again. Pombal completes the deliveries of the deleted endpoint.
+    expect(await trigger.create()).toBe(true)
+    expect(await trigger.receive(headers, body)).toMatchObject({ status: 200 })
+    expect(await trigger.receive(headers, forged)).toMatchObject({ status: 401 })
     expect(await trigger.remove()).toBe(true)
   })
 })

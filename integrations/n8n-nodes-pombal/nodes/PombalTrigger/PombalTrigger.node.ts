@@ -8,17 +8,23 @@ import {
   type JsonObject,
   NodeApiError,
   NodeConnectionTypes,
+  NodeOperationError,
   sleep,
 } from 'n8n-workflow'
 import { EVENTS_PROPERTY } from '../shared/event-kinds'
-import { CREDENTIALS, callForData, callPombal, statusOf } from '../shared/request'
+import { CREDENTIALS, callForData, callPombal, refusalOf, retryAfterMsOf, statusOf } from '../shared/request'
 
 /** How long the service holds a poll without events. */
 const WAIT_SECONDS = 25
 /** Beyond it the connection is taken to be dead. */
 const TIMEOUT_MS = 40_000
-const PAGE = 50
+const PAGE = 200
+/** From the start of a poll to the start of the next one: the polls take at most 20 of the 100 calls a minute that the instance has. */
+const POLL_EVERY_MS = 3_000
+/** If the answer has no `Retry-After`. */
 const PAUSE_AFTER_ERROR_MS = 5_000
+/** So many refusals in a row because of other readers are shown to the user. */
+const MAX_READER_REFUSALS = 3
 /** Another attempt does not help: the token was replaced, may not read events, or the address is wrong. */
 const PERMANENT = new Set([401, 403, 404])
 const CURSOR_EXPIRED = 410
@@ -39,6 +45,9 @@ interface Page {
  *
  * n8n stores the static data when a workflow starts. It then holds the cursor of the last event whose run has ended, so an event
  * is never lost. After a restart of n8n the last one is read once more. n8n recognises it by its key, as long as it has the run.
+ *
+ * Beside the cursor is the ID of the last event that started a run. If the cursor has expired, all stored events are read again, and
+ * those up to this one are skipped.
  */
 export class PombalTrigger implements INodeType {
   description: INodeTypeDescription = {
@@ -83,32 +92,76 @@ export class PombalTrigger implements INodeType {
 class FeedReader {
   readonly #context: ITriggerFunctions
   readonly #kinds: ReadonlySet<string>
-  #isStopped = false
+  readonly #stopping = new AbortController()
   /** Whether `#cursor` is one of the instance that the credential names now. */
   #hasPlace = false
   /** Of the last event whose run has ended. Empty: before the oldest event. */
   #cursor = ''
+  /** Events up to this ID have started a run, and are read again. IDs sort by time. */
+  #startedUntil = ''
+  /** When the last poll began, of `performance.now()`. */
+  #polledAt = Number.NEGATIVE_INFINITY
+  /** `too_many_readers` in a row. */
+  #readerRefusals = 0
 
   constructor(context: ITriggerFunctions) {
     this.#context = context
     this.#kinds = new Set(context.getNodeParameter('events', []) as string[])
   }
 
-  /** A poll that is open is answered within `WAIT_SECONDS`, and ignored. */
+  /** Ends the open poll, so another reader of the instance can begin. */
   stop(): void {
-    this.#isStopped = true
+    this.#stopping.abort()
   }
 
-  /** n8n stores the static data after the activation, so events that come before the first run are not lost either. */
+  get #isStopped(): boolean {
+    return this.#stopping.signal.aborted
+  }
+
+  /**
+   * n8n stores the static data after the activation, so events that come before the first run are not lost either.
+   * @throws NodeOperationError if too many others read the events @throws NodeApiError if it cannot find out where to begin
+   */
   async begin(): Promise<void> {
     const { cursor } = this.#context.getWorkflowStaticData('node')
-    try {
-      await this.#findPlace()
-    } catch (error) {
-      // Otherwise nothing is lost by a later start, and `run` repeats it.
-      if (cursor === undefined && this.#startsWithLatest())
-        throw new NodeApiError(this.#context.getNode(), error as JsonObject)
+    while (!this.#isStopped) {
+      try {
+        if (!this.#hasPlace) await this.#findPlace()
+        // A refusal is reported as the reason why the workflow could not be activated.
+        await this.#read({ limit: 1, ...(this.#cursor !== '' && { after: this.#cursor }) })
+        this.#readerRefusals = 0
+        return
+      } catch (error) {
+        if (isReaderRefusal(error)) {
+          await this.#afterReaderRefusal(error)
+          continue
+        }
+        // Otherwise nothing is lost by a later start, and `run` repeats it.
+        if (!this.#hasPlace && cursor === undefined && this.#startsWithLatest()) throw this.#apiError(error)
+        return
+      }
     }
+  }
+
+  /** Waits before another attempt. @throws NodeOperationError after `MAX_READER_REFUSALS` */
+  async #afterReaderRefusal(error: unknown): Promise<void> {
+    this.#readerRefusals += 1
+    if (this.#readerRefusals >= MAX_READER_REFUSALS) throw this.#tooManyReaders()
+    await sleep(retryAfterMsOf(error) ?? PAUSE_AFTER_ERROR_MS)
+  }
+
+  #apiError(error: unknown): NodeApiError {
+    return new NodeApiError(this.#context.getNode(), error as JsonObject)
+  }
+
+  #tooManyReaders(): NodeOperationError {
+    // n8n's list of workflows shows only the message.
+    return new NodeOperationError(
+      this.#context.getNode(),
+      'Five others already read the events of this Pombal instance. Use one Pombal Trigger that starts the other workflows ' +
+        'with "Execute Workflow", or use Pombal Webhook Trigger.',
+      { description: 'Active Pombal Triggers and other programs that read the feed count.' },
+    )
   }
 
   /** Continues with the stored cursor. A cursor of another instance is dropped. */
@@ -118,6 +171,9 @@ class FeedReader {
     // Earlier versions stored no instance.
     const isOwn = typeof stored.cursor === 'string' && (stored.instanceId === undefined || stored.instanceId === id)
     this.#cursor = isOwn ? (stored.cursor as string) : this.#startsWithLatest() ? await this.#latest() : ''
+    if (!isOwn) delete stored.eventId
+    // Earlier versions stored no event.
+    this.#startedUntil = this.#cursor === '' && typeof stored.eventId === 'string' ? stored.eventId : ''
     stored.instanceId = id
     stored.cursor = this.#cursor
     this.#hasPlace = true
@@ -133,47 +189,61 @@ class FeedReader {
       try {
         if (!this.#hasPlace) await this.#findPlace()
         await this.#readPage()
+        this.#readerRefusals = 0
       } catch (error) {
-        if (this.#isStopped) return
-        const status = statusOf(error)
-        if (status === CURSOR_EXPIRED) {
-          this.#context.logger.warn(
-            'Pombal erased events that were not read yet, was restored from a backup, or has another instance.',
-          )
-          // With the oldest event if it is the same instance, otherwise as configured.
-          this.#context.getWorkflowStaticData('node').cursor = ''
-          this.#hasPlace = false
-        } else if (status !== null && PERMANENT.has(status)) {
-          this.stop()
-          // n8n shows it, and activates the workflow again later.
-          this.#context.emitError(new NodeApiError(this.#context.getNode(), error as JsonObject))
-        } else {
-          this.#context.logger.warn(`The events of Pombal cannot be read, trying again: ${(error as Error).message}`)
-          await sleep(PAUSE_AFTER_ERROR_MS)
-        }
+        if (!this.#isStopped) await this.#recover(error)
       }
     }
+  }
+
+  async #recover(error: unknown): Promise<void> {
+    const status = statusOf(error)
+    if (status === CURSOR_EXPIRED) {
+      this.#context.logger.warn(
+        'Pombal erased events that were not read yet, was restored from a backup, or has another instance.',
+      )
+      // With the oldest event if it is the same instance, otherwise as configured.
+      this.#context.getWorkflowStaticData('node').cursor = ''
+      this.#hasPlace = false
+    } else if (status !== null && PERMANENT.has(status)) {
+      this.#fail(this.#apiError(error))
+    } else if (isReaderRefusal(error)) {
+      await this.#afterReaderRefusal(error).catch(tooManyReaders => this.#fail(tooManyReaders as Error))
+    } else {
+      this.#context.logger.warn(`The events of Pombal cannot be read, trying again: ${(error as Error).message}`)
+      await sleep(retryAfterMsOf(error) ?? PAUSE_AFTER_ERROR_MS)
+    }
+  }
+
+  /** n8n shows the error, and activates the workflow again later. */
+  #fail(error: Error): void {
+    this.stop()
+    this.#context.emitError(error)
   }
 
   /** Waits for one event, and leaves the stored cursor as it is. */
   async readOne(): Promise<void> {
-    let after = await this.#latest()
-    while (!this.#isStopped) {
-      const { data, nextCursor } = await this.#poll(after, WAIT_SECONDS)
-      const event = data.find(({ body }) => this.#kinds.has(body.event))
-      if (event !== undefined) {
-        this.#context.emit([[{ json: jsonOf(event) }]])
-        return
+    try {
+      let after = await this.#latest()
+      for (;;) {
+        const { data, nextCursor } = await this.#poll(after)
+        const event = data.find(({ body }) => this.#kinds.has(body.event))
+        if (event !== undefined) {
+          this.#context.emit([[{ json: jsonOf(event) }]])
+          return
+        }
+        after = nextCursor
       }
-      after = nextCursor
+    } catch (error) {
+      if (!this.#isStopped) throw isReaderRefusal(error) ? this.#tooManyReaders() : this.#apiError(error)
     }
   }
 
   async #readPage(): Promise<void> {
-    const { data, nextCursor } = await this.#poll(this.#cursor, WAIT_SECONDS)
+    const { data, nextCursor } = await this.#poll(this.#cursor)
     for (const event of data) {
       if (this.#isStopped) return
-      if (this.#kinds.has(event.body.event)) await this.#start(event)
+      if (this.#kinds.has(event.body.event) && event.id > this.#startedUntil) await this.#start(event)
       this.#cursor = event.cursor
     }
     this.#cursor = nextCursor
@@ -181,7 +251,9 @@ class FeedReader {
 
   /** Resolves when the run has ended. A failed run is in n8n's list of executions. */
   async #start(event: FeedEvent): Promise<void> {
-    this.#context.getWorkflowStaticData('node').cursor = this.#cursor
+    const stored = this.#context.getWorkflowStaticData('node')
+    stored.cursor = this.#cursor
+    stored.eventId = event.id
     const ended = this.#context.helpers.createDeferredPromise<IRun>()
     const { id } = this.#context.getWorkflow()
     // n8n starts no second run with a key that it has.
@@ -191,24 +263,36 @@ class FeedReader {
   }
 
   async #latest(): Promise<string> {
-    const { nextCursor } = (await callPombal(this.#context, '/v1/events', {
-      qs: { after: 'latest', limit: 1 },
-    })) as Page
+    const { nextCursor } = await this.#read({ after: 'latest', limit: 1 })
     return nextCursor
   }
 
-  async #poll(after: string, wait: number): Promise<Page> {
+  /** Waits for events, and before that until `POLL_EVERY_MS` after the last poll. */
+  async #poll(after: string): Promise<Page> {
+    const pauseMs = this.#polledAt + POLL_EVERY_MS - performance.now()
+    if (pauseMs > 0) await sleep(pauseMs)
+    this.#stopping.signal.throwIfAborted()
+    this.#polledAt = performance.now()
     const [kind, ...others] = this.#kinds
+    return this.#read({
+      limit: PAGE,
+      wait: WAIT_SECONDS,
+      ...(after !== '' && { after }),
+      ...(others.length === 0 && kind !== undefined && { event: kind }),
+    })
+  }
+
+  async #read(qs: IDataObject): Promise<Page> {
     return (await callPombal(this.#context, '/v1/events', {
-      qs: {
-        limit: PAGE,
-        wait,
-        ...(after !== '' && { after }),
-        ...(others.length === 0 && kind !== undefined && { event: kind }),
-      },
+      qs,
       timeout: TIMEOUT_MS,
+      abortSignal: this.#stopping.signal,
     })) as Page
   }
+}
+
+function isReaderRefusal(error: unknown): boolean {
+  return refusalOf(error).code === 'too_many_readers'
 }
 
 /** The event as a webhook has it, with its ID, by which a workflow can recognise a repetition. */
