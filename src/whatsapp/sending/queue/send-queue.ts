@@ -1,6 +1,7 @@
 import type { MessageId } from '../../../domain/ids.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { chatKeyOf, QueuedChat } from './queued-chat.ts'
+import { ReadHistory } from './read-history.ts'
 
 /** Rows in one page. */
 const PAGE = 256
@@ -11,14 +12,12 @@ const MAX_MESSAGES = 2_048
 const MAX_CHATS = 20_000
 /** With fewer messages in memory, the next rows of the chat are read. */
 const LOW = 16
-/** While one commit is in progress, at most this many numbers are assigned in the whole database. */
-const OVERLAP = 1_000
 
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * Where the next read starts: after the last row that was read; a little before it, because on several nodes a row with a
- * lower number may be committed later; or at the first row.
+ * Where the next read starts: after the last row that was read; where the reads were a minute ago, because on several nodes a
+ * row with a lower number may be committed later; or at the first row.
  */
 export type ReadFrom = 'next' | 'overlap' | 'start'
 
@@ -39,7 +38,9 @@ export class SendQueue {
   readonly #known = new Set<MessageId>()
   /** Removed while a page is being read, which may still show them as queued. Null while none is read. */
   #removed: Set<MessageId> | null = null
-  #requested: ReadFrom = 'next'
+  /** The next read starts after this row or earlier; Infinity: no row is read again. */
+  #restartFrom = NEVER
+  readonly #history = new ReadHistory()
   /** Every row up to this number has been read: it is in memory, or its chat is unread from there or from before. */
   #readTo = 0
   /** Rows may follow `#readTo`. */
@@ -152,7 +153,9 @@ export class SendQueue {
    * @param to recipient of the new rows. If earlier ones of this chat are unread, these are read after them
    */
   requestRead(from: ReadFrom, to?: string): void {
-    if (from !== 'next' && this.#requested !== 'start') this.#requested = from
+    // Looked up now: if the read comes late, a row that is committed now is still within the overlap.
+    if (from === 'overlap') this.#restartFrom = Math.min(this.#restartFrom, this.#history.settledTo(performance.now()))
+    if (from === 'start') this.#restartFrom = 0
     const chat = to === undefined ? null : this.chatOf({ to })
     if (chat !== null && chat.unreadFrom < NEVER) this.skippedRows += 1
     else this.#mayHaveMore = true
@@ -177,9 +180,9 @@ export class SendQueue {
     onPage: () => boolean,
   ): Promise<void> {
     // Once, before the first page. If hints kept moving it back, it would never end.
-    if (this.#requested === 'overlap') this.#readTo = Math.max(0, this.#readTo - OVERLAP)
-    if (this.#requested === 'start') this.#readTo = this.skippedRows = 0
-    this.#requested = 'next'
+    if (this.#restartFrom === 0) this.skippedRows = 0
+    this.#readTo = Math.min(this.#readTo, this.#restartFrom)
+    this.#restartFrom = NEVER
     try {
       for (let isLast = false; !isLast; ) {
         const after = Math.min(this.#readTo, this.#refillFrom - 1)
@@ -215,6 +218,7 @@ export class SendQueue {
     if (pageTo < this.#readTo) for (const key of resumed) this.chatOf({ to: key })?.skipFrom(pageTo + 1)
     else if (!isLast) this.#mayHaveMore = true
     this.#readTo = Math.max(this.#readTo, lastSeq)
+    this.#history.note(lastSeq, now)
     this.#refillFrom = NEVER
     for (const chat of this.#chats.values()) this.#update(chat)
   }
