@@ -2,8 +2,8 @@ import { readSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import Sqlite from 'better-sqlite3'
 
-/** `passive` waits for nobody and writes back what it can. `truncate` also empties the log. */
-export type CheckpointMode = 'passive' | 'truncate'
+/** `passive` waits for nobody and writes back what it can. `truncate` also empties the log. `rewrite`: see `rewriteLog`. */
+export type CheckpointMode = 'passive' | 'truncate' | 'rewrite'
 /** `frames`: the pages in the log; or an error of SQLite. */
 export type CheckpointResult = { isBusy: boolean; frames: number } | { message: string; code: string }
 
@@ -18,10 +18,15 @@ const SALT_BYTES = 8
 /** The thread needs little memory: SQLite copies one page after another. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 1, stackSizeMb: 1 }
 
-interface LogCheckpointsOptions {
+export interface ThreadData {
   path: string
   /** The descriptor of the log. */
   log: number
+  /** The descriptor of its index. */
+  index: number
+}
+
+interface LogCheckpointsOptions extends ThreadData {
   pageBytes: number
   /** A log of this size is written back. */
   logBytes: number
@@ -85,6 +90,11 @@ export class LogCheckpoints {
     if (isBusy) throw new Sqlite.SqliteError('The log is in use.', 'SQLITE_BUSY')
   }
 
+  /** Writes every byte of the log again, so that the next sync covers all of it. No commit may run meanwhile. */
+  async rewrite(): Promise<void> {
+    await this.#run('rewrite')
+  }
+
   async close(): Promise<void> {
     await this.#worker?.terminate()
   }
@@ -120,8 +130,9 @@ export class LogCheckpoints {
   }
 
   #start(): Worker {
+    const { path, log, index } = this.#options
     const worker = new Worker(new URL('./checkpoint-thread.ts', import.meta.url), {
-      workerData: { path: this.#options.path },
+      workerData: { path, log, index } satisfies ThreadData,
       name: 'checkpoint',
       execArgv: [],
       resourceLimits: RESOURCE_LIMITS,

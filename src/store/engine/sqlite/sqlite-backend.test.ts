@@ -1,4 +1,15 @@
-import { fdatasync, fstatSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  copyFileSync,
+  fdatasync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -7,8 +18,10 @@ import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { CONDITION_WITHIN_MS } from '../../../../test/deadlines.ts'
+import { StoreUnavailable } from '../../errors.ts'
 import type { Session } from '../backend.ts'
 import { Statements } from '../statement.ts'
+import { LogDamaged, rewriteLog } from './rewrite-log.ts'
 import { openSqlite, SqliteBackend, type SyncFile } from './sqlite-backend.ts'
 
 describe('the SQLite backend', () => {
@@ -118,16 +131,121 @@ describe('the SQLite backend', () => {
       expect(sizes).toHaveLength(2)
     })
 
-    test('that cannot be synced later fails the next synced one, because its part of the log may be missing', async () => {
+    test('that cannot be synced later does not hold up the next one if the log can be written again', async () => {
       const working = syncFile
       syncFile = () => Promise.reject(new Error('the disk is gone'))
       await commit('create table t (x)', false)
       await vi.advanceTimersByTimeAsync(20)
+      await expect(commit('insert into t values (1)', false)).rejects.toThrow(StoreUnavailable)
       syncFile = working
-      await commit('insert into t values (1)', false)
-      await vi.advanceTimersByTimeAsync(20)
-      await expect(commit('insert into t values (2)', true)).rejects.toThrow('the disk is gone')
-      await commit('insert into t values (3)', true)
+      await commit('insert into t values (2)', true)
+      // The whole log, and after its restart the new commit.
+      expect(sizes).toHaveLength(2)
+    })
+  })
+
+  describe('after a failed sync', () => {
+    const log = () => join(folder, 'pombal.db-wal')
+    const readLog = (at: number, length: number) => readFileSync(log()).subarray(at, at + length)
+    const salt = () => readLog(16, 8).toString('hex')
+    const commit = async (change: string) => {
+      const tx = await backend.begin()
+      await run(tx, change)
+      await tx.commit()
+    }
+    const failOnce = () => {
+      const working = syncFile
+      syncFile = () => {
+        syncFile = working
+        return Promise.reject(new Error('the disk is gone'))
+      }
+    }
+    const rowsOf = (file: string) => {
+      const db = new Sqlite(file)
+      try {
+        expect(db.pragma('integrity_check', { simple: true })).toBe('ok')
+        return db.prepare('select x from t').pluck().all()
+      } finally {
+        db.close()
+      }
+    }
+    beforeEach(async () => {
+      await commit('create table t (x)')
+      await commit('insert into t values (1)')
+    })
+
+    test('the next commit begins when the log is written again, synced, written back and empty', async () => {
+      const before = salt()
+      failOnce()
+      await expect(commit('insert into t values (2)')).rejects.toThrow('the disk is gone')
+      await expect(backend.untilSynced()).rejects.toThrow('the disk is gone')
+      const whole = statSync(log()).size
+      const sizes: number[] = []
+      const working = syncFile
+      syncFile = async descriptor => {
+        sizes.push(fstatSync(descriptor).size)
+        await working(descriptor)
+      }
+      await commit('insert into t values (3)')
+      await backend.untilSynced()
+      expect(salt()).not.toBe(before)
+      expect(sizes).toEqual([whole, statSync(log()).size])
+      expect(statSync(log()).size).toBeLessThan(whole)
+      // Whatever becomes of the log, the former commits are in the database.
+      copyFileSync(join(folder, 'pombal.db'), join(folder, 'copy.db'))
+      expect(rowsOf(join(folder, 'copy.db'))).toEqual([1, 2])
+      expect(await run(backend.reader, 'select count(*) as n from t')).toEqual([{ n: 3 }])
+    })
+
+    test('no commit begins, synced or not, while the log cannot be synced or written back', async () => {
+      const working = syncFile
+      syncFile = () => Promise.reject(new Error('the disk is gone'))
+      await expect(commit('insert into t values (2)')).rejects.toThrow('the disk is gone')
+      await expect(backend.begin()).rejects.toThrow(StoreUnavailable)
+      syncFile = working
+      const other = new Sqlite(join(folder, 'pombal.db'), { readonly: true })
+      other.exec('begin')
+      other.prepare('select * from t').all()
+      const before = salt()
+      await expect(backend.begin()).rejects.toThrow(StoreUnavailable)
+      await expect(backend.eraseTraces()).rejects.toThrow(StoreUnavailable)
+      expect(salt()).toBe(before)
+      other.close()
+      await commit('insert into t values (3)')
+      expect(salt()).not.toBe(before)
+    })
+
+    test('no commit begins if the log has lost what was written; a restart goes back to the last commit', async () => {
+      const { size } = statSync(log())
+      failOnce()
+      await expect(commit('insert into t values (2)')).rejects.toThrow('the disk is gone')
+      // The file system gives back what was there before.
+      const added = statSync(log()).size - size
+      expect(added).toBeGreaterThan(0)
+      const file = openSync(log(), 'r+')
+      writeSync(file, Buffer.alloc(added), 0, added, size)
+      closeSync(file)
+      for (let count = 0; count < 2; count += 1) {
+        const error = await backend.begin().catch(caught => caught)
+        expect(error).toBeInstanceOf(StoreUnavailable)
+        expect(error.cause.message).toContain('Restart Pombal')
+      }
+      // A kill: only the files are left.
+      for (const suffix of ['', '-wal'])
+        copyFileSync(join(folder, `pombal.db${suffix}`), join(folder, `copy.db${suffix}`))
+      expect(rowsOf(join(folder, 'copy.db'))).toEqual([1])
+    })
+
+    test('a log of many frames is written again as it was', async () => {
+      await commit('insert into t values (randomblob(3000000))')
+      const before = readFileSync(log())
+      const index = openSync(join(folder, 'pombal.db-shm'), 'r')
+      const descriptor = openSync(log(), 'r+')
+      expect(rewriteLog(descriptor, index)).toBeGreaterThan(3_000_000 / 2_048)
+      expect(readFileSync(log()).equals(before)).toBe(true)
+      writeSync(descriptor, Buffer.from([before[2_000_000]! ^ 1]), 0, 1, 2_000_000)
+      expect(() => rewriteLog(descriptor, index)).toThrow(LogDamaged)
+      writeSync(descriptor, Buffer.from([before[2_000_000]!]), 0, 1, 2_000_000)
     })
   })
 

@@ -7,6 +7,7 @@ import type { Compilable } from 'kysely'
 import { backoffMs } from '../../../kit/backoff.ts'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { fold } from '../../../kit/fold.ts'
+import { StoreUnavailable } from '../../errors.ts'
 import type { Backend, Session, Transaction } from '../backend.ts'
 import { fill, type RowsStatement, type Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
@@ -62,6 +63,9 @@ export type SyncFile = (descriptor: number) => Promise<void>
  * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite appends to
  * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. A commit that is not synced resolves at once, and is
  * synced a little later. SQLite still syncs the log before a checkpoint, so the database is always consistent.
+ *
+ * A failed sync may leave a gap in the log on disk, although the log can be read. After a power cut SQLite would end at the gap and
+ * lose all later commits. So no commit begins until the log is written again, synced, written back and empty.
  */
 export class SqliteBackend implements Backend {
   readonly reader: Session
@@ -72,13 +76,17 @@ export class SqliteBackend implements Backend {
   readonly #begin: Sqlite.Statement
   readonly #transaction: SqliteTransaction
   readonly #log: number
+  /** The log's index, which all connections share. Open for as long as they are: closing it would release SQLite's locks. */
+  readonly #index: number
   readonly #checkpoints: LogCheckpoints
   readonly #syncLog: () => Promise<void>
   /** The sync of the newest commit that is synced. */
   #sync: Promise<void> = Promise.resolve()
-  /** The syncs that nobody waits for. If one fails, the next synced commit fails too: a part of the log before it may be missing. */
+  /** The syncs that nobody waits for. If one fails, a synced commit that has begun fails too. */
   #laterSyncs: Promise<void> = Promise.resolve()
   #laterTimer: NodeJS.Timeout | null = null
+  /** A sync failed. */
+  #mayHaveGap = false
 
   constructor(path: string, syncFile: SyncFile = promisify(fdatasync), logBytes = LOG_BYTES) {
     this.#writing = openSqlite(path)
@@ -87,21 +95,31 @@ export class SqliteBackend implements Backend {
     this.#reading.function('fold', { deterministic: true }, text => fold(String(text)))
     this.reader = new SqliteSession(this.#reading)
     this.#log = openLog(this.#writing, path)
+    this.#index = openSync(`${path}-shm`, 'r')
     this.#writing.pragma('synchronous = NORMAL')
     this.#begin = this.#writing.prepare('begin immediate')
     const pageBytes = Number(this.#writing.pragma('page_size', { simple: true }))
     this.#writing.pragma(`wal_autocheckpoint = ${AUTOMATIC_AT * Math.floor(logBytes / pageBytes)}`)
-    this.#checkpoints = new LogCheckpoints({ path, log: this.#log, pageBytes, logBytes })
-    this.#syncLog = () => syncFile(this.#log)
+    this.#checkpoints = new LogCheckpoints({ path, log: this.#log, index: this.#index, pageBytes, logBytes })
+    this.#syncLog = () =>
+      syncFile(this.#log).catch(error => {
+        this.#mayHaveGap = true
+        throw error
+      })
     const commit = this.#writing.prepare('commit')
     this.#transaction = new SqliteTransaction(this.#writing, async (isSynced = true) => {
       commit.run()
-      this.#checkpoints.committed()
-      if (!isSynced) return this.#syncLater()
+      if (!isSynced) {
+        this.#checkpoints.committed()
+        return this.#syncLater()
+      }
       const later = this.#laterSyncs
       this.#laterSyncs = Promise.resolve()
       this.#sync = bothOf(later, this.#syncLog())
       await this.#sync
+      // An earlier sync that overlapped with this one failed after it.
+      if (this.#mayHaveGap) throw new Error('The log could not be synced.')
+      this.#checkpoints.committed()
     })
   }
 
@@ -118,12 +136,34 @@ export class SqliteBackend implements Backend {
   }
 
   async begin(): Promise<Transaction> {
+    if (this.#mayHaveGap) await this.#closeGap()
     await this.#checkpoints.beforeWrite()
     await retryWhileBusy(() => this.#begin.run())
     return this.#transaction
   }
 
+  /**
+   * The log is written again first. Otherwise a power cut in the middle of the checkpoint could leave half of a commit in the database
+   * and none of it in the log. A kill at any step leaves a log that can be read, and the next start writes it back.
+   * @throws StoreUnavailable
+   */
+  async #closeGap(): Promise<void> {
+    try {
+      await this.#laterSyncs.catch(() => undefined)
+      await this.#checkpoints.rewrite()
+      await this.#syncLog()
+      await retryWhileBusy(() => this.#checkpoints.truncate())
+    } catch (error) {
+      throw new StoreUnavailable('A sync of the log failed. Writes are refused until the log is written back.', {
+        cause: error,
+      })
+    }
+    this.#sync = this.#laterSyncs = Promise.resolve()
+    this.#mayHaveGap = false
+  }
+
   async eraseTraces(): Promise<void> {
+    if (this.#mayHaveGap) throw new StoreUnavailable('The log is not written back while a sync of it has failed.')
     await retryWhileBusy(() => this.#checkpoints.truncate())
   }
 
@@ -137,10 +177,13 @@ export class SqliteBackend implements Backend {
   async close(): Promise<void> {
     if (this.#laterTimer !== null) clearTimeout(this.#laterTimer)
     await this.#laterSyncs.catch(() => undefined)
+    // The last connection writes the log back.
+    if (this.#mayHaveGap) await this.#closeGap().catch(() => undefined)
     await this.#checkpoints.close()
     this.#reading.close()
     this.#writing.close()
     closeSync(this.#log)
+    closeSync(this.#index)
   }
 }
 
