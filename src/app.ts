@@ -54,9 +54,14 @@ export interface App {
    * Reports this node as not ready and keeps serving for `DRAIN_SECONDS`, so that load balancers notice. `signal` ends the wait.
    */
   drain(signal: AbortSignal): Promise<void>
-  /** Closes the modules in reverse order and finishes work in flight, within 10 s. */
-  close(): Promise<void>
+  /** Closes the modules in reverse order. Webhook attempts that do not end within this time are aborted early enough. */
+  close(withinMs: number): Promise<void>
 }
+
+/** From the signal to the end of the process, `DRAIN_SECONDS` included. */
+export const STOP_WITHIN_MS = 9_500
+/** The time to record what has ended, release the leases and close the store, after the webhook attempts have ended. */
+const RELEASE_MS = 1_500
 
 /**
  * Connections that the kernel completes before they are accepted. Beyond it, it drops them, and a caller tries again after 1 s.
@@ -74,8 +79,8 @@ interface NodeContext {
   metrics: Metrics
   renewal: Renewal
   traces: Traces | null
-  /** Called one after the other, in reverse order, when the node stops. */
-  closers: (() => Promise<unknown>)[]
+  /** Called one after the other, in reverse order, when the node stops. Attempts in flight are aborted after `graceMs`. */
+  closers: ((graceMs: number) => Promise<unknown>)[]
 }
 
 /** Opens the keys and the store, then starts the modules. A failed start closes what is already open. */
@@ -98,14 +103,17 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
   try {
     return await startModules(context)
   } catch (error) {
-    await closeAll(context)
+    await closeAll(context, STOP_WITHIN_MS)
     throw error
   }
 }
 
-async function closeAll({ closers, logger }: NodeContext): Promise<void> {
+async function closeAll({ closers, logger }: NodeContext, withinMs: number): Promise<void> {
+  const graceEndsAt = performance.now() + withinMs - RELEASE_MS
   for (let close = closers.pop(); close !== undefined; close = closers.pop()) {
-    await close().catch(error => logger.error({ err: error }, 'app.close_failed'))
+    await close(Math.max(0, graceEndsAt - performance.now())).catch(error =>
+      logger.error({ err: error }, 'app.close_failed'),
+    )
   }
 }
 
@@ -124,12 +132,13 @@ async function startModules(context: NodeContext): Promise<App> {
   const webhooks = startWebhooks(context, { ownPorts, onLeaseLost: instanceId => supervisor.onLeaseLost(instanceId) })
   const alerts = openAlerts(context, webhooks)
   const threads = openThreads(context)
-  const supervisor = startSupervisor(context, { sandbox, lanes: webhooks.dispatcher, threads })
   const media = await openMediaLibrary(context, ownPorts)
-  const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
+  // Its closer is registered at once: it releases the leases if a later step fails.
+  const supervisor = startSupervisor(context, { sandbox, lanes: webhooks.dispatcher, threads })
   let api: Api | undefined
   // Together, because a slow caller must not delay the release of the leases.
-  closers.push(() => Promise.all([api?.close(), supervisor.close()]))
+  closers.push(graceMs => Promise.all([api?.close(), supervisor.close(graceMs)]))
+  const readiness = new Readiness({ ping: () => store.ping(), isRunning: () => supervisor.isRenewed })
 
   const renderMetrics = () =>
     metrics.render({
@@ -156,7 +165,7 @@ async function startModules(context: NodeContext): Promise<App> {
       readiness.isDraining = true
       await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)
     },
-    close: () => closeAll(context),
+    close: withinMs => closeAll(context, withinMs),
   }
 }
 
@@ -185,7 +194,7 @@ function startWebhooks(
     ...(traces && { traces }),
     clock: { ...systemClock, now: store.clock.now, steady: store.clock.steady },
   })
-  closers.push(() => dispatcher.close())
+  closers.push(graceMs => dispatcher.close(graceMs))
   return { guard, poster, dispatcher }
 }
 

@@ -1,12 +1,9 @@
 import { flushCompileCache } from 'node:module'
 import { pino, stdSerializers } from 'pino'
-import { type App, startApp } from './app.ts'
+import { type App, STOP_WITHIN_MS, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
-
-/** A longer stop is cut off, which is safe because the store is consistent at every moment. */
-const STOP_WITHIN_MS = 9_500
 
 function readSettingsOrExit(): Settings {
   try {
@@ -89,17 +86,21 @@ process.on('uncaughtException', error => {
 
 let app: App | null = null
 let draining: AbortController | null = null
-/** A second signal skips the rest of the drain time. */
+/**
+ * A second signal skips the rest of the drain time. A longer stop is cut off, which is safe because the store is consistent at every
+ * moment.
+ */
 async function stop(signal: NodeJS.Signals): Promise<void> {
   if (draining !== null) return draining.abort()
   draining = new AbortController()
+  const cutOffAt = performance.now() + STOP_WITHIN_MS
   logger.info({ signal }, 'app.stopping')
   setTimeout(() => {
     logger.warn('app.stop_cut_off')
     process.exit(0)
   }, STOP_WITHIN_MS).unref()
   await app?.drain(draining.signal)
-  await app?.close()
+  await app?.close(cutOffAt - performance.now())
   logger.info('app.stopped')
   process.exit(0)
 }

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { InstanceId } from '../domain/ids.ts'
-import { withDeadline } from '../kit/deadline.ts'
+import { waitAtMost, withDeadline } from '../kit/deadline.ts'
 import type { ConnectionRecord } from '../store/connections/connections.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'
@@ -19,6 +19,8 @@ const RESTART_AFTER_MS = 5_000
 const LONGEST_AWAITED_MS = 60_000
 /** The time to record an attempt that has just ended. */
 const RECORD_MS = 1_000
+/** The longest time that a connection takes to stop. */
+const CONNECTION_STOPS_WITHIN_MS = 2_500
 
 /** The part of the WhatsApp driver that the runner needs. */
 export interface Connection {
@@ -98,7 +100,10 @@ export class InstanceRunner implements Running {
     await this.#started
     const logOut = !leaseHeld && !this.#deleted && (await wasDeleted(store, lease.instanceId))
     if (!leaseHeld && !this.#deleted && !logOut) onStoppedWithoutLease?.()
-    await Promise.all([this.#connection?.stop({ logOut }), lanes.shut(lease.instanceId, graceMs)])
+    const shut = lanes.shut(lease.instanceId, graceMs)
+    // While attempts end, the connection stays up for as long as both can end in time.
+    if (leaseHeld && graceMs !== undefined) await waitAtMost(graceMs - CONNECTION_STOPS_WITHIN_MS, shut)
+    await Promise.all([this.#connection?.stop({ logOut }), shut])
   }
 
   /**

@@ -23,7 +23,7 @@ describe('a node’s instances', () => {
     leases.failing = false
     await pass(2_000)
     expect(supervisor.isRenewed).toBe(true)
-    const closed = supervisor.close()
+    const closed = supervisor.close(8_000)
     expect(supervisor.isRenewed).toBe(false)
     await pass(1_000)
     await closed
@@ -165,7 +165,7 @@ describe('a node’s instances', () => {
     linking.delete('c')
     await pass(5_500)
     expect(log.slice(6)).toEqual(['drain c', 'stop c held'])
-    const closed = supervisor.close()
+    const closed = supervisor.close(8_000)
     await pass(200)
     await closed
     expect(log.slice(8)).toEqual(['stop b held', 'stop d held'])
@@ -211,7 +211,7 @@ describe('a node’s instances', () => {
     }
     await pass(500)
     expect(leases.rows.get('a')?.owner).toBe('me')
-    const closed = supervisor.close()
+    const closed = supervisor.close(8_000)
     await pass(1_000)
     await closed
     expect(leases.rows.get('a')?.owner).toBeNull()
@@ -221,7 +221,7 @@ describe('a node’s instances', () => {
   test('a graceful stop releases every lease', async () => {
     const { leases, supervisor, log } = setUp(['a', 'b'])
     await pass(1)
-    const closed = supervisor.close()
+    const closed = supervisor.close(8_000)
     await pass(200)
     await closed
     expect(log.slice(-2)).toEqual(['stop a held', 'stop b held'])

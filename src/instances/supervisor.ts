@@ -123,15 +123,20 @@ export class Supervisor {
     this.#stop(instanceId, false)
   }
 
-  /** Stops every instance and releases its lease, so that another node can take over at once. */
-  async close(): Promise<void> {
+  /**
+   * Stops every instance and releases its lease, so that another node can take over at once.
+   * @param graceMs after this time, webhook attempts in flight are aborted
+   */
+  async close(graceMs: number): Promise<void> {
+    const graceEndsAt = performance.now() + graceMs
     this.#closed = true
     for (const unsubscribe of this.#unsubscribe) unsubscribe()
     clearTimeout(this.#timer)
     await this.#step
     const { leases, owner, logger } = this.#options
     await leases.leave(owner).catch(error => logger.warn({ err: error }, 'leases.leave_failed'))
-    for (const instanceId of this.#running.keys()) this.#stop(instanceId, true)
+    const leftMs = Math.max(0, graceEndsAt - performance.now())
+    for (const instanceId of this.#running.keys()) this.#stop(instanceId, true, leftMs)
     await Promise.all([...this.#stopping.values()].map(({ done }) => done))
     clearTimeout(this.#unrenewedTimer)
   }

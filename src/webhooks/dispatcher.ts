@@ -17,7 +17,7 @@ export interface DispatcherOptions
 }
 
 const MAX_IN_FLIGHT = 1_024
-/** The whole service stops within 10 s. */
+/** For instances that stop while the service runs. */
 const GRACE_MS = 8_000
 /** The lanes of every instance are polled once in this time, because hints may be lost. */
 const POLL_EVERY_MS = 30_000
