@@ -182,11 +182,14 @@ export class Supervisor {
     for (const [instanceId, { lease }] of this.#running) {
       if (held.get(instanceId)?.epoch !== lease.epoch) this.#stop(instanceId, false)
     }
+    const ended: HeldLease[] = []
     // Includes leases whose acquisition succeeded although its answer was lost.
     for (const lease of held.values()) {
-      if (this.#endedEpochs.get(lease.instanceId) === lease.epoch) await this.#releaseEnded(lease)
+      if (this.#endedEpochs.get(lease.instanceId) === lease.epoch) ended.push(lease)
       else this.#start(lease)
     }
+    // At the same time, so that they share commits: after an outage of the store, all instances may have been stopped.
+    await Promise.all(ended.map(lease => this.#releaseEnded(lease)))
     for (const instanceId of this.#endedEpochs.keys()) if (!held.has(instanceId)) this.#endedEpochs.delete(instanceId)
   }
 
@@ -280,7 +283,7 @@ export class Supervisor {
     }
   }
 
-  /** Its release failed, or its outcome is unknown. */
+  /** Its release failed, its outcome is unknown, or the instance was stopped while the lease seemed lost. */
   async #releaseEnded(lease: HeldLease): Promise<void> {
     const { leases, logger } = this.#options
     const { instanceId } = lease
@@ -303,7 +306,7 @@ export class Supervisor {
     const entry = this.#running.get(instanceId)
     if (!entry) return
     this.#running.delete(instanceId)
-    if (leaseHeld) this.#endedEpochs.set(instanceId, entry.lease.epoch)
+    this.#endedEpochs.set(instanceId, entry.lease.epoch)
     const done = entry.running
       .stop(leaseHeld, graceMs)
       .then(() => (leaseHeld ? this.#options.leases.release(entry.lease) : undefined))
