@@ -48,6 +48,9 @@ import { StoredStatistics } from './statistics/stored-statistics.ts'
 import type { Store } from './store.ts'
 import { StoredTransfers } from './transfers/stored-transfers.ts'
 
+/** How long an acceptance waits for a lock of another node. Others wait behind it. */
+const LOCK_TIMEOUT_OF_CALLS_MS = 500
+
 /** The store on either database. */
 export class DatabaseStore implements Store {
   readonly clock: StoreClock
@@ -85,8 +88,7 @@ export class DatabaseStore implements Store {
   readonly #writer: Writer
   /** Commits writes that belong to no instance. */
   readonly #commonWriter: Writer
-  /** Commits the writes of calls. */
-  readonly #callWriter: Writer
+  readonly #ownWriters: Readonly<Record<NonNullable<Operation<unknown, unknown>['connection']>, Writer>>
   readonly #probe: Probe
   readonly #keyUses: KeyUses
   readonly #observer: StoreObserver | null
@@ -109,10 +111,12 @@ export class DatabaseStore implements Store {
     this.#afterClose = afterClose
     const fence = new Fence(statements)
     this.#probe = new Probe(statements)
-    this.#writer = new Writer(backend, fence, backend.commitsAtOnce, this.foreground)
+    this.#writer = new Writer(backend, fence, { commitsAtOnce: backend.commitsAtOnce, foreground: this.foreground })
     const { isShared } = statements.dialect
-    this.#commonWriter = isShared ? new Writer(backend, fence) : this.#writer
-    this.#callWriter = isShared ? new Writer(backend, fence) : this.#writer
+    const ownWriter = (lockTimeoutMs?: number) =>
+      isShared ? new Writer(backend, fence, { lockTimeoutMs }) : this.#writer
+    this.#commonWriter = ownWriter()
+    this.#ownWriters = { calls: ownWriter(LOCK_TIMEOUT_OF_CALLS_MS), admission: ownWriter(), leases: ownWriter() }
     this.#observer = observer
     const audited = new AuditedWrites(new AuditChain(statements), clock.now, this.#write)
     const core: Core = {
@@ -168,8 +172,8 @@ export class DatabaseStore implements Store {
   }
 
   readonly #write = async <I, O>(operation: Operation<I, O>, input: I): Promise<O> => {
-    const ofInstance = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
-    const writer = operation.isCall ? this.#callWriter : ofInstance
+    const shared = operation.instanceId(input) === '' ? this.#commonWriter : this.#writer
+    const writer = operation.connection === undefined ? shared : this.#ownWriters[operation.connection]
     const startedAt = performance.now()
     if (!operation.mayBeUndone) this.foreground.begin()
     try {
@@ -206,7 +210,8 @@ export class DatabaseStore implements Store {
 
   async #close(): Promise<void> {
     await this.#keyUses.flush()
-    await Promise.all([this.#writer, this.#commonWriter, this.#callWriter].map(writer => writer.close()))
+    const writers = [this.#writer, this.#commonWriter, ...Object.values(this.#ownWriters)]
+    await Promise.all(writers.map(writer => writer.close()))
     await this.hints.close()
     await this.#backend.close()
     this.#afterClose()

@@ -99,7 +99,7 @@ export class NeedsSessions extends StoreUnusable {
   constructor() {
     super(
       'DATABASE_URL points to a pooler in transaction mode. Pombal needs sessions: use the address of the database ' +
-        'itself, or a pool in session mode. A node opens 12 connections and pools them itself.',
+        'itself, or a pool in session mode. A node opens 14 connections and pools them itself.',
     )
   }
 }

@@ -245,27 +245,24 @@ describe('several nodes on one PostgreSQL', () => {
   test('a message that is being accepted delays a deletion; none is accepted after the deletion', async () => {
     const [one, other] = await openNodes()
     const { instanceId } = await createConnected(one)
-    // A transaction that takes the same key blocks the acceptance after it has read the instance.
-    const holder = new pg.Client(harness.options.databaseUrl)
-    await holder.connect()
-    try {
-      await holder.query('begin')
-      await holder.query(`insert into idempotency_keys (instance_id, key, digest, message_id, expires_at)
-        values ('${instanceId}', 'held', '', 'msg_0', 4102444800000)`)
-      const accepting = other.messages.accept(newMessage(instanceId, { idempotency: idempotency('held') }), 0)
-      await until('the acceptance to be stopped', async () => (await countWaiting()) === 1)
-      let deleted = false
-      const deleting = one.instances.delete(instanceId, 0).then(() => {
-        deleted = true
-      })
-      await until('the deletion to wait', async () => deleted || (await countWaiting()) === 2)
-      expect(deleted).toBe(false)
-      await holder.query('rollback')
-      expect((await accepting).kind).toBe('accepted')
-      await deleting
-    } finally {
-      await holder.end()
-    }
+    // The acceptance takes its time after it has read the instance.
+    await harness.execute(`create function take_time() returns trigger language plpgsql as
+      'begin perform pg_sleep(1); return new; end'`)
+    await harness.execute('create trigger slow before insert on messages for each row execute function take_time()')
+    const accepting = other.messages.accept(newMessage(instanceId), 0)
+    await until('the acceptance to take its time', async () => {
+      const found = `select count(*) as n from pg_stat_activity
+        where datname = current_database() and wait_event = 'PgSleep'`
+      return Number((await harness.execute(found))[0]!['n']) === 1
+    })
+    let deleted = false
+    const deleting = one.instances.delete(instanceId, 0).then(() => {
+      deleted = true
+    })
+    await until('the deletion to wait', async () => deleted || (await countWaiting()) === 1)
+    expect(deleted).toBe(false)
+    expect((await accepting).kind).toBe('accepted')
+    await deleting
     expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
   })
 

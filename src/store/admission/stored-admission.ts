@@ -239,7 +239,7 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       return admitted(caller.instance_id, keyOf(caller), caller.calls - left, caller.reset_ms, ratePerMinute)
     })
   }
-  return { name: 'admission.count', instanceId: () => '', run, runAlone: run }
+  return { name: 'admission.count', instanceId: () => '', connection: 'admission', run, runAlone: run }
 }
 
 function keyOf({

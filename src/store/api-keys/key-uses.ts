@@ -51,14 +51,19 @@ export class KeyUses {
   async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const uses = this.#uses
+    // All nodes lock rows in the same order, which prevents deadlocks.
+    const uses = [...this.#uses.values()].sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
     this.#uses = new Map()
     await Promise.all(
-      Array.from(uses.values(), use =>
+      uses.map(use =>
         this.#core.write(this.#record, use).catch(() => {
           if (!this.#uses.has(use.id)) this.#uses.set(use.id, use)
         }),
       ),
     )
   }
+}
+
+function placeOf(use: Use): string {
+  return `${use.instance_id}/${use.id}`
 }

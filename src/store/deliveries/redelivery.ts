@@ -146,19 +146,17 @@ class RedeliveryWriter {
   }
 
   /**
-   * Blocks the owner's writes until the commit. New deliveries therefore become visible in the order of their `seq`, and a
-   * lane never misses one that is below its cursor.
+   * Locks the instance, as `EventRecorder` does, until the commit. New deliveries therefore become visible in the order of their
+   * `seq`, and a lane never misses one that is below its cursor. Renewals do not wait for this lock.
    */
   async lockEndpoints(tx: Transaction, instanceId: InstanceId, reach: Reach): Promise<Subscription[] | null> {
     const { db } = this.#statements
-    const lease = db.selectFrom('leases').select('epoch').where('instance_id', '=', instanceId)
-    await tx.query(this.#statements.locking(lease, 'update', 'leases'))
     const instance = db
       .selectFrom('instances')
       .select('id')
       .where('id', '=', instanceId)
       .where('deleted_at', 'is', null)
-    if ((await tx.query(instance)).length === 0) return null
+    if ((await tx.query(this.#statements.locking(instance, 'no key update', 'instances'))).length === 0) return null
     return (await this.#subscriptions.find(tx, [instanceId], reach)).get(instanceId) ?? []
   }
 

@@ -43,9 +43,13 @@ export interface Backend {
   readonly autocommit: Session | null
   /** How many commits may run concurrently. */
   readonly commitsAtOnce: number
-  begin(): Promise<Transaction>
-  /** Classifies a driver error: `unavailable` affects every unit, `conflict` calls for a retry, `unit` is caused by one unit. */
-  classify(error: unknown): 'unavailable' | 'conflict' | 'unit'
+  /** @param lockTimeoutMs how long a statement waits for a lock of another transaction, if others can hold one; default 2 s */
+  begin(lockTimeoutMs?: number): Promise<Transaction>
+  /**
+   * Classifies a driver error: `unavailable` affects every unit, `conflict` calls for a retry, `unit` is caused by one unit.
+   * `locked`: a unit waited too long for a lock of another transaction.
+   */
+  classify(error: unknown): 'unavailable' | 'conflict' | 'locked' | 'unit'
   /** Removes deleted data from the files too. Absent if the database does so by itself. */
   eraseTraces?(): Promise<void>
   close(): Promise<void>

@@ -18,8 +18,8 @@ export interface Operation<I, O> {
    * after them, or at the same time.
    */
   readonly isIndependent?: boolean
-  /** A caller waits for it. If commits can run concurrently, it does not wait for those of the instance's owner. */
-  readonly isCall?: boolean
+  /** On PostgreSQL, the connection that its commits share with no other writes, so that they do not wait for them. */
+  readonly connection?: 'calls' | 'admission' | 'leases'
   /** A power failure may undo it, so a commit of such units alone does not wait for the disk. */
   readonly mayBeUndone?: boolean
   /** Runs after the others of its commit, because it takes a lock that must be the transaction's last one. */
@@ -34,7 +34,10 @@ export interface Operation<I, O> {
   readonly urgent?: boolean
   /** @returns one outcome per input, in the same order; an empty list if the inputs have no outcomes */
   run(tx: Transaction, inputs: readonly I[]): Promise<O[]>
-  /** An alternative to `run` for a single statement that needs no transaction. Its inputs may have keys in common. */
+  /**
+   * An alternative to `run` for a single statement that needs no transaction. Its inputs may have keys in common. On PostgreSQL
+   * it shares no commit with other operations: its locks then end with the statement, even if this node freezes.
+   */
   runAlone?(session: Session, inputs: readonly I[]): Promise<O[]>
 }
 

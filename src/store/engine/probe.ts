@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { StoreUnavailable } from '../errors.ts'
+import type { Session } from './backend.ts'
 import { type Operation, oneByOne } from './operation.ts'
 import type { Statements } from './statement.ts'
 
@@ -18,18 +19,22 @@ export class Probe {
   #afterFailure = false
 
   constructor({ db }: Statements) {
-    this.#operation = oneByOne(
-      'ping',
-      () => '',
-      async (tx, value) => {
-        await tx.query(
-          db
-            .insertInto('meta')
-            .values({ key: KEY, value })
-            .onConflict(conflict => conflict.column('key').doUpdateSet({ value })),
-        )
+    async function write(session: Session, value: Uint8Array): Promise<void> {
+      await session.query(
+        db
+          .insertInto('meta')
+          .values({ key: KEY, value })
+          .onConflict(conflict => conflict.column('key').doUpdateSet({ value })),
+      )
+    }
+    this.#operation = {
+      ...oneByOne('ping', () => '', write),
+      // All nodes write the same row. In a transaction, a node that freezes would keep it locked.
+      async runAlone(session, values) {
+        for (const value of values) await write(session, value)
+        return []
       },
-    )
+    }
   }
 
   /** @param write resolves after the commit */

@@ -13,7 +13,7 @@ interface LedgerTransaction extends Transaction {
 class Ledger implements Backend {
   readonly commitsAtOnce = 1
   readonly reader = {} as Session
-  readonly autocommit = null
+  autocommit: Session | null = null
   readonly committed: string[][] = []
   /** Commits that do not wait for the disk. */
   readonly unsynced: string[][] = []
@@ -21,9 +21,12 @@ class Ledger implements Backend {
   readonly commitErrors: Error[] = []
   /** Commits of transactions that begin now wait for this promise. */
   hold: Promise<void> = Promise.resolve()
+  /** How long the transactions wait for locks. */
+  readonly lockTimeouts: (number | undefined)[] = []
 
-  async begin(): Promise<LedgerTransaction> {
+  async begin(lockTimeoutMs?: number): Promise<LedgerTransaction> {
     const { hold } = this
+    this.lockTimeouts.push(lockTimeoutMs)
     const open: string[] = []
     const unused = () => Promise.reject(new Error('This ledger takes no queries.'))
     return {
@@ -43,8 +46,9 @@ class Ledger implements Backend {
     }
   }
 
-  classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
+  classify(error: unknown): 'unavailable' | 'conflict' | 'locked' | 'unit' {
     if (error instanceof Error && error.message === 'conflict') return 'conflict'
+    if (error instanceof Error && error.message === 'locked') return 'locked'
     return error instanceof Error && error.message === 'gone' ? 'unavailable' : 'unit'
   }
 
@@ -54,12 +58,17 @@ class Ledger implements Backend {
 function setUp(commitsAtOnce = 1) {
   const ledger = new Ledger()
   const runs = { failures: [] as string[] }
+  const time = { now: 0 }
   const note: Operation<string, string> = {
     name: 'note',
     instanceId: input => input.split('/')[1] ?? 'a',
     keys: () => [],
     async run(tx, inputs) {
       for (const input of inputs) {
+        if (input.startsWith('locked')) {
+          time.now += 10
+          throw new Error('locked')
+        }
         const failure = runs.failures[0]
         if (input === 'bad' || failure !== undefined) throw new Error(runs.failures.shift() ?? 'bad')
         ;(tx as LedgerTransaction).open.push(input)
@@ -67,9 +76,13 @@ function setUp(commitsAtOnce = 1) {
       return inputs.map(input => `${input}!`)
     },
   }
-  const time = { now: 0 }
   const foreground = { hasPriority: false }
-  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), commitsAtOnce, foreground, () => time.now)
+  const writer = new Writer(ledger, new Fence(new Statements('sqlite')), {
+    commitsAtOnce,
+    foreground,
+    lockTimeoutMs: 500,
+    monotonicNow: () => time.now,
+  })
   return { ledger, writer, note, runs, time, foreground }
 }
 
@@ -132,6 +145,53 @@ describe('the writer', () => {
     runs.failures.push('conflict', 'conflict')
     expect(await Promise.all(['1', '2'].map(input => writer.write(note, input)))).toEqual(['1!', '2!'])
     expect(ledger.committed).toEqual([['1', '2']])
+  })
+
+  test('a unit that waits too long for a lock rejects as unavailable; the others are committed without it', async () => {
+    const { ledger, writer, note } = setUp()
+    const independent = { ...note, isIndependent: true }
+    const inputs = ['1', '2', '3', 'locked', '4', '5', '6', '7']
+    const outcomes = await Promise.allSettled(inputs.map(input => writer.write(independent, input)))
+    expect(outcomes.map(({ status }) => status === 'fulfilled')).toEqual(inputs.map(input => input !== 'locked'))
+    expect(outcomes[3]).toMatchObject({ reason: { name: 'StoreUnavailable' } })
+    expect(ledger.committed.flat()).toEqual(['1', '2', '3', '4', '5', '6', '7'])
+    expect(ledger.lockTimeouts).toEqual([500, 100, 100, 100, 100, 100, 100])
+  })
+
+  test('no unit overtakes one of its instance that waits too long for a lock, unless it is independent', async () => {
+    const { ledger, writer, note } = setUp()
+    const inputs = ['1/a', 'locked/a', '2/a', '3/b', '4/b']
+    const outcomes = await Promise.allSettled(inputs.map(input => writer.write(note, input)))
+    expect(outcomes.map(({ status }) => status)).toEqual([...Array(3).fill('rejected'), ...Array(2).fill('fulfilled')])
+    expect(ledger.committed).toEqual([['3/b', '4/b']])
+  })
+
+  test('many units that wait for locks hold up the next commits for a limited time', async () => {
+    const { writer, note, time } = setUp()
+    const independent = { ...note, isIndependent: true }
+    const locked = Array.from({ length: 120 }, (_, n) => writer.write(independent, `locked ${n}`))
+    for (const outcome of await Promise.allSettled(locked)) {
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'StoreUnavailable' } })
+    }
+    expect(time.now).toBeLessThan(1_200)
+    expect(await writer.write(independent, '1')).toBe('1!')
+  })
+
+  test('a statement that can run alone shares no commit with other writes', async () => {
+    const { ledger, writer, note } = setUp()
+    const alone: string[][] = []
+    ledger.autocommit = {} as Session
+    const single = {
+      ...note,
+      async runAlone(_: Session, inputs: readonly string[]) {
+        alone.push([...inputs])
+        return inputs.map(input => `${input}!`)
+      },
+    }
+    const writes = [note, single, single, note, single].map((operation, n) => writer.write(operation, `${n}/${n}`))
+    expect(await Promise.all(writes)).toEqual(['0/0!', '1/1!', '2/2!', '3/3!', '4/4!'])
+    expect(ledger.committed).toEqual([['0/0', '3/3']])
+    expect(alone).toEqual([['1/1', '2/2', '4/4']])
   })
 
   test('an urgent write goes first', async () => {

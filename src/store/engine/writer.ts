@@ -13,12 +13,24 @@ const MAX_WAITING = 10_000
 /** A commit that takes longer indicates a hanging disk or database. New units are refused instead of queued behind it. */
 const STALLED_AFTER_MS = 5_000
 const MAX_CONFLICTS = 5
+/** After a commit waited too long for a lock, its parts are tried one by one, and each waits for locks only this long. */
+const LOCK_TIMEOUT_OF_PARTS_MS = 100
+/** After this time, parts that wait for a lock are not divided further. */
+const DIVIDE_WITHIN_MS = 1_000
 
 /** How long units wait for running commits before they start one of their own, if the concurrency limit allows. */
 const JOIN_WITHIN_MS = 10
 
 /** How soon a commit that yielded to the foreground is tried again. */
 const LOOK_AGAIN_MS = 2
+
+export interface WriterOptions {
+  commitsAtOnce?: number
+  foreground?: Pick<Foreground, 'hasPriority'> | null
+  /** How long a commit waits for a lock of another transaction. Default: that of the backend. */
+  lockTimeoutMs?: number | undefined
+  monotonicNow?: () => number
+}
 
 /** Commits of one kind of units: those that have started, and the units that wait. */
 interface Lane {
@@ -38,7 +50,7 @@ interface Lane {
  * Batches writes into commits and keeps the order of each instance's units. Units that arrive during a commit share the next
  * one. It begins when the current one ends; earlier if that one is slow or a full batch is waiting, up to `commitsAtOnce`
  * concurrent commits. A promise resolves only after its commit. A failing unit rejects alone; the others are committed
- * without it.
+ * without it. So does a unit that waits too long for a lock, which a frozen node may hold.
  *
  * If commits can run concurrently, independent units have commits of their own, which do not wait for the others, and so do
  * those of them that may be undone, which also start later while the foreground has priority. Only the rare units of their
@@ -48,6 +60,7 @@ export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
   readonly #foreground: Pick<Foreground, 'hasPriority'> | null
+  readonly #lockTimeoutMs: number | undefined
   readonly #monotonicNow: () => number
   readonly #ordered: Lane
   readonly #independent: Lane
@@ -61,13 +74,12 @@ export class Writer {
   constructor(
     backend: Backend,
     fence: Fence,
-    commitsAtOnce = 1,
-    foreground: Pick<Foreground, 'hasPriority'> | null = null,
-    monotonicNow = () => performance.now(),
+    { commitsAtOnce = 1, foreground = null, lockTimeoutMs, monotonicNow = () => performance.now() }: WriterOptions = {},
   ) {
     this.#backend = backend
     this.#fence = fence
     this.#foreground = foreground
+    this.#lockTimeoutMs = lockTimeoutMs
     this.#monotonicNow = monotonicNow
     this.#ordered = newLane(commitsAtOnce)
     this.#runsConcurrently = commitsAtOnce > 1
@@ -163,7 +175,10 @@ export class Writer {
     }
   }
 
-  /** Takes the next units, except those of instances in a running commit, and those behind a unit that is left. */
+  /**
+   * Takes the next units that may share a commit, except those of instances in a running commit, and those behind a unit that
+   * is left.
+   */
   #take(lane: Lane, atMost: number): Unit[] {
     const units: Unit[] = []
     const left: Unit[] = []
@@ -172,7 +187,7 @@ export class Writer {
       const { turn, instanceId } = unit
       const mayStart = turn === null || turn === this.#turns.get(instanceId)![0]
       const isFree = mayStart && !held.has(instanceId) && !lane.busy.has(instanceId)
-      if (isFree && units.length < atMost) units.push(unit)
+      if (isFree && units.length < atMost && this.#mayShareCommit(units[0], unit)) units.push(unit)
       else {
         left.push(unit)
         held.add(instanceId)
@@ -180,6 +195,11 @@ export class Writer {
     }
     lane.waiting = left
     return units
+  }
+
+  #mayShareCommit(first: Unit | undefined, { operation }: Unit): boolean {
+    if (this.#backend.autocommit === null || first === undefined || first.operation === operation) return true
+    return !first.operation.runAlone && !operation.runAlone
   }
 
   async #start(lane: Lane, units: readonly Unit[]): Promise<void> {
@@ -196,9 +216,10 @@ export class Writer {
     if (this.#closed !== null) this.#finishClosing()
   }
 
-  async #settle(units: readonly Unit[], conflicts = 0): Promise<void> {
+  /** @param divideUntil set for the parts of a commit that waited too long for a lock (see `#settleParts`) */
+  async #settle(units: readonly Unit[], divideUntil: number | null = null, conflicts = 0): Promise<void> {
     try {
-      const outcomes = await this.#commit(units)
+      const outcomes = await this.#commit(units, divideUntil !== null)
       for (const unit of units) {
         if (outcomes.has(unit)) unit.resolve(outcomes.get(unit))
         else unit.reject(new LeaseLost(unit.instanceId))
@@ -206,31 +227,46 @@ export class Writer {
     } catch (error) {
       const meaning = error instanceof StoreUnavailable ? 'unavailable' : this.#backend.classify(error)
       if (meaning === 'unavailable') {
-        const unavailable =
-          error instanceof StoreUnavailable ? error : new StoreUnavailable('The write failed.', { cause: error })
-        for (const unit of units) unit.reject(unavailable)
+        rejectAll(units, error instanceof StoreUnavailable ? error : unavailable(error))
       } else if (meaning === 'conflict' && conflicts < MAX_CONFLICTS) {
-        await this.#settle(units, conflicts + 1)
+        await this.#settle(units, divideUntil, conflicts + 1)
+      } else if (meaning === 'locked') {
+        await this.#settleParts(units, divideUntil, error)
       } else if (units.length === 1) {
         units[0]!.reject(error)
       } else {
-        const middle = Math.ceil(units.length / 2)
-        await this.#settle(units.slice(0, middle))
-        await this.#settle(units.slice(middle))
+        for (const part of halve(units)) await this.#settle(part, divideUntil)
       }
     }
   }
 
-  /** @returns the outcomes of the units, except those whose lease was lost */
-  async #commit(units: readonly Unit[]): Promise<Outcomes> {
+  /**
+   * A unit of this commit waited too long for a lock. Commits the others without it. If several units wait, only a limited time
+   * is spent on this, because the next commits wait meanwhile.
+   */
+  async #settleParts(units: readonly Unit[], divideUntil: number | null, error: unknown): Promise<void> {
+    const now = this.#monotonicNow()
+    const until = divideUntil ?? now + DIVIDE_WITHIN_MS
+    const parts = halveByOrder(units)
+    const isTriedAgain = divideUntil !== null
+    if (isTriedAgain && (parts.length === 1 || now > until)) rejectAll(units, unavailable(error))
+    else for (const part of parts) await this.#settle(part, until)
+  }
+
+  /**
+   * @param isPart whether the units waited too long for a lock before
+   * @returns the outcomes of the units, except those whose lease was lost
+   */
+  async #commit(units: readonly Unit[], isPart: boolean): Promise<Outcomes> {
     const { autocommit } = this.#backend
     const { operation } = units[0]!
-    if (autocommit !== null && operation.runAlone && units.every(unit => unit.operation === operation)) {
+    // A part needs a transaction, because its timeout for locks belongs to one.
+    if (autocommit !== null && operation.runAlone && !isPart) {
       const inputs = units.map(unit => unit.input)
       const results = await operation.runAlone(autocommit, inputs)
       return new Map(units.map((unit, index) => [unit, results[index]]))
     }
-    const tx = await this.#backend.begin()
+    const tx = await this.#backend.begin(isPart ? LOCK_TIMEOUT_OF_PARTS_MS : this.#lockTimeoutMs)
     let outcomes: Outcomes
     try {
       outcomes = await this.#run(tx, units)
@@ -277,6 +313,28 @@ function newLane(commitsAtOnce: number, yields = false): Lane {
 
 function canStart({ begunAt, commitsAtOnce }: Lane): boolean {
   return begunAt.length < commitsAtOnce
+}
+
+function unavailable(cause: unknown): StoreUnavailable {
+  return new StoreUnavailable('The write failed.', { cause })
+}
+
+function rejectAll(units: readonly Unit[], error: Error): void {
+  for (const unit of units) unit.reject(error)
+}
+
+/** One or two parts. */
+function halve<T>(items: readonly T[]): T[][] {
+  const middle = Math.ceil(items.length / 2)
+  return [items.slice(0, middle), items.slice(middle)].filter(part => part.length > 0)
+}
+
+/** The same, but units of an instance that keep their order stay together, so that none of them overtakes one that waits. */
+function halveByOrder(units: readonly Unit[]): Unit[][] {
+  const together = Map.groupBy(units, unit =>
+    unit.instanceId === '' || unit.operation.isIndependent ? unit : unit.instanceId,
+  )
+  return halve([...together.values()]).map(part => part.flat())
 }
 
 /** Finds the leases that are still held, and locks them until the transaction ends. */

@@ -189,54 +189,55 @@ function operations({ db, now, dialect }: Statements) {
     }
   }
 
-  return {
-    acquire: oneByOne(
-      'leases.acquire',
-      () => '',
-      async (tx, { owner, limit, kinds, freeForMs }: Acquisition) => {
-        const rows = await tx.query(
-          db
-            .with('free', qb =>
-              qb
-                .selectFrom('leases')
-                .select('instance_id')
-                .where(isFree(freeForMs))
-                .where(({ exists, selectFrom }) =>
-                  exists(
-                    selectFrom('instances')
-                      .select('instances.id')
-                      .whereRef('instances.id', '=', 'leases.instance_id')
-                      .where('instances.kind', 'in', kinds),
-                  ),
-                )
-                .orderBy('instance_id')
-                .limit(limit)
-                .modifyEnd(free),
-            )
-            .updateTable('leases')
-            .set(eb => ({ owner, epoch: eb('epoch', '+', 1), lease_until: until }))
-            .where('instance_id', 'in', eb => eb.selectFrom('free').select('free.instance_id'))
-            .returning(['instance_id', 'owner', 'epoch', kindOf]),
-        )
-        await orphan(tx, rows)
-        return rows.map(toLease)
-      },
-    ),
+  /** Otherwise a renewal could wait behind writes that wait for a lock of a frozen node, until the leases lapse. */
+  const apart = { connection: 'leases' } as const
 
-    attend: oneByOne('leases.attend', () => '', attend),
-
-    leave: oneByOne(
-      'leases.leave',
-      () => '',
-      async (tx, { owner }: { owner: string }) => {
-        await tx.query(db.deleteFrom('nodes').where('id', '=', owner))
-      },
-    ),
-
-    renew: {
-      ...oneByOne('leases.renew', () => '', renew),
-      urgent: true,
+  const acquire = oneByOne(
+    'leases.acquire',
+    () => '',
+    async (tx, { owner, limit, kinds, freeForMs }: Acquisition) => {
+      const rows = await tx.query(
+        db
+          .with('free', qb =>
+            qb
+              .selectFrom('leases')
+              .select('instance_id')
+              .where(isFree(freeForMs))
+              .where(({ exists, selectFrom }) =>
+                exists(
+                  selectFrom('instances')
+                    .select('instances.id')
+                    .whereRef('instances.id', '=', 'leases.instance_id')
+                    .where('instances.kind', 'in', kinds),
+                ),
+              )
+              .orderBy('instance_id')
+              .limit(limit)
+              .modifyEnd(free),
+          )
+          .updateTable('leases')
+          .set(eb => ({ owner, epoch: eb('epoch', '+', 1), lease_until: until }))
+          .where('instance_id', 'in', eb => eb.selectFrom('free').select('free.instance_id'))
+          .returning(['instance_id', 'owner', 'epoch', kindOf]),
+      )
+      await orphan(tx, rows)
+      return rows.map(toLease)
     },
+  )
+
+  const leave = oneByOne(
+    'leases.leave',
+    () => '',
+    async (tx, { owner }: { owner: string }) => {
+      await tx.query(db.deleteFrom('nodes').where('id', '=', owner))
+    },
+  )
+
+  return {
+    acquire: { ...acquire, ...apart },
+    attend: { ...oneByOne('leases.attend', () => '', attend), ...apart },
+    leave: { ...leave, ...apart },
+    renew: { ...oneByOne('leases.renew', () => '', renew), ...apart, urgent: true },
 
     release: oneByOne(
       'leases.release',

@@ -75,7 +75,7 @@ export function acceptOperation(
   return {
     name: 'messages.accept',
     isIndependent: true,
-    isCall: true,
+    connection: 'calls',
     changes: outcome => outcome.kind === 'accepted',
     steps: ({ message }, outcome) =>
       outcome.kind === 'accepted' && !isCommandId(message.id) ? [{ step: 'accepted' }] : [],

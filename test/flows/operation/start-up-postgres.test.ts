@@ -148,7 +148,7 @@ describe.skipIf(!HAS_PGBOUNCER)('behind the real PgBouncer (skipped where it is 
 
   test('a pool that is too small is refused with an explanation', async () => {
     const url = await pool('session', { default_pool_size: 3 })
-    expect(await startInVain(url)).toMatch(/its pool has 12 connections for each node/)
+    expect(await startInVain(url)).toMatch(/its pool has 14 connections for each node/)
   })
 
   test("a database that the pooler cannot reach is reported in the pooler's words", async () => {

@@ -8,7 +8,10 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The client-side timeout, for a server that no longer answers. */
 const ANSWER_TIMEOUT_MS = 12_000
-/** How long a migration waits for a table lock before it gives up and tries again. */
+/**
+ * How long a write waits for a lock of another node, which may be frozen. Longer than PostgreSQL's `deadlock_timeout` of 1 s, so
+ * that a deadlock is reported as such. A migration gives up after the same time, and tries again.
+ */
 const LOCK_TIMEOUT_MS = 2_000
 /** The timeout of the dedicated connections, whose statements are short. */
 const CLIENT_ANSWER_TIMEOUT_MS = 5_000
@@ -32,19 +35,15 @@ const SETTINGS = `
   set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
   ${PLANNER_SETTINGS}`
 
-/**
- * @param max the maximum number of connections
- * @param pipeline whether statements are sent without waiting for the results of earlier ones
- */
-export function createPool(url: string, max: number, logger: StoreLogger | undefined, pipeline = false): pg.Pool {
-  return createPoolWith(url, logger, {
-    max,
-    pipeline,
-    query_timeout: ANSWER_TIMEOUT_MS,
-    onConnect: async client => {
-      await client.query(SETTINGS)
-    },
-  })
+/** @param max the maximum number of connections */
+export function createReadingPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
+  return createPoolWithSettings(url, logger, SETTINGS, { max })
+}
+
+/** A pool for writes: statements are sent without waiting for the results of earlier ones, and waiting for a lock has a timeout. */
+export function createWritingPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
+  const settings = `${SETTINGS}; set lock_timeout = ${LOCK_TIMEOUT_MS}`
+  return createPoolWithSettings(url, logger, settings, { max, pipeline: true })
 }
 
 /** A pool for migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). */
@@ -60,6 +59,16 @@ export function createMigrationPool(url: string, max: number, logger: StoreLogge
 /** A dedicated connection, for features that belong to a session. */
 export function createClient(url: string): pg.Client {
   return new pg.Client({ ...connectionOf(url), query_timeout: CLIENT_ANSWER_TIMEOUT_MS })
+}
+
+function createPoolWithSettings(url: string, logger: StoreLogger | undefined, settings: string, config: pg.PoolConfig) {
+  return createPoolWith(url, logger, {
+    ...config,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    onConnect: async client => {
+      await client.query(settings)
+    },
+  })
 }
 
 function createPoolWith(url: string, logger: StoreLogger | undefined, config: pg.PoolConfig): pg.Pool {

@@ -4,12 +4,15 @@ import { StoreUnavailable } from '../../errors.ts'
 import { type Backend, PostFailed, type Session, type Transaction } from '../backend.ts'
 import type { StoreLogger } from '../logger.ts'
 import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
-import { createPool, reach } from './pools.ts'
+import { createReadingPool, createWritingPool, reach } from './pools.ts'
 
 /** With two, a commit that waits for another node's lock does not block all others. */
 const COMMITS_AT_ONCE = 2
-/** One more each for independent writes, for those that may be undone, for writes that belong to no instance, and for calls. */
-const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 4
+/**
+ * One more each for independent writes, for those that may be undone, for writes that belong to no instance, and for each
+ * `Operation.connection`.
+ */
+const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 6
 const READING_CONNECTIONS = 5
 
 /** Reads use separate connections, so that a long list does not delay a write. */
@@ -21,21 +24,22 @@ export class PostgresBackend implements Backend {
   readonly #reading: pg.Pool
 
   constructor(url: string, logger: StoreLogger | undefined) {
-    this.#writing = createPool(url, WRITING_CONNECTIONS, logger, true)
-    this.#reading = createPool(url, READING_CONNECTIONS, logger)
+    this.#writing = createWritingPool(url, WRITING_CONNECTIONS, logger)
+    this.#reading = createReadingPool(url, READING_CONNECTIONS, logger)
     this.reader = new PostgresSession(this.#reading)
     this.autocommit = new PostgresSession(this.#writing)
   }
 
-  async begin(): Promise<Transaction> {
-    return new PostgresTransaction(await reach(this.#writing.connect()))
+  async begin(lockTimeoutMs?: number): Promise<Transaction> {
+    return new PostgresTransaction(await reach(this.#writing.connect()), lockTimeoutMs)
   }
 
-  classify(error: unknown): 'unavailable' | 'conflict' | 'unit' {
+  classify(error: unknown): 'unavailable' | 'conflict' | 'locked' | 'unit' {
     if (error instanceof StoreUnavailable) return 'unavailable'
     if (!(error instanceof pg.DatabaseError)) return 'unit'
     const code = error.code ?? ''
     if (CONFLICTS.has(code)) return 'conflict'
+    if (code === LOCK_NOT_AVAILABLE) return 'locked'
     return UNAVAILABLE.test(code) ? 'unavailable' : 'unit'
   }
 
@@ -46,11 +50,13 @@ export class PostgresBackend implements Backend {
 
 /** Serialisation failure and deadlock (SQLSTATE). */
 const CONFLICTS = new Set(['40001', '40P01'])
+/** SQLSTATE of a lock that was not granted within `lock_timeout`. */
+const LOCK_NOT_AVAILABLE = '55P03'
 /**
  * SQLSTATE classes: connection, refused login, missing database, resources, operator intervention (shutdown, timeout), system.
- * Codes: read-only transaction, idle-in-transaction timeout, lock not available.
+ * Codes: read-only transaction, idle-in-transaction timeout.
  */
-const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03|55P03)$/
+const UNAVAILABLE = /^(08|28|3D|53|57|58)|^(25006|25P03)$/
 
 class PostgresSession implements Session {
   protected broken = false
@@ -107,10 +113,12 @@ class PostgresTransaction extends PostgresSession implements Transaction {
   /** The error of the first failed statement. It also makes all later statements fail. */
   #failure: unknown
 
-  constructor(client: pg.PoolClient) {
+  constructor(client: pg.PoolClient, lockTimeoutMs: number | undefined) {
     super(client)
     this.#client = client
-    this.begun = this.#send('begin')
+    this.begun = this.#send(
+      lockTimeoutMs === undefined ? 'begin' : `begin; set local lock_timeout = ${Math.round(lockTimeoutMs)}`,
+    )
   }
 
   post<I extends object>(statement: RowsStatement<I, unknown>, rows: readonly I[]): void {
@@ -151,7 +159,7 @@ class PostgresTransaction extends PostgresSession implements Transaction {
     this.#client.release(!rolledBack)
   }
 
-  #send(command: 'begin' | 'commit' | 'rollback' | 'set local synchronous_commit = off'): Promise<pg.QueryResult> {
+  #send(command: Command): Promise<pg.QueryResult> {
     const answer = reach(this.#client.query(command))
     answer.catch(() => {
       this.broken = true
@@ -159,6 +167,13 @@ class PostgresTransaction extends PostgresSession implements Transaction {
     return answer
   }
 }
+
+type Command =
+  | 'begin'
+  | `begin; set local lock_timeout = ${number}`
+  | 'set local synchronous_commit = off'
+  | 'commit'
+  | 'rollback'
 
 function nameOf(statement: { id: number }): string {
   return `pombal_${statement.id}`

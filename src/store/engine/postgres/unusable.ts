@@ -2,7 +2,7 @@ import pg from 'pg'
 import { StoreUnavailable, StoreUnusable } from '../../errors.ts'
 
 /** Connections of one node, including the one for hints (`postgres-backend.ts`, `shared-hints.ts`). */
-const CONNECTIONS_OF_A_NODE = 12
+const CONNECTIONS_OF_A_NODE = 14
 /** The oldest version that was tested. */
 export const OLDEST_VERSION = 15
 /** Node's error codes for untrusted certificates (Node manual, "TLS", "X509 certificate error codes"). */
