@@ -253,8 +253,17 @@ function parsePostgresUrl(text: string): string | undefined {
   return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
 }
 
+/**
+ * Adds `requireTLS=true` if the password would cross a network. Without it, the password is sent in plain text if STARTTLS is missing
+ * in the server's answer, and anybody in between can remove it.
+ */
 function parseSmtpUrl(text: string): string | undefined {
-  return /^smtps?:\/\//.test(text) && URL.canParse(text) ? text : undefined
+  if (!/^smtps?:\/\//.test(text) || !URL.canParse(text)) return undefined
+  const url = new URL(text)
+  const isExposed = url.protocol === 'smtp:' && url.username !== '' && !isLoopbackHost(url.hostname)
+  if (!isExposed || url.searchParams.has('requireTLS')) return text
+  url.searchParams.set('requireTLS', 'true')
+  return url.href
 }
 
 /** @returns undefined unless `text` has the `ADMIN_KEY_FORMAT` */

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { SMTPServer } from 'smtp-server'
 import { afterEach, expect, test, vi } from 'vitest'
 import { Receiver } from '../../test/receiver.ts'
+import { readSettings } from '../config.ts'
 import { createAddressGuard } from '../outbound/address-guard.ts'
 import { CLAIMED_FOR_MS } from '../store/alerts/alerts.ts'
 import { createPoster, type PostRequest } from '../webhooks/posting/post.ts'
@@ -58,3 +59,32 @@ test('an e-mail is given up, and its connection closed, before the claim of its 
   expect(30_000).toBeLessThan(CLAIMED_FOR_MS)
   await new Promise<void>(closed => server.close(() => closed()))
 })
+
+test.each([
+  ['0.0.0.0', '', { authenticated: 0, sent: false }],
+  ['0.0.0.0', '?requireTLS=false', { authenticated: 1, sent: true }],
+  ['127.0.0.1', '', { authenticated: 1, sent: true }],
+])(
+  'a password for the mail server at %s%s is sent only over TLS, unless the server is on this machine or the URL says so',
+  async (host, query, expected) => {
+    let authenticated = 0
+    // As if somebody on the way had removed STARTTLS from the server's answer.
+    const server = new SMTPServer({
+      disabledCommands: ['STARTTLS'],
+      allowInsecureAuth: true,
+      onAuth: ({ password }, _session, callback) => {
+        if (password === 'p@ss') authenticated += 1
+        callback(null, { user: 'ana' })
+      },
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server.server, 'listening')
+    const { port } = server.server.address() as AddressInfo
+    const env = { SMTP_URL: `smtp://ana:p%40ss@${host}:${port}${query}`, SMTP_FROM: 'pombal@example.com' }
+    const { mail } = readSettings(env)
+    const sender = new AlertSender({ post: { send: () => Promise.reject() }, mail, version: '1', now: () => 0 })
+    const error = await sender.send({ channel: 'email', address: { to: 'night@example.com' } }, MESSAGE)
+    await new Promise<void>(closed => server.close(() => closed()))
+    expect({ authenticated, sent: error === null }).toEqual(expected)
+  },
+)
