@@ -36,9 +36,9 @@ export class LocalProxy implements AsyncDisposable {
     this.#server.on('connection', (socket: Socket) => this.#track(socket))
   }
 
-  static async listen(options: LocalProxyOptions, port = 0): Promise<LocalProxy> {
+  static async listen(options: LocalProxyOptions, port = 0, host = '127.0.0.1'): Promise<LocalProxy> {
     const proxy = new LocalProxy(options)
-    proxy.#server.listen(port, '127.0.0.1')
+    proxy.#server.listen(port, host)
     await once(proxy.#server, 'listening')
     return proxy
   }

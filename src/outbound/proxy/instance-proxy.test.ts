@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { LocalProxy } from '../../../test/proxies/local-proxy.ts'
 import { createAddressGuard } from '../address-guard.ts'
 import { InstanceProxy } from './instance-proxy.ts'
 
@@ -52,4 +53,15 @@ test.each(ANSWERS)('a proxy that answers with %s fails at once, and little is re
   expect(await proxy.probe(new URL('https://example.com'), true)).toBe('PROXY_UNREACHABLE')
   // The rest is in the buffers of the sockets.
   expect(written()).toBeLessThan(16 * MIB)
+})
+
+test.each(['socks5', 'http'] as const)('a %s proxy is reached at a literal IPv6 address', async kind => {
+  await using proxy = await LocalProxy.listen({ kind }, 0, '::1')
+  proxy.refuses = true
+  const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
+  const agent = new InstanceProxy(proxy.url(undefined, '[::1]'), guard, () =>
+    Promise.reject(new Error('No name is looked up.')),
+  )
+  expect(await agent.probe(new URL('https://example.com'), true)).not.toBeNull()
+  expect(proxy.asked).toEqual(['example.com:443'])
 })

@@ -94,13 +94,16 @@ export class InstanceProxy {
     if (this.#url.protocol !== 'socks5:') return new TunnelAgent(this.#url, lookup)
     // With socks5h the name of the server is sent to the proxy.
     const remote = this.#url.href.replace(/^socks5:/, 'socks5h:')
-    return new SocksProxyAgent(remote, { socketOptions: { lookup } as object })
+    const agent = new SocksProxyAgent(remote, { socketOptions: { lookup } as object })
+    // The agent would look up an IPv6 address with its brackets as a name (socks-proxy-agent 10, `parseSocksURL`).
+    agent.proxy.host = this.#host
+    return agent
   }
 
   #connectOrFail(agent: ProxyAgent, connect: ProxyAgent['connect']): ProxyAgent['connect'] {
     return async (request: ClientRequest, options: TunnelOptions) => {
-      const host = this.#url.hostname.replace(/^\[|\]$/g, '')
-      if (isIP(host) !== 0 && !this.#guard.allows(host, proxyPort(this.#url))) throw new ProxyFailed('PROXY_BLOCKED')
+      if (isIP(this.#host) !== 0 && !this.#guard.allows(this.#host, proxyPort(this.#url)))
+        throw new ProxyFailed('PROXY_BLOCKED')
       const ended = new AbortController()
       // A SOCKS client ends by itself.
       const signal = agent instanceof TunnelAgent && { signal: ended.signal }
@@ -111,6 +114,11 @@ export class InstanceProxy {
         throw ProxyFailed.from(error)
       })
     }
+  }
+
+  /** A name, or an address without brackets. */
+  get #host(): string {
+    return this.#url.hostname.replace(/^\[|\]$/g, '')
   }
 
   /** Every address of the proxy's name must be allowed, and the connection goes to one that was checked. */
