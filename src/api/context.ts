@@ -102,6 +102,11 @@ export interface MediaApi {
     as?: 'download' | 'preview' | 'export',
   ): Promise<{ media: Media; read(range: ByteRange): Promise<AsyncIterable<Uint8Array>> }>
   erase(instanceId: InstanceId, id: string): Promise<void>
+  /**
+   * Of a whole chat, whose messages are all read for it. The caller disposes it at the end.
+   * @throws Refusal `too_many_transfers` if this node is erasing the files of another chat of the instance
+   */
+  beginErasure(instanceId: InstanceId): Disposable
 }
 
 /** The secrets of one sign-in with the provider. */

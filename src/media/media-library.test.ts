@@ -49,3 +49,13 @@ test.each([
   expect(removed).toHaveLength(count)
   for (const name of removed) expect(name).toMatch(/^inst_1\//)
 })
+
+test('the files of one chat of an instance are erased at a time', () => {
+  const { library } = setUp('stored')
+  {
+    using _ = library.beginErasure('inst_1')
+    expect(() => library.beginErasure('inst_1')).toThrow(expect.objectContaining({ code: 'too_many_transfers' }))
+    library.beginErasure('inst_2')[Symbol.dispose]()
+  }
+  library.beginErasure('inst_1')[Symbol.dispose]()
+})

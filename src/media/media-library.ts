@@ -57,6 +57,8 @@ interface OpenedMedia {
 
 type Reading = Exclude<Direction, 'upload'> | 'export'
 
+const BUSY_ERASING = 'The files of a chat are being erased already. Wait for the Retry-After time.'
+
 const UNLIMITED: Transfer = { count() {}, [Symbol.dispose]() {} }
 
 type StoredFile = FoundMedia & { kind: 'stored' }
@@ -65,6 +67,8 @@ type StoredFile = FoundMedia & { kind: 'stored' }
 export class MediaLibrary {
   readonly #options: MediaOptions
   readonly #transfers: Transfers
+  /** The instances of which a chat's files are being erased. */
+  readonly #erasing = new Set<InstanceId>()
 
   constructor(options: MediaOptions) {
     this.#options = options
@@ -133,6 +137,14 @@ export class MediaLibrary {
       throw new Refusal('media_pending', undefined, { retryAfterSeconds: RETRY_AFTER_SECONDS })
     if (found.kind === 'gone') throw new Refusal('media_gone', WHY_GONE[found.reason])
     return found
+  }
+
+  /** @see MediaApi */
+  beginErasure(instanceId: InstanceId): Disposable {
+    if (this.#erasing.has(instanceId))
+      throw new Refusal('too_many_transfers', BUSY_ERASING, { retryAfterSeconds: RETRY_AFTER_SECONDS })
+    this.#erasing.add(instanceId)
+    return { [Symbol.dispose]: () => this.#erasing.delete(instanceId) }
   }
 
   /** Resolves when it cannot be read any more. Its bytes are removed soon after. @throws Refusal */

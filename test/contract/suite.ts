@@ -12,6 +12,7 @@ import { contactErasureContract } from './promises/conversation/contact-erasure.
 import { conversationContract } from './promises/conversation/conversation.ts'
 import { inboxContract } from './promises/conversation/inbox.ts'
 import { incomingContract } from './promises/conversation/incoming.ts'
+import { largeTextsContract } from './promises/conversation/large-texts.ts'
 import { paceContract } from './promises/conversation/pace.ts'
 import { scheduledContract } from './promises/conversation/scheduled.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
@@ -59,6 +60,7 @@ export function storeContract(createHarness: CreateHarness): void {
   incomingContract(createHarness)
   conversationContract(createHarness)
   inboxContract(createHarness)
+  largeTextsContract(createHarness)
   groupsContract(createHarness)
   directoryContactsContract(createHarness)
   numberOrdersContract(createHarness)

@@ -2,11 +2,12 @@ import { setImmediate } from 'node:timers/promises'
 import { Type } from 'typebox'
 import type { InstanceId } from '../../domain/ids.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
-import type { Line } from '../../store/conversations/conversations.ts'
 import type { Store } from '../../store/store.ts'
 import type { MediaApi } from '../context.ts'
 
-const LINES_AT_ONCE = 200
+/** Messages. Of each only the ID of its file is read. */
+const MESSAGES_AT_ONCE = 500
+const RETRY_AFTER_SECONDS = 2
 const GONE: ReadonlySet<RefusalCode> = new Set(['media_gone', 'media_not_found', 'media_pending'])
 
 export const erasedSchema = Type.Object(
@@ -19,21 +20,25 @@ export const erasedSchema = Type.Object(
 
 /**
  * Erases the files of all messages of a chat, latest first. A kill in between leaves the older ones, which another call erases.
- * @throws Refusal
+ * @param stopped aborted when the caller has left, or the service stops
+ * @throws Refusal `too_many_transfers` while another call erases the files of a chat of the instance
  */
 export async function eraseFilesOfChat(
   { conversations }: Pick<Store, 'conversations'>,
-  media: Pick<MediaApi, 'erase'>,
+  media: Pick<MediaApi, 'erase' | 'beginErasure'>,
   instanceId: InstanceId,
   chat: string,
+  stopped: AbortSignal,
 ): Promise<{ erased: number; inUse: number }> {
+  using _ = media.beginErasure(instanceId)
   const done = new Set<string>()
   const inUse = new Set<string>()
   let erased = 0
   let cursor: string | undefined
   do {
-    const page = await conversations.listLines(instanceId, { limit: LINES_AT_ONCE, cursor }, { chat })
-    for (const id of page.data.flatMap(filesIn)) {
+    const page = await conversations.listFiles(instanceId, { limit: MESSAGES_AT_ONCE, cursor }, chat)
+    for (const id of page.data) {
+      refuseStopped(stopped)
       if (done.has(id)) continue
       done.add(id)
       const outcome = await erase(media, instanceId, id)
@@ -43,18 +48,13 @@ export async function eraseFilesOfChat(
     cursor = page.nextCursor ?? undefined
     // On SQLite reads do not let other calls take their turn.
     await setImmediate()
+    refuseStopped(stopped)
   } while (cursor !== undefined)
   return { erased, inUse: inUse.size }
 }
 
-/** Its file, or the image of its link preview. */
-function filesIn(line: Line): string[] {
-  if (line.direction === 'out') {
-    const { file, extras } = line.message
-    return [file?.mediaId, extras?.preview?.image].filter(id => id !== undefined)
-  }
-  const { media } = line.message
-  return media && (media.state === 'ready' || media.state === 'pending') ? [media.id] : []
+function refuseStopped(stopped: AbortSignal): void {
+  if (stopped.aborted) throw new Refusal('service_unavailable', undefined, { retryAfterSeconds: RETRY_AFTER_SECONDS })
 }
 
 async function erase(

@@ -6,12 +6,21 @@ const MAX_CURSOR_LENGTH = 1_024
 
 export const pageQuery = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Entries on a page.' }),
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_LIMIT,
+      default: DEFAULT_LIMIT,
+      description: 'Entries on a page, at most.',
+    }),
   ),
   cursor: Type.Optional(
     Type.String({ minLength: 1, maxLength: MAX_CURSOR_LENGTH, description: 'The `nextCursor` of the previous page.' }),
   ),
 }
+
+/** Part of the descriptions of lists of messages. */
+export const PAGE_OF_TEXTS =
+  'A page ends after about 1 MiB of text, so it may be shorter than `limit`: continue until `nextCursor` is null.'
 
 export function pageRequest({ limit = DEFAULT_LIMIT, cursor }: { limit?: number; cursor?: string }) {
   return { limit, cursor }

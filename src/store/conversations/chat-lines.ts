@@ -1,12 +1,12 @@
-import { type RawBuilder, type Selectable, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import type { MessageExtras } from '../../domain/conversation.ts'
 import { firstCommandId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
-import { IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
-import { selectIncoming, toIncoming } from '../messages/incoming.ts'
+import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { StoredIncoming } from '../messages/messages.ts'
 import type { Slice } from '../messages/searching.ts'
-import { SHOWN, toMessage } from '../messages/stored-messages.ts'
+import type { SentRow } from '../messages/sent-rows.ts'
+import { BYTES, type FoundMessage } from '../messages/sizes.ts'
 import type { Line, StoredCommand } from './conversations.ts'
 
 /** All names of one chat. */
@@ -31,9 +31,7 @@ export function lineOf(message: StoredIncoming): Line {
   return { direction: message.written ? 'written' : 'in', message }
 }
 
-type OwnRow = Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>
-
-/** Reads the lines of one chat by their own indexes, highest ID first. */
+/** Finds the lines of one chat by their own indexes, highest ID first. */
 export class ChatLines {
   readonly #core: Core
 
@@ -41,69 +39,83 @@ export class ChatLines {
     this.#core = core
   }
 
-  async listSent(instanceId: InstanceId, slice: Slice, limit: number, names: Names): Promise<Line[]> {
-    const rows = await this.#listOwn(instanceId, slice, limit, names)
-    return rows.map(row => ({ direction: 'out', message: toMessage(row) }))
-  }
-
   /** @param below as an ID of a message */
-  async listCommands(instanceId: InstanceId, below: string, limit: number, names: Names): Promise<StoredCommand[]> {
+  findCommands(instanceId: InstanceId, below: string, limit: number, names: Names): Promise<FoundMessage[]> {
     const slice = { below: `cmd_${below.replace('msg_', '')}`, from: firstCommandId(0) }
-    return (await this.#listOwn(instanceId, slice, limit, names)).map(toCommand)
+    return this.findSent(instanceId, slice, limit, names)
   }
 
   /** Received messages, and those that the owner wrote on another device. @param isWritten null: both */
-  async listDelivered(
+  async findDelivered(
     instanceId: InstanceId,
-    { below, from }: Slice,
+    slice: Slice,
     limit: number,
     names: Names,
     isWritten: boolean | null = null,
-  ): Promise<Line[]> {
-    const which = isWritten === null ? sql`` : isWritten ? sql`and written = 1` : sql`and written is null`
-    const parts = names.chats.map(
-      chat => sql`select id from (
-        select id from incoming_messages where instance_id = ${instanceId} and chat = ${chat} and id < ${below}
-          and id >= ${from} ${which} order by id desc limit ${limit}) as part`,
-    )
-    const rows = await this.#core.reader.query(
-      selectIncoming(this.#core.statements)
-        .where('incoming_messages.instance_id', '=', instanceId)
-        .where('incoming_messages.id', 'in', anyOf(parts))
-        .orderBy('incoming_messages.id', 'desc')
-        .limit(limit),
-    )
-    return rows.map(row => lineOf(toIncoming(row)))
-  }
-
-  /** A message that was never prepared has no address of WhatsApp, and is queued or has failed. */
-  async #listOwn(instanceId: InstanceId, { below, from }: Slice, limit: number, names: Names): Promise<OwnRow[]> {
+  ): Promise<FoundMessage[]> {
     const { reader, statements } = this.#core
-    const part = (condition: RawBuilder<unknown>) => sql`select id from (
-      select id from messages where instance_id = ${instanceId} and ${condition} and id < ${below} and id >= ${from}
-        order by id desc limit ${limit}) as part`
-    const parts = [
-      ...names.addresses.map(address => part(sql`address = ${address} and address is not null`)),
-      ...names.chats.map(chat => part(sql`failed_at is not null and address is null and recipient = ${chat}`)),
-      part(sql`${IS_QUEUED} and address is null and recipient in (${sql.join(names.chats)})`),
-    ]
-    return reader.query(
+    const rows = await reader.query(
       statements.db
-        .selectFrom('messages')
-        .select(SHOWN)
+        .selectFrom('incoming_messages')
+        .select(['id', BYTES.incoming_messages.as('bytes')])
         .where('instance_id', '=', instanceId)
-        .where('id', 'in', anyOf(parts))
+        .where('id', 'in', deliveredIds(instanceId, slice, limit, names, isWritten))
         .orderBy('id', 'desc')
         .limit(limit),
     )
+    return rows.map(row => ({ ...row, table: 'incoming_messages' }))
   }
+
+  async findSent(instanceId: InstanceId, slice: Slice, limit: number, names: Names): Promise<FoundMessage[]> {
+    const { reader, statements } = this.#core
+    const rows = await reader.query(
+      statements.db
+        .selectFrom('messages')
+        .select(['id', BYTES.messages.as('bytes')])
+        .where('instance_id', '=', instanceId)
+        .where('id', 'in', sentIds(instanceId, slice, limit, names))
+        .orderBy('id', 'desc')
+        .limit(limit),
+    )
+    return rows.map(row => ({ ...row, table: 'messages' }))
+  }
+}
+
+/** Contains the highest IDs of the slice. A message that was never prepared has no address of WhatsApp, and is queued or has failed. */
+export function sentIds(instanceId: InstanceId, { below, from }: Slice, limit: number, names: Names) {
+  const part = (condition: RawBuilder<unknown>) => sql`select id from (
+    select id from messages where instance_id = ${instanceId} and ${condition} and id < ${below} and id >= ${from}
+      order by id desc limit ${limit}) as part`
+  return anyOf([
+    ...names.addresses.map(address => part(sql`address = ${address} and address is not null`)),
+    ...names.chats.map(chat => part(sql`failed_at is not null and address is null and recipient = ${chat}`)),
+    part(sql`${IS_QUEUED} and address is null and recipient in (${sql.join(names.chats)})`),
+  ])
+}
+
+/** Contains the highest IDs of the slice. @param isWritten null: both */
+export function deliveredIds(
+  instanceId: InstanceId,
+  { below, from }: Slice,
+  limit: number,
+  names: Names,
+  isWritten: boolean | null,
+) {
+  const which = isWritten === null ? sql`` : isWritten ? sql`and written = 1` : sql`and written is null`
+  return anyOf(
+    names.chats.map(
+      chat => sql`select id from (
+        select id from incoming_messages where instance_id = ${instanceId} and chat = ${chat} and id < ${below}
+          and id >= ${from} ${which} order by id desc limit ${limit}) as part`,
+    ),
+  )
 }
 
 function anyOf(parts: readonly RawBuilder<unknown>[]): RawBuilder<string> {
   return sql<string>`(${sql.join(parts, sql` union all `)})`
 }
 
-export function toCommand(row: OwnRow): StoredCommand {
+export function toCommand(row: SentRow): StoredCommand {
   const { failure_code: code, failure_message: message } = row
   const { command }: MessageExtras = JSON.parse(row.extras ?? '{}')
   return {

@@ -41,6 +41,9 @@ export interface Chat {
 
 export const MAX_UNREAD = 100
 
+/** An inbox shows the beginning of the last text of a chat, in UTF-16 units. */
+export const MAX_LAST_TEXT_UNITS = 1_000
+
 /** A chat as an inbox lists it. */
 export interface InboxChat extends Chat {
   /**
@@ -49,14 +52,22 @@ export interface InboxChat extends Chat {
    */
   unreadCount: number
   lastReceivedId: MessageId | null
-  /** Null if it was erased. Messages that were never written to a socket do not count. */
+  /** Its text is cut to `MAX_LAST_TEXT_UNITS`. Null if it was erased. Messages that were never written to a socket do not count. */
   lastLine: Line | null
 }
 
-/** Messages in both directions, and the chats that they belong to. */
+/**
+ * Messages in both directions, and the chats that they belong to. A page of messages ends after about 1 MiB, with at least one message. It
+ * may be empty if all that it would show was erased meanwhile.
+ */
 export interface Conversations {
   /** Newest first. */
   listLines(instanceId: InstanceId, page: PageRequest, filter?: LineFilter): Promise<Page<Line>>
+  /**
+   * The IDs of the files of one page of a chat's messages, also images of link previews, latest first. Files that are gone are left out, so a
+   * page may be empty.
+   */
+  listFiles(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<string>>
   /** The chats since the account was linked, latest first. @param search part of a number, or of a name */
   listChats(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<Chat>>
   /** The same chats, each with its last line. The chats of a page are in the order of these. */

@@ -3,14 +3,15 @@ import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Core } from '../engine/core.ts'
-import { selectIncoming, toIncoming } from '../messages/incoming.ts'
-import { SHOWN, toMessage } from '../messages/stored-messages.ts'
-import { addressOf, lineOf } from './chat-lines.ts'
-import { type Chat, type InboxChat, type Line, MAX_UNREAD } from './conversations.ts'
+import { countFitting } from '../engine/cursor.ts'
+import { measure } from '../messages/sizes.ts'
+import { addressOf } from './chat-lines.ts'
+import { type Chat, type InboxChat, type Line, MAX_LAST_TEXT_UNITS, MAX_UNREAD } from './conversations.ts'
+import { readEntries } from './read-entries.ts'
 
 const NOTHING = ''
 
-/** Adds to chats what an inbox shows of each. The number of queries does not depend on the number of chats. */
+/** Adds to chats what an inbox shows of each. The number of queries does not depend on the number of chats, unless texts are long. */
 export class Inbox {
   readonly #core: Core
   readonly #ends
@@ -22,6 +23,7 @@ export class Inbox {
     this.#count = countStatement(core)
   }
 
+  /** @returns the first of the chats: as many as fit on a page */
   async complete(instanceId: InstanceId, chats: readonly Chat[]): Promise<InboxChat[]> {
     const { reader } = this.#core
     const named = new Map(chats.map(chat => [chat, namesOf(chat)]))
@@ -35,16 +37,28 @@ export class Inbox {
       const after = latest(rows.flatMap(row => [row.answered, written, markedBy(row.mark)]))
       return { chat, last: latest([sent, received, written]), received, after }
     })
+    const sizes = await measure(
+      this.#core,
+      instanceId,
+      found.flatMap(({ last }) => (last === NOTHING ? [] : [last])),
+    )
+    const shown = found.slice(
+      0,
+      countFitting(
+        found.map(({ last }) => ({ bytes: shownBytes(sizes.get(last)) })),
+        found.length,
+      ),
+    )
     const counted = await reader.each(
       this.#count,
-      found.flatMap(({ chat, after }) => named.get(chat)!.map(name => ({ instance_id: instanceId, name, after }))),
+      shown.flatMap(({ chat, after }) => named.get(chat)!.map(name => ({ instance_id: instanceId, name, after }))),
     )
     const counts = new Map(counted.map(({ name, count }) => [name, Number(count)]))
-    const lines = await this.#readLines(
-      instanceId,
-      found.map(({ last }) => last),
-    )
-    return found.map(({ chat, last, received }) => {
+    const lines = new Map<MessageId, Line>()
+    const lasts = shown.flatMap(({ last }) => sizes.get(last) ?? [])
+    for await (const { id, entry } of readEntries(this.#core, instanceId, lasts, MAX_LAST_TEXT_UNITS))
+      if (entry.direction !== 'command') lines.set(id, entry)
+    return shown.map(({ chat, last, received }) => {
       const unread = named.get(chat)!.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0)
       return {
         ...chat,
@@ -54,29 +68,11 @@ export class Inbox {
       }
     })
   }
+}
 
-  async #readLines(instanceId: InstanceId, ids: readonly MessageId[]): Promise<ReadonlyMap<MessageId, Line>> {
-    const { reader, statements } = this.#core
-    const known = [...ids.filter(id => id !== NOTHING), NOTHING]
-    const [sent, received] = await Promise.all([
-      reader.query(
-        statements.db
-          .selectFrom('messages')
-          .select(SHOWN)
-          .where('instance_id', '=', instanceId)
-          .where('id', 'in', known),
-      ),
-      reader.query(
-        selectIncoming(statements)
-          .where('incoming_messages.instance_id', '=', instanceId)
-          .where('incoming_messages.id', 'in', known),
-      ),
-    ])
-    return new Map<MessageId, Line>([
-      ...sent.map(row => [row.id, { direction: 'out', message: toMessage(row) }] as const),
-      ...received.map(row => [row.id, lineOf(toIncoming(row))] as const),
-    ])
-  }
+/** In UTF-8, a unit takes three bytes at most. */
+function shownBytes(size: { bytes: number; textBytes: number } = { bytes: 0, textBytes: 0 }): number {
+  return size.bytes - size.textBytes + Math.min(size.textBytes, 3 * MAX_LAST_TEXT_UNITS)
 }
 
 /** The names that messages of a chat have in their rows. */

@@ -2,17 +2,19 @@ import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
-import { idBefore, nameAfter, toPage } from '../engine/cursor.ts'
+import { countFitting, idBefore, nameAfter, toPage } from '../engine/cursor.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { ContactsTable } from '../engine/schema/directory.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
-import { selectIncoming, toIncoming } from '../messages/incoming.ts'
 import { FEW, type Slice, search } from '../messages/searching.ts'
-import { listSent, toMessage } from '../messages/stored-messages.ts'
-import { ChatLines, lineOf, type Names } from './chat-lines.ts'
+import { findSent } from '../messages/sent-rows.ts'
+import { BYTES, type FoundMessage } from '../messages/sizes.ts'
+import { listFiles } from './chat-files.ts'
+import { ChatLines, type Names } from './chat-lines.ts'
 import { findNames } from './chat-names.ts'
 import type { Chat, ChatEntry, Conversations, InboxChat, Line, LineFilter } from './conversations.ts'
 import { Inbox } from './inbox.ts'
+import { readEntries } from './read-entries.ts'
 
 export class StoredConversations implements Conversations {
   readonly #core: Core
@@ -30,52 +32,58 @@ export class StoredConversations implements Conversations {
     const slice: Slice = { below: idBefore(page, 'msg'), from: firstMessageId(since) }
     const names = chat === undefined ? null : await findNames(this.#core, instanceId, chat)
     const limit = page.limit + 1
-    const lines: Line[] = []
+    const found: FoundMessage[] = []
     const isWholeChat = names !== null && wanted === undefined
     if (direction !== 'in' && status !== 'received' && status !== 'written')
-      lines.push(
+      found.push(
         ...(isWholeChat && status === undefined
-          ? await this.#chatLines.listSent(instanceId, slice, limit, names)
-          : await this.#listSent(instanceId, slice, limit, names, status, wanted)),
+          ? await this.#chatLines.findSent(instanceId, slice, limit, names)
+          : await this.#findSent(instanceId, slice, limit, names, status, wanted)),
       )
     const isWritten = whichWritten(direction, status)
     if (isWritten !== 'none')
-      lines.push(
+      found.push(
         ...(isWholeChat
-          ? await this.#chatLines.listDelivered(instanceId, slice, limit, names, isWritten)
-          : await this.#listDelivered(instanceId, slice, limit, names, isWritten, wanted)),
+          ? await this.#chatLines.findDelivered(instanceId, slice, limit, names, isWritten)
+          : await this.#findDelivered(instanceId, slice, limit, names, isWritten, wanted)),
       )
-    lines.sort((one, other) => (idOf(one) < idOf(other) ? 1 : -1))
-    return toPage(lines, page.limit, idOf, line => line)
+    const { data, nextCursor } = await this.#readPage(instanceId, found, page)
+    return { data: data.filter(entry => entry.direction !== 'command'), nextCursor }
+  }
+
+  async listFiles(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<string>> {
+    return listFiles(this.#core, instanceId, page, await findNames(this.#core, instanceId, chat))
   }
 
   async listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>> {
     const slice: Slice = { below: idBefore(page, 'msg'), from: firstMessageId(0) }
     const names = await findNames(this.#core, instanceId, chat)
     const limit = page.limit + 1
-    const [sent, received, commands] = await Promise.all([
-      this.#chatLines.listSent(instanceId, slice, limit, names),
-      this.#chatLines.listDelivered(instanceId, slice, limit, names),
-      this.#chatLines.listCommands(instanceId, slice.below, limit, names),
+    const found = await Promise.all([
+      this.#chatLines.findSent(instanceId, slice, limit, names),
+      this.#chatLines.findDelivered(instanceId, slice, limit, names),
+      this.#chatLines.findCommands(instanceId, slice.below, limit, names),
     ])
-    const all: ChatEntry[] = [
-      ...sent,
-      ...received,
-      ...commands.map(command => ({ direction: 'command', command }) as const),
-    ]
-    const entries = all.map(entry => ({ entry, position: positionOf(entry) }))
-    entries.sort((one, other) => (one.position < other.position ? 1 : -1))
-    return toPage(
-      entries,
-      page.limit,
-      ({ position }) => position,
-      ({ entry }) => entry,
-    )
+    return this.#readPage(instanceId, found.flat(), page)
+  }
+
+  /** @param found in each list that it consists of, one more than the limit if there is another page */
+  async #readPage(
+    instanceId: InstanceId,
+    found: readonly FoundMessage[],
+    { limit }: PageRequest,
+  ): Promise<Page<ChatEntry>> {
+    const sorted = found.toSorted((one, other) => (positionOf(one) < positionOf(other) ? 1 : -1))
+    const { data, nextCursor } = toPage(sorted, countFitting(sorted, limit), positionOf, row => row)
+    const entries: ChatEntry[] = []
+    for await (const { entry } of readEntries(this.#core, instanceId, data)) entries.push(entry)
+    return { data: entries, nextCursor }
   }
 
   async listInbox(instanceId: InstanceId, page: PageRequest, wanted?: string): Promise<Page<InboxChat>> {
-    const { data, nextCursor } = await this.listChats(instanceId, page, wanted)
-    const chats = await this.#inbox.complete(instanceId, data)
+    const rows = await this.#findChats(instanceId, page, wanted)
+    const chats = await this.#inbox.complete(instanceId, rows.slice(0, page.limit).map(toChat))
+    const { nextCursor } = toPage(rows, chats.length, positionOfChat, toChat)
     // The recorded times are up to a minute old.
     const orderOf = ({ lastLine, lastMessageAt }: InboxChat) =>
       lastLine === null ? firstMessageId(lastMessageAt) : idOf(lastLine)
@@ -83,6 +91,14 @@ export class StoredConversations implements Conversations {
   }
 
   async listChats(instanceId: InstanceId, page: PageRequest, wanted?: string): Promise<Page<Chat>> {
+    return toPage(await this.#findChats(instanceId, page, wanted), page.limit, positionOfChat, toChat)
+  }
+
+  requestTyping(instanceId: InstanceId, chat: string, seconds: number): void {
+    this.#core.hints.publish('typing', instanceId, `${seconds} ${chat}`)
+  }
+
+  async #findChats(instanceId: InstanceId, page: PageRequest, wanted: string | undefined): Promise<ChatRow[]> {
     const { reader, statements } = this.#core
     const after = nameAfter(page)
     let query = statements.db
@@ -101,41 +117,35 @@ export class StoredConversations implements Conversations {
     if (after !== null)
       query = query.where(sql<boolean>`(last_at < ${after.seq} or (last_at = ${after.seq} and number > ${after.name}))`)
     if (wanted !== undefined) query = query.where(matches(wanted, column => statements.dialect.fold(column)))
-    const rows = await reader.query(query)
-    return toPage(rows, page.limit, row => `${row.last_at} ${row.number}`, toChat)
+    return reader.query(query)
   }
 
-  requestTyping(instanceId: InstanceId, chat: string, seconds: number): void {
-    this.#core.hints.publish('typing', instanceId, `${seconds} ${chat}`)
-  }
-
-  async #listSent(
+  async #findSent(
     instanceId: InstanceId,
     slice: Slice,
     limit: number,
     names: Names | null,
     status: Exclude<LineFilter['status'], 'received' | 'written'>,
     wanted: string | undefined,
-  ): Promise<Line[]> {
+  ): Promise<FoundMessage[]> {
     const conditions: RawBuilder<boolean>[] = []
     if (names !== null) {
       const [chats, addresses] = [sql.join(names.chats), sql.join([...names.addresses, ''])]
       conditions.push(sql`(recipient in (${chats}) or address in (${addresses}))`)
     }
     if (wanted !== undefined) conditions.push(this.#contains(wanted, 'text'))
-    const rows = await listSent(this.#core, instanceId, slice, limit, status, conditions)
-    return rows.map(row => ({ direction: 'out', message: toMessage(row) }))
+    return findSent(this.#core, instanceId, slice, limit, status, conditions)
   }
 
   /** Received messages, and those that the owner wrote on another device. @param isWritten null: both */
-  async #listDelivered(
+  async #findDelivered(
     instanceId: InstanceId,
     slice: Slice,
     limit: number,
     names: Names | null,
     isWritten: boolean | null,
     wanted: string | undefined,
-  ): Promise<Line[]> {
+  ): Promise<FoundMessage[]> {
     const { reader, statements } = this.#core
     const ids = ({ below, from }: Slice) =>
       statements.db
@@ -146,7 +156,9 @@ export class StoredConversations implements Conversations {
         .where('incoming_messages.id', '>=', from)
         .orderBy('incoming_messages.id', 'desc')
     const find = (part: Slice, count: number, among: number) => {
-      let query = selectIncoming(statements)
+      let query = statements.db
+        .selectFrom('incoming_messages')
+        .select(['incoming_messages.id', BYTES.incoming_messages.as('bytes')])
         .where('incoming_messages.instance_id', '=', instanceId)
         .where(statements.dialect.isAmong('incoming_messages.id', ids(part).limit(among)))
         .orderBy('incoming_messages.id', 'desc')
@@ -160,7 +172,7 @@ export class StoredConversations implements Conversations {
       (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
     const isWhole = names === null && isWritten === null && wanted === undefined
     const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find, FEW)
-    return rows.map(row => lineOf(toIncoming(row)))
+    return rows.map(row => ({ ...row, table: 'incoming_messages' }))
   }
 
   /** Received texts are compared as JSON strings, like names. */
@@ -172,8 +184,8 @@ export class StoredConversations implements Conversations {
 }
 
 /** The IDs of messages and of commands differ in their first letters only. */
-function positionOf(entry: ChatEntry): string {
-  return entry.direction === 'command' ? entry.command.id.replace('cmd_', 'msg_') : idOf(entry)
+function positionOf({ id }: FoundMessage): string {
+  return id.replace('cmd_', 'msg_')
 }
 
 function idOf(line: Line): string {
@@ -203,13 +215,13 @@ function matches(wanted: string, fold: (text: RawBuilder<string>) => RawBuilder<
       where g.instance_id = contacts.instance_id and g.id = contacts.number and g.search_name like ${encoded} escape '\\'))`
 }
 
-function toChat({
-  number,
-  lid,
-  username,
-  name,
-  last_at,
-}: Pick<Selectable<ContactsTable>, 'number' | 'last_at' | 'lid' | 'username' | 'name'>): Chat {
+type ChatRow = Pick<Selectable<ContactsTable>, 'number' | 'last_at' | 'lid' | 'username' | 'name'>
+
+function positionOfChat({ last_at, number }: ChatRow): string {
+  return `${last_at} ${number}`
+}
+
+function toChat({ number, lid, username, name, last_at }: ChatRow): Chat {
   const recipient = parseRecipient(number)
   return {
     chat: number,

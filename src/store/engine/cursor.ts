@@ -39,6 +39,24 @@ export function nameAfterId({ cursor }: PageRequest): { name: string; id: string
 }
 
 /**
+ * The size of a page of messages. Without it, a page of long texts would block the process, and concurrent ones could exhaust its
+ * memory.
+ */
+const MAX_PAGE_BYTES = 1_048_576
+
+/** @returns how many of these rows, from the first, fit on a page: at most `limit`, and at least one */
+export function countFitting(rows: readonly { bytes: number }[], limit: number): number {
+  let count = 0
+  let bytes = 0
+  for (const row of rows.slice(0, limit)) {
+    bytes += row.bytes
+    if (count > 0 && bytes > MAX_PAGE_BYTES) break
+    count += 1
+  }
+  return count
+}
+
+/**
  * @param rows one more than `limit` if there is another page
  * @param positionOf the ID or `seq` below which the next page starts
  */

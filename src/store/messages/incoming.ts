@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type Selectable, sql } from 'kysely'
+import { type RawBuilder, type Selectable, sql } from 'kysely'
 import { type EventMedia, incomingBody } from '../../domain/events/event.ts'
 import { type EventId, type InstanceId, type MessageId, newEventId, newMessageId } from '../../domain/ids.ts'
 import { type IncomingChange, type IncomingMessage, incomingKeys, phoneOf } from '../../domain/incoming-message.ts'
@@ -128,8 +128,28 @@ function talksOf({ lease: { instanceId }, message, now }: Incoming): Talk[] {
     : [chatOnly, { instanceId, with: sender, at: null, lid, username, name, isStranger: true }]
 }
 
+const BESIDES_TEXT = [
+  'incoming_messages.id',
+  'incoming_messages.created_at',
+  'incoming_messages.sent_at',
+  'incoming_messages.type',
+  'incoming_messages.chat',
+  'incoming_messages.sender',
+  'incoming_messages.addressing',
+  'incoming_messages.lid',
+  'incoming_messages.whatsapp_id',
+  'incoming_messages.username',
+  'incoming_messages.name',
+  'incoming_messages.media_id',
+  'incoming_messages.file',
+  'incoming_messages.details',
+  'incoming_messages.edited_at',
+  'incoming_messages.deleted_at',
+  'incoming_messages.written',
+] as const
+
 /** A message with its medium. */
-type IncomingRow = Selectable<IncomingMessagesTable> & {
+type IncomingRow = Omit<Selectable<IncomingMessagesTable>, 'instance_id' | 'alias_digest'> & {
   [K in 'file_id' | 'gone_reason' | 'mimetype' | 'size' | 'sha256']: Selectable<MediaTable>[K] | null
 } & { medium: string | null }
 
@@ -143,8 +163,11 @@ export function findIncomingStatement(
   )
 }
 
-/** Received messages with their media. */
-export function selectIncoming({ db }: Statements) {
+/** Received messages with their media. @param text instead of the whole text */
+export function selectIncoming(
+  { db }: Statements,
+  text: RawBuilder<string | null> = sql.ref('incoming_messages.text'),
+) {
   return db
     .selectFrom('incoming_messages')
     .leftJoin('media as m', join =>
@@ -152,8 +175,8 @@ export function selectIncoming({ db }: Statements) {
         .onRef('m.instance_id', '=', 'incoming_messages.instance_id')
         .onRef('m.id', '=', 'incoming_messages.media_id'),
     )
-    .selectAll('incoming_messages')
-    .select(['m.file_id', 'm.gone_reason', 'm.id as medium', 'm.mimetype', 'm.size', 'm.sha256'])
+    .select(BESIDES_TEXT)
+    .select(['m.file_id', 'm.gone_reason', 'm.id as medium', 'm.mimetype', 'm.size', 'm.sha256', text.as('text')])
 }
 
 export function toIncoming(row: IncomingRow): StoredIncoming {

@@ -158,6 +158,7 @@ export interface Messages {
   find(instanceId: InstanceId, id: MessageId): Promise<Message | null>
   /** A message that `Events.storeIncoming` stored, with its complete text. */
   findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null>
+  /** A page ends after about 1 MiB of text, with at least one message. */
   list(instanceId: InstanceId, page: PageRequest, filter?: MessageFilter): Promise<Page<Message>>
   /** The events of one message, oldest first. */
   listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>

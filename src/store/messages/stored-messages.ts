@@ -1,18 +1,16 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import type { MessageExtras } from '../../domain/conversation.ts'
 import { EVENT_KINDS, type EventKind } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
-import type { Message, MessageFailure, MessageFile, MessageProgress, MessageState } from '../../domain/message.ts'
+import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
-import { idBefore, TOP, toPage } from '../engine/cursor.ts'
+import { countFitting, idBefore, TOP, toPage } from '../engine/cursor.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { acceptOperation } from './accepting.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
-import { messageIds } from './message-ids.ts'
 import type {
   AcceptOutcome,
   MessageEvent,
@@ -30,28 +28,8 @@ import { prepareOperation } from './preparing.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { QuotesAndCommands } from './quotes-and-commands.ts'
 import { ScheduledMessages } from './scheduled-messages.ts'
-import { type Slice, search } from './searching.ts'
-
-/** All columns but the encoded content, which may be as long as the text. */
-export const SHOWN = [
-  'id',
-  'state',
-  'recipient',
-  'text',
-  'created_at',
-  'sent_at',
-  'delivered_at',
-  'read_at',
-  'failed_at',
-  'failure_code',
-  'failure_message',
-  'media_id',
-  'file',
-  'extras',
-  'not_before',
-  'edited_at',
-  'deleted_at',
-] as const
+import type { Slice } from './searching.ts'
+import { extrasOf, fileOf, findSent, SHOWN, selectSent, toMessage } from './sent-rows.ts'
 
 export class StoredMessages implements Messages {
   readonly #core: Core
@@ -109,8 +87,11 @@ export class StoredMessages implements Messages {
     const conditions: RawBuilder<boolean>[] = []
     if (to !== undefined) conditions.push(sql`recipient = ${to}`)
     if (wanted !== undefined) conditions.push(matches(wanted, this.#core.statements.dialect.fold(sql.ref('text'))))
-    const rows = await listSent(this.#core, instanceId, slice, page.limit + 1, state, conditions)
-    return toPage(rows, page.limit, row => row.id, toMessage)
+    const found = await findSent(this.#core, instanceId, slice, page.limit + 1, state, conditions)
+    const { data, nextCursor } = toPage(found, countFitting(found, page.limit), idOf, idOf)
+    if (data.length === 0) return { data: [], nextCursor }
+    const rows = selectSent(this.#core.statements, instanceId, data).orderBy('id', 'desc')
+    return { data: (await this.#core.reader.query(rows)).map(toMessage), nextCursor }
   }
 
   async listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]> {
@@ -190,37 +171,8 @@ export class StoredMessages implements Messages {
   }
 }
 
-/** The sent messages of a slice that meet all conditions, newest first. */
-export function listSent(
-  { reader, statements }: Core,
-  instanceId: InstanceId,
-  slice: Slice,
-  limit: number,
-  state: MessageState | undefined,
-  conditions: readonly RawBuilder<boolean>[],
-): Promise<ShownRow[]> {
-  const ids = ({ below, from }: Slice) =>
-    statements.db
-      .selectFrom(messageIds(sql.val(instanceId), sql`id < ${below} and id >= ${from}`, state).as('ids'))
-      .select('ids.id')
-      .orderBy('ids.id', 'desc')
-  const find = (part: Slice, count: number, among: number) => {
-    let query = statements.db
-      .selectFrom('messages')
-      .select(SHOWN)
-      .where('instance_id', '=', instanceId)
-      .where(statements.dialect.isAmong('id', ids(part).limit(among)))
-      .orderBy('id', 'desc')
-      .limit(count)
-    if (state !== undefined) query = query.where('state', '=', sql.lit(state))
-    for (const condition of conditions) query = query.where(condition)
-    return reader.query(query)
-  }
-  const edge = async (part: Slice, distance: number) =>
-    (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
-  // Of these states, `messageIds` finds no other messages.
-  const isFound = state === undefined || state === 'queued' || state === 'failed'
-  return isFound && conditions.length === 0 ? find(slice, limit, limit) : search(slice, limit, edge, find)
+function idOf({ id }: { id: string }): string {
+  return id
 }
 
 function matches(search: string, text: RawBuilder<string>) {
@@ -267,36 +219,6 @@ function prepareReads({ statements }: Core) {
         .where(IS_PREPARED),
     ),
   }
-}
-
-type ShownRow = Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>
-
-export function toMessage(row: ShownRow): Message {
-  return {
-    id: row.id,
-    state: row.state,
-    to: row.recipient,
-    text: row.text,
-    ...fileOf(row),
-    ...extrasOf(row),
-    createdAt: row.created_at,
-    ...(row.not_before !== null && { notBefore: row.not_before }),
-    sentAt: row.sent_at,
-    deliveredAt: row.delivered_at,
-    readAt: row.read_at,
-    failedAt: row.failed_at,
-    editedAt: row.edited_at,
-    deletedAt: row.deleted_at,
-    failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message! },
-  }
-}
-
-function extrasOf({ extras }: { extras: string | null }): { extras?: MessageExtras } {
-  return extras === null ? {} : { extras: JSON.parse(extras) }
-}
-
-function fileOf({ media_id, file }: { media_id: string | null; file: string | null }): { file?: MessageFile } {
-  return media_id === null || file === null ? {} : { file: { mediaId: media_id, ...JSON.parse(file) } }
 }
 
 function toQueued(row: QueuedRow): QueuedMessage {

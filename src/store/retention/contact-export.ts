@@ -1,9 +1,9 @@
 import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
-import { lineOf, type Names, toCommand } from '../conversations/chat-lines.ts'
+import type { Names } from '../conversations/chat-lines.ts'
+import { readEntries } from '../conversations/read-entries.ts'
 import type { Core } from '../engine/core.ts'
-import { selectIncoming, toIncoming } from '../messages/incoming.ts'
-import { SHOWN, toMessage } from '../messages/stored-messages.ts'
-import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
+import { measure } from '../messages/sizes.ts'
+import { ContactRows, NAMING_TABLES } from './contact-rows.ts'
 import { GroupMemberships, split } from './group-memberships.ts'
 import type { ContactData, ContactEvent, ContactMessage } from './retention.ts'
 
@@ -53,37 +53,15 @@ export class ContactExport {
   }
 
   async *#readMessages(instanceId: InstanceId, names: Names, top: string): AsyncGenerator<ContactMessage, void> {
-    const { reader, statements } = this.#core
     for await (const found of this.#rows.walk(instanceId, names, top)) {
-      const sent = idsOf(found, 'out')
-      const received = idsOf(found, 'in')
-      const messages = new Map<string, ContactMessage>()
-      if (sent.length > 0) {
-        const query = statements.db
-          .selectFrom('messages')
-          .select(SHOWN)
-          .where('instance_id', '=', instanceId)
-          .where('id', 'in', sent)
-        for (const row of await reader.query(query)) {
-          const isCommand = row.id.startsWith('cmd_')
-          const entry = isCommand
-            ? { direction: 'command' as const, command: toCommand(row) }
-            : { direction: 'out' as const, message: toMessage(row) }
-          messages.set(row.id, { entry, mediaId: row.media_id })
-        }
-      }
-      if (received.length > 0) {
-        const query = selectIncoming(statements)
-          .where('incoming_messages.instance_id', '=', instanceId)
-          .where('incoming_messages.id', 'in', received)
-        for (const row of await reader.query(query))
-          messages.set(row.id, { entry: lineOf(toIncoming(row)), mediaId: row.media_id })
-      }
+      const sizes = await measure(
+        this.#core,
+        instanceId,
+        found.map(({ id }) => id),
+      )
       // A message that was erased meanwhile is not there.
-      for (const { id } of found) {
-        const message = messages.get(id)
-        if (message !== undefined) yield message
-      }
+      const there = found.flatMap(({ id }) => sizes.get(id) ?? [])
+      yield* readEntries(this.#core, instanceId, there)
     }
   }
 
@@ -140,8 +118,4 @@ export class ContactExport {
       })),
     }))
   }
-}
-
-function idsOf(found: readonly Found[], direction: Found['direction']): string[] {
-  return found.filter(row => row.direction === direction).map(({ id }) => id)
 }

@@ -12,7 +12,7 @@ import {
   lineView,
   messagesIn,
 } from '../../resources/conversation/inbox.ts'
-import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { PAGE_OF_TEXTS, pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 export function listInstanceChats(api: Api, { store }: ApiContext): void {
@@ -25,7 +25,7 @@ export function listInstanceChats(api: Api, { store }: ApiContext): void {
         description:
           'People and groups that messages were exchanged with, latest first. Also those of the history that the phone reports ' +
           'after linking, whose earlier messages are not stored. Chats within a minute of each other may be on the wrong one ' +
-          'of two pages.',
+          'of two pages. The text of a last message is cut to 1,000 UTF-16 units.',
         tags: ['Conversations'],
         params: instanceParams,
         querystring: chatsQuery,
@@ -58,7 +58,7 @@ export function listChatEntries(api: Api, { store, now }: ApiContext): void {
         description:
           'Sent and received messages of one chat, and what the instance did with messages (reactions, edits, deletions, ' +
           'read marks), newest first. A reaction of the other side is a received message of the type `reaction`. What ' +
-          'concerns a message is newer than the message, so it is on the same page or an earlier one.',
+          `concerns a message is newer than the message, so it is on the same page or an earlier one. ${PAGE_OF_TEXTS}`,
         tags: ['Conversations'],
         params: instanceParams,
         querystring: entriesQuery,
@@ -93,7 +93,7 @@ export function searchMessages(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'searchMessages',
         summary: 'Find messages of both directions by their text',
-        description: 'Newest first. Reads all messages, so it may take seconds if few contain the text.',
+        description: `Newest first. Reads all messages, so it may take seconds if few contain the text. ${PAGE_OF_TEXTS}`,
         tags: ['Conversations'],
         params: instanceParams,
         querystring: searchQuery,

@@ -9,7 +9,7 @@ import { hideEndpoint } from '../../resources/events/hide-endpoint.ts'
 import { instanceIdSchema } from '../../resources/instance.ts'
 import { messageIdSchema, messageSchema, messageView } from '../../resources/message.ts'
 import { messageLifeSchema, messageLifeView } from '../../resources/message-life.ts'
-import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { PAGE_OF_TEXTS, pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 import { hiddenFrom } from '../access/authorize.ts'
 import { getInstanceOrRefuse, getSandboxOrRefuse, instanceParams } from '../instances/instance-params.ts'
@@ -39,7 +39,7 @@ export function listMessages(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'listMessages',
         summary: 'List messages',
-        description: 'Sent messages, newest first.',
+        description: `Sent messages, newest first. ${PAGE_OF_TEXTS}`,
         tags: ['Message log'],
         params: instanceParams,
         querystring: querySchema,
@@ -103,7 +103,9 @@ export function listConversations(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'listConversations',
         summary: 'List the conversations of a sandbox instance with its simulated contacts',
-        description: 'Contains the latest 200 sent and the latest 200 received messages. Latest conversation first.',
+        description:
+          'Contains the latest 200 sent messages, or fewer if their texts exceed 1 MiB, and the latest 200 received ones. Latest ' +
+          'conversation first.',
         tags: ['Sandbox'],
         params: instanceParams,
         response: { 200: dataOf(Type.Array(conversationSchema), 'The conversations.') },

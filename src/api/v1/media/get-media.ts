@@ -2,6 +2,7 @@ import { Type } from 'typebox'
 import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
+import { closedSignal } from '../../http/closed-signal.ts'
 import { isId } from '../../input.ts'
 import { FILE_REFUSALS, fileHeadersSchema, fileResponses, serveFile } from '../../media/serve-file.ts'
 import { mediaIdSchema } from '../../resources/media.ts'
@@ -48,11 +49,4 @@ export function getMedia(api: Api, { media, store }: ApiContext): void {
       return serveFile(request, reply, await openWhenThere(media, request.instanceId, id, wait))
     },
   )
-}
-
-/** Aborted when the caller has left. */
-function closedSignal(response: NodeJS.EventEmitter): AbortSignal {
-  const closed = new AbortController()
-  response.once('close', () => closed.abort())
-  return closed.signal
 }

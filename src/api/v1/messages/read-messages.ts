@@ -8,7 +8,7 @@ import { chatSchema, chatsQuery, chatView } from '../../resources/conversation/c
 import { lineSchema, lineView, messagesIn } from '../../resources/conversation/inbox.ts'
 import { deliveredMessageView, incomingMessageSchema, writtenMessageSchema } from '../../resources/incoming-message.ts'
 import { messageIdSchema, sentMessageSchema, sentMessageView } from '../../resources/message.ts'
-import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
+import { PAGE_OF_TEXTS, pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 
 export function getMessage(api: Api, { store, now }: ApiContext): void {
@@ -66,7 +66,7 @@ export function listOwnMessages(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'listOwnMessages',
         summary: 'List messages in both directions',
-        description: 'Sent and received messages, newest first by the time of their acceptance or record.',
+        description: `Sent and received messages, newest first by the time of their acceptance or record. ${PAGE_OF_TEXTS}`,
         tags: ['Messages'],
         querystring: messagesQuery,
         response: { 200: pageOf(lineSchema, 'One page of messages.') },

@@ -64,6 +64,34 @@ export function downloadsContract(createHarness: CreateHarness): void {
 
     const due = async (now = 1_000_000) => (await store.downloads.listDue(lease.instanceId, now, 10)).due
 
+    test('is listed among the files of its chat until it is gone', async () => {
+      const { instanceId } = lease
+      const ids: string[] = []
+      for (let now = 1_000; now <= 5_000; now += 1_000)
+        ids.unshift((await receive(fileOf(), { id: `A${now}`, now })).id)
+      await store.events.storeIncoming(lease, incoming({ id: 'B', text: 'without a file' }), 6_000)
+      await store.events.storeIncoming(
+        lease,
+        incoming({ id: 'C', from: '5511900000000', file: fileOf() }),
+        7_000,
+        TERMS,
+      )
+      const list = async (limit: number) => {
+        const pages: string[][] = []
+        let cursor: string | undefined
+        do {
+          const page = await store.conversations.listFiles(instanceId, { limit, cursor }, '5511988880000')
+          pages.push(page.data)
+          cursor = page.nextCursor ?? undefined
+        } while (cursor !== undefined)
+        return pages
+      }
+      expect(await list(100)).toEqual([ids])
+      expect(await list(2)).toEqual([[ids[0]], [ids[1], ids[2]], [ids[3], ids[4]]])
+      expect(await store.media.erase(instanceId, ids[1]!, 8_000)).toBe(true)
+      expect(await list(3)).toEqual([[ids[0]], [ids[2], ids[3], ids[4]]])
+    })
+
     test('is pending with what is needed to fetch it, from the commit of its message on', async () => {
       const file = fileOf()
       const { id, messageId, event } = await receive(file)

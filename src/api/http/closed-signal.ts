@@ -1,0 +1,6 @@
+/** Aborted when the caller has left, and after the answer. */
+export function closedSignal(response: NodeJS.EventEmitter): AbortSignal {
+  const closed = new AbortController()
+  response.once('close', () => closed.abort())
+  return closed.signal
+}
