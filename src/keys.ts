@@ -35,7 +35,7 @@ export interface Keys {
  * Reads the keys from the settings, or else from the data folder, where the first start creates them (mode 0600).
  * @throws BadSettings if a key file is damaged or accessible to others, or if there is data but no master key
  */
-export function openKeys(settings: Pick<Settings, 'dataDir' | 'adminKey' | 'masterKey'>): Keys {
+export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'adminKey' | 'masterKey'>): Keys {
   mkdirSync(settings.dataDir, { recursive: true, mode: PRIVATE_FOLDER })
   const adminFile = join(settings.dataDir, 'admin.key')
   return {
