@@ -12,7 +12,6 @@ import { createServer } from './api/server.ts'
 import type { Settings } from './config.ts'
 import { connectionSettings, createConnector, createProxyCheck } from './connector.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
-import { Refusal } from './domain/refusal.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
 import { type Keys, openKeys } from './keys.ts'
@@ -30,7 +29,7 @@ import { Readiness } from './ops/readiness.ts'
 import { startRetention } from './ops/retention.ts'
 import { createAddressGuard } from './outbound/address-guard.ts'
 import { identifyProgram } from './program-files.ts'
-import { Sandbox } from './sandbox/sandbox.ts'
+import { Sandbox, sandboxCalls } from './sandbox/sandbox.ts'
 import { sharedSettings } from './shared-settings.ts'
 import { Renewal } from './store/leases/renewal.ts'
 import { openStore } from './store/open-store.ts'
@@ -320,15 +319,7 @@ function createApi(
     traces,
     now: store.clock.now,
     checkWebhookUrl: webhooks.guard.checkLiteral,
-    sandbox: {
-      enabled: sandbox !== null,
-      writeAs: (instanceId, message) => {
-        if (!sandbox) throw new Refusal('sandbox_disabled')
-        return sandbox.writeAs(instanceId, message)
-      },
-      isPhoneOn: async instanceId => sandbox?.isPhoneOn(instanceId) ?? false,
-      switchPhone: async (instanceId, on) => sandbox?.switchPhone(instanceId, on),
-    },
+    sandbox: sandboxCalls(sandbox),
     webhooks: {
       headersOf: ({ secrets, ...attempt }) =>
         signatureHeaders({ ...attempt, keys: signingKeys(secrets), version: settings.version }),

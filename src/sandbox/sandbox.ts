@@ -217,3 +217,16 @@ function asRefusal(error: unknown): unknown {
   if (error.code === 'crashed' || error.code === 'closed') return new Refusal('service_unavailable')
   return error
 }
+
+/** What the API calls. Without a sandbox there are no simulated phones, and nobody writes. */
+export function sandboxCalls(sandbox: Sandbox | null) {
+  return {
+    enabled: sandbox !== null,
+    writeAs: (...message: Parameters<Sandbox['writeAs']>) => {
+      if (!sandbox) throw new Refusal('sandbox_disabled')
+      return sandbox.writeAs(...message)
+    },
+    isPhoneOn: async (instanceId: InstanceId) => sandbox?.isPhoneOn(instanceId) ?? false,
+    switchPhone: async (instanceId: InstanceId, on: boolean) => sandbox?.switchPhone(instanceId, on),
+  }
+}
