@@ -15,7 +15,7 @@ import { FreshToken } from './fresh-token.tsx'
 import { HealthCard } from './health-card.tsx'
 import { useInstance } from './instance.tsx'
 import classes from './overview.module.css'
-import { DeliveryCharts } from './statistics.tsx'
+import { DeliveryCharts } from './statistics/statistics.tsx'
 
 export function Overview() {
   const words = useWords()

@@ -1,5 +1,5 @@
-import { useLanguage } from '../../i18n/i18n.tsx'
-import { useTimeZone } from '../../text/time-zone.ts'
+import { useLanguage } from '../../../i18n/i18n.tsx'
+import { useTimeZone } from '../../../text/time-zone.ts'
 import classes from './statistics.module.css'
 
 const DAY_MS = 86_400_000

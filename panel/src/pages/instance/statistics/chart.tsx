@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import { useWords } from '../../i18n/i18n.tsx'
+import { useWords } from '../../../i18n/i18n.tsx'
 import { Axis } from './axis.tsx'
 import classes from './statistics.module.css'
 

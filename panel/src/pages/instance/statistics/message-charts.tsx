@@ -1,5 +1,5 @@
-import type { Statistics } from '../../api/types.ts'
-import { useWords } from '../../i18n/i18n.tsx'
+import type { Statistics } from '../../../api/types.ts'
+import { useWords } from '../../../i18n/i18n.tsx'
 import { Chart, StackedBars } from './chart.tsx'
 import classes from './statistics.module.css'
 
