@@ -265,7 +265,8 @@ export class Connection {
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
     this.#links.cancelRetry()
     // The logout is recorded, and was interrupted before its end. Its reason stays, and no socket is opened with the old credentials.
-    if (state === 'logged_out') return this.#windingUp.finishLogout().then(() => this.#settleGoal())
+    if (cause === LOGGED_OUT.cause || cause === NOT_CONFIRMED.cause)
+      return this.#windingUp.finishLogout().then(() => this.#settleGoal())
     if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
       this.#links.close()
       return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
