@@ -26,7 +26,7 @@ describe('failures', () => {
     expect(consumers.sent[1]!.at - consumers.sent[0]!.at).toBe(1_000)
   })
 
-  test('an attempt whose record the store never answers is not repeated by the next lane on this node', async () => {
+  test('if the store never confirms the record of an attempt, the next lane on this node does not repeat the attempt', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
     const { recordAttempt } = store.deliveries
     store.deliveries.recordAttempt = () => new Promise(() => {})

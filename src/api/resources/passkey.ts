@@ -34,11 +34,11 @@ export const passkeySchema = nullable(
       code: nullable(
         Type.String({ description: 'With `code`: the phone must show the same.', examples: ['7KQ2M9XA'] }),
       ),
-      expiresAt: moment('From when on an answer is refused.'),
+      expiresAt: moment('After this time an answer is refused.'),
     },
     {
       title: 'PasskeyStep',
-      description: 'What WhatsApp asks while a number is linked with a passkey. Null: nothing now.',
+      description: 'What WhatsApp asks while a number is linked with a passkey. Null if it asks nothing now.',
     },
   ),
 )
@@ -53,7 +53,7 @@ export const assertionSchema = Type.Object(
     type: Type.Literal('public-key'),
     response: Type.Object(
       {
-        clientDataJSON: part('What the browser has signed for.'),
+        clientDataJSON: part('The client data that the browser wrote, which the passkey has signed.'),
         authenticatorData: part("The authenticator's data."),
         signature: part('The signature.'),
         userHandle: nullable(
@@ -67,7 +67,8 @@ export const assertionSchema = Type.Object(
     title: 'PasskeyAssertion',
     additionalProperties: false,
     description:
-      'What the passkey answered on https://web.whatsapp.com. It is passed on once, encrypted until then, and kept nowhere.',
+      'What the passkey answered on https://web.whatsapp.com. It is stored encrypted until the connection reads it, for 60 s at ' +
+      'most, passed on to WhatsApp once, and erased.',
   },
 )
 

@@ -14,13 +14,16 @@ export interface Operation<I, O> {
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
   /**
-   * Reads and changes nothing that other operations of its instance change, except rare ones. So it may run before or
+   * Neither reads nor changes anything that other operations of its instance change, except rare ones. So it may run before or
    * after them, or at the same time.
    */
   readonly isIndependent?: boolean
-  /** On PostgreSQL, the connection that its commits share with no other writes, so that they do not wait for them. */
+  /**
+   * On PostgreSQL, operations with the same value commit on a connection of their own, so they never wait for the commits of other
+   * operations. On SQLite it has no effect.
+   */
   readonly connection?: 'calls' | 'admission' | 'leases'
-  /** A power failure may undo it, so a commit of such units alone does not wait for the disk. */
+  /** A power failure may undo it, so a commit that contains only such units does not wait for the disk. */
   readonly mayBeUndone?: boolean
   /** Runs after the others of its commit, because it takes a lock that must be the transaction's last one. */
   readonly isLast?: boolean
@@ -105,7 +108,7 @@ export interface Unit {
   readonly input: unknown
   readonly instanceId: InstanceId
   readonly lease: Lease | undefined
-  /** Null for units whose order turns do not govern. */
+  /** Null if the unit need not wait for earlier turns of its instance. */
   readonly turn: Turn | null
   resolve(outcome: unknown): void
   reject(error: unknown): void

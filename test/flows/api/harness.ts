@@ -226,14 +226,14 @@ export class ApiHarness {
     return this.call({ method: 'POST', path: '/v1/messages/text', key: token, body, headers })
   }
 
-  /** Takes a message that was accepted to `reached`, as its owner would. */
+  /** Moves an accepted message to the state `reached`, as the owner of its instance would. */
   async progress(instance: Created, messageId: string, reached: 'sent' | 'delivered' | 'read'): Promise<void> {
     const lease = await this.lease(instance.id)
     const whatsappId = await this.#prepare(instance, lease, messageId)
     await this.store.messages.recordProgress(lease, whatsappId, reached, Date.now())
   }
 
-  /** @returns its WhatsApp id, known only while the message is queued */
+  /** @returns its WhatsApp ID. The store lists it only while the message is queued, so the first call remembers it. */
   async #prepare(instance: Created, lease: Lease, messageId: string): Promise<string> {
     const queued = await this.store.messages.listQueued(instance.id, 1_000)
     const found = queued.find(({ id }) => id === messageId)

@@ -57,9 +57,9 @@ export function sendMedia(api: Api, context: ApiContext): void {
         operationId: 'sendMedia',
         summary: 'Send a file',
         description:
-          'Accepts a message with a file that `uploadMedia` stored, or that is fetched from a URL. 202 means that the message ' +
-          'is stored and will be sent. ' +
-          "Its state changes are posted to the instance's webhook, like those of a text.",
+          'Accepts a message with a file that was uploaded or received before, or that is fetched from a URL. 202 means that the ' +
+          'message is stored and will be sent. ' +
+          "Its state changes are posted to the instance's endpoints, like those of a text.",
         tags: ['Messages'],
         headers: idempotencyHeaderSchema,
         body: bodySchema,

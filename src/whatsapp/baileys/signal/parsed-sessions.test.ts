@@ -30,7 +30,7 @@ type Changeable = SessionRecord & { deleteAllSessions(): void }
 
 keepParsedSessions()
 
-test('what has been stored is taken without parsing it, once', () => {
+test('a record that was serialised is returned without parsing, but only the first time', () => {
   const record = SessionRecord.deserialize(stored(OPEN))
   const kept = record.serialize()
   expect(SessionRecord.deserialize(kept)).toBe(record)
@@ -57,7 +57,7 @@ test.each([
   { title: 'an open session', sessions: [OPEN] },
   { title: 'a closed session', sessions: [CLOSED] },
   { title: 'an open session after a closed one', sessions: [CLOSED, OPEN] },
-])('$title: whether it is open is answered as libsignal does', ({ sessions }) => {
+])('$title: hasOpenSession agrees with libsignal', ({ sessions }) => {
   const record = stored(...sessions)
   expect(hasOpenSession(record)).toBe(SessionRecord.deserialize(record).haveOpenSession())
   expect(hasOpenSession(record)).toBe(sessions.includes(OPEN))

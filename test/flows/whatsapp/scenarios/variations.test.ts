@@ -56,7 +56,7 @@ describe.concurrent('a network', () => {
         [INCOMING, { address: 'pn', alternate: false }],
       ],
     ],
-    ['that tells nobody its own LID at login', [[{ stanza: 'success' }, { without: ['lid'] }]]],
+    ['that does not tell the instance its own LID at login', [[{ stanza: 'success' }, { without: ['lid'] }]]],
     ['whose look-ups do not say who is on WhatsApp', [[ANSWER, { without: ['contact'] }]]],
     ['that lists no devices', [[ANSWER, { without: ['device-list'] }]]],
     ['that says nothing of devices', [[ANSWER, { without: ['devices'] }]]],
