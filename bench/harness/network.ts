@@ -12,7 +12,7 @@ export interface SimulatedNetwork {
   /** @returns the number of the account that was linked */
   scanQr(qr: string): Promise<string>
   countOnline(): Promise<number>
-  /** The texts of all clients that it has acknowledged so far. */
+  /** How many texts of all clients the network has acknowledged so far. */
   countAcknowledged(): Promise<number>
   /**
    * Ends every client's socket at once, and observes the network for `watchMs`.
@@ -27,7 +27,7 @@ export interface SimulatedNetwork {
   observeTimes(): Promise<void>
   /** When each text arrived on a phone since `observeTimes`, once `count` have arrived. */
   inboxTimes(count: number, withinMs: number): Promise<[string, number][]>
-  /** Stops its process: sockets stay open, and nothing is answered any more. */
+  /** Suspends the network's process: sockets stay open, and nothing is answered any more. */
   fallSilent(): void
   goOn(): void
 }

@@ -30,7 +30,7 @@ export interface PacedLoad extends Target {
   numbered?: boolean
 }
 
-/** The latency of a request. The load's duration if no request was answered. */
+/** The latencies of the answered requests; the load's duration if there were none. */
 export interface Latencies {
   medianMs: number
   p95Ms: number

@@ -44,7 +44,7 @@ const LIMIT: { perSecond: number; floor: Floor } = { perSecond: 200, floor: { ki
 const ARRIVED_WITHIN_MS = 120_000
 /** The last read receipts are due 600 ms after the acknowledgement, and belong to the round that caused them. */
 const RECEIPTS_MS = 1_500
-/** A lower rate counts as not reached. */
+/** A rate below this share of the expected one counts as not reached. */
 const REACHED_SHARE = 0.95
 
 export const latency: Scenario = {

@@ -33,7 +33,7 @@ describe('changes of alerts', () => {
     expect(alertChanges([alert({ beganAt: NOW })], [DOWN], delays, NOW).gone).toEqual(['alt_1'])
   })
 
-  test('a problem is solved when it was gone for a while without interruption', () => {
+  test('a problem is solved when it has been gone for a while without interruption', () => {
     const began = alert({ beganAt: NOW })
     const at = (open: Alert, problems: Problem[], now: number) =>
       alertChanges([open], problems, DEFAULT_ALERT_DELAYS, now)

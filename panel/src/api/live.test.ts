@@ -42,7 +42,7 @@ test('changes do not abort a read that is running; the data is read once more af
   await vi.waitFor(() => expect(observer.getCurrentResult().data).toBe(3))
 })
 
-test('a refresh of everything reads no query that is not live', async () => {
+test('a refresh of everything skips queries that are not live', async () => {
   const { client, reads, batch } = show(['audit', {}], { live: false })
   reads[0]!.end(1)
   const live = vi.fn(async () => 1)

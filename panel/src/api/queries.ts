@@ -154,7 +154,7 @@ export function activityQuery(ids: readonly string[]) {
   })
 }
 
-/** Connections and disks change without a change of a log. */
+/** Connections and disks change without a hint from a log, so this is polled. */
 const ATTENTION_EVERY_MS = 10_000
 
 export const attentionQuery = queryOptions({

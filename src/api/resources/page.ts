@@ -10,7 +10,7 @@ export const pageQuery = {
       minimum: 1,
       maximum: MAX_LIMIT,
       default: DEFAULT_LIMIT,
-      description: 'Entries on a page, at most.',
+      description: 'The maximum number of entries on a page.',
     }),
   ),
   cursor: Type.Optional(

@@ -9,7 +9,7 @@ import type { FoundMessage } from '../messages/sizes.ts'
 import { lineOf, toCommand } from './chat-lines.ts'
 import type { ChatEntry } from './conversations.ts'
 
-/** The units that JSON takes for one unit of text, at most: `\u0007`. */
+/** The most UTF-16 units that JSON needs for one unit of text: `\u0007`. */
 const JSON_UNITS = 6
 
 export interface ReadEntry {
@@ -21,7 +21,7 @@ export interface ReadEntry {
 
 /**
  * Reads messages and commands in the given order, as many at a time as fit on a page. Those that were erased meanwhile are left out.
- * @param maxUnits cuts each text to so many UTF-16 units. Default: the whole texts
+ * @param maxUnits cuts each text to this many UTF-16 units. Default: the whole texts
  */
 export async function* readEntries(
   core: Core,
@@ -37,7 +37,7 @@ export async function* readEntries(
       if (entry !== undefined) yield entry
     }
     rest = rest.slice(part.length)
-    // On SQLite reads do not let other calls take their turn.
+    // On SQLite a read blocks the event loop, so other calls run in between.
     if (rest.length > 0) await setImmediate()
   }
 }

@@ -26,7 +26,7 @@ export function showTyping(api: Api, { store }: ApiContext): void {
         operationId: 'showTyping',
         summary: 'Show a typing indicator',
         description:
-          'The other side of the chat sees that the instance is typing. A later call for the chat replaces it. The indicator ' +
+          'The other side of the chat sees that the instance is typing. A later call for the same chat replaces this one. The indicator ' +
           'may be lost: it is not shown if the instance is not connected.',
         tags: ['Messages'],
         params: Type.Object({ chat: recipientSchema }),

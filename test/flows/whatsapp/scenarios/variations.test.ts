@@ -5,8 +5,8 @@ import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
 /**
- * Networks that differ from the simulator: they omit, add, delay and reorder details that the driver must not rely on. The
- * real one and other people's mock servers differ in just such things.
+ * Networks that differ from the simulator: they omit, add, delay and reorder details that the driver must not rely on. WhatsApp
+ * itself and other people's mock servers differ in such details.
  */
 
 const CONTACT = '5511987654321'
