@@ -46,7 +46,7 @@ export async function eraseFilesOfChat(
       if (outcome === 'in_use') inUse.add(id)
     }
     cursor = page.nextCursor ?? undefined
-    // On SQLite reads do not let other calls take their turn.
+    // On SQLite a read blocks the event loop, so other calls run in between.
     await setImmediate()
     refuseStopped(stopped)
   } while (cursor !== undefined)

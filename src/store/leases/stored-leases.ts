@@ -189,7 +189,7 @@ function operations({ db, now, dialect }: Statements) {
     }
   }
 
-  /** Otherwise a renewal could wait behind writes that wait for a lock of a frozen node, until the leases lapse. */
+  /** On the connection of writes in general, a renewal could wait behind one that waits for a frozen node's lock, until the leases lapse. */
   const apart = { connection: 'leases' } as const
 
   const acquire = oneByOne(

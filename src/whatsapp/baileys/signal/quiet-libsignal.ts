@@ -23,8 +23,9 @@ const KNOWN_LINES = [
 const METHODS = ['log', 'info', 'warn', 'error'] as const
 
 /**
- * Drops the lines that libsignal and Baileys write to the console: some contain private keys. Must be called before any other code
- * runs. @returns a function that restores the console
+ * Drops the lines that libsignal and Baileys write to the console. Some of them contain private keys, so this must be called
+ * before any other code runs.
+ * @returns a function that restores the console
  */
 export function silenceSignalConsole(target: Pick<Console, (typeof METHODS)[number]> = console): () => void {
   const before = METHODS.map(method => [method, target[method]] as const)
