@@ -38,7 +38,7 @@ test('an unsent text of the inbox is there again after another page, and not aft
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   await fieldOf(page).fill('half a sen')
   await section(page, 'Messages')
-  await page.getByRole('heading', { name: 'Messages', level: 2 }).waitFor()
+  await page.getByRole('heading', { name: 'Messages', exact: true }).waitFor()
   await openChat(page, 'Left inbox')
   expect(await fieldOf(page).inputValue()).toBe('half a sen')
 
