@@ -13,7 +13,7 @@ export interface StoreClock {
 const MEASURE_EVERY_MS = 10_000
 /** The clock offset is accurate to half the round-trip time. A slower measurement is discarded. */
 const MAX_ROUND_TRIP_MS = 500
-/** A larger difference between the two clocks is logged. */
+/** A larger difference between the machine's clock and the database's is logged. */
 const WARN_ABOVE_MS = 2_000
 
 /** The database's clock: the machine's monotonic clock plus an offset that is measured periodically. */

@@ -49,7 +49,7 @@ import { StoredStatistics } from './statistics/stored-statistics.ts'
 import type { Store } from './store.ts'
 import { StoredTransfers } from './transfers/stored-transfers.ts'
 
-/** How long an acceptance waits for a lock of another node. Others wait behind it. */
+/** How long the acceptance of a message waits for a lock of another node. Later acceptances wait behind it. */
 const LOCK_TIMEOUT_OF_CALLS_MS = 500
 
 /** The store on either database. */

@@ -1,4 +1,7 @@
-/** The lease belongs to another owner or a later epoch. Nothing was written; the caller must stop acting for the instance. */
+/**
+ * The lease was released, or has another owner or a later epoch. Nothing was written; the caller must stop acting for
+ * the instance.
+ */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost'
   readonly instanceId: string
@@ -50,7 +53,7 @@ export class DataMoved extends StoreUnusable {
   constructor(file: string, state: 'moving' | 'moved') {
     super(
       state === 'moved'
-        ? `The data was moved to PostgreSQL: set DATABASE_URL. To use the SQLite database again, which contains nothing of what happened since, delete ${file}.`
+        ? `The data was moved to PostgreSQL: set DATABASE_URL. To use the SQLite database again, without any later data, delete ${file}.`
         : `The data is being moved to PostgreSQL: run "pombal move-to-postgres" until it has finished. To stay with SQLite instead, delete ${file}.`,
     )
   }

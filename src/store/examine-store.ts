@@ -17,10 +17,10 @@ import { StoreUnusable } from './errors.ts'
 import { refuseUnmovedData } from './unmoved-data.ts'
 
 interface ExamineOptions {
-  /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
+  /** The folder of the SQLite database. With `databaseUrl`, it is only searched for data that was not moved. */
   dataDir: string
   databaseUrl: string | null
-  /** Null if it is not known: then it is not compared with the data. */
+  /** Null if it is not known. The data is then not compared with it. */
   masterKey: Uint8Array | null
 }
 
@@ -29,7 +29,7 @@ export interface StoreExamination {
   bytes: number
   /** The migrations that the next start will apply. All of them for an empty database. */
   missingSteps: readonly string[]
-  /** The time of the newest event; null if there is none. */
+  /** The time of the newest event. Null if there is none, or if migrations are missing. */
   newestEventAt: number | null
   /** The database's time minus this machine's, in milliseconds. Null on SQLite. */
   clockDifferenceMs: number | null
@@ -38,7 +38,7 @@ export interface StoreExamination {
 /**
  * Checks the database without writing to it, even while the service runs.
  * @returns null if there is no database yet
- * @throws StoreUnusable, StoreUnavailable as a start would, and for a damaged page of SQLite
+ * @throws StoreUnusable or StoreUnavailable as a start would; StoreUnusable also if SQLite finds a damaged page
  */
 export async function examineStore({
   dataDir,
@@ -105,7 +105,7 @@ async function examine(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCh
   return { missingSteps, newestEventAt: missingSteps.length === 0 ? await findNewestEventAt(db) : null }
 }
 
-/** Events have numbers and an index for each instance: this reads one row of each. */
+/** Reads one event of each instance: the one with the highest number. */
 async function findNewestEventAt(db: Kysely<Database>): Promise<number | null> {
   const newest = await db
     .selectFrom('instances')

@@ -4,14 +4,14 @@ import type { InstanceId } from '../domain/ids.ts'
  * The kinds of changes of an instance:
  * - `queued`: it has messages to send
  * - `deliveries`: it has deliveries that can start
- * - `webhook`: its endpoints, or a request to retry deliveries
- * - `goal`: the goal of its connection; also published when the instance is created or deleted
+ * - `webhook`: its endpoints, a request to retry deliveries, or a delivery to an operator endpoint
+ * - `goal`: the goal of its connection, or a passkey's answer; also published when the instance is created or deleted
  * - `connection`: the recorded facts about its connection
- * - `log`: its messages, events, deliveries or attempts
- * - `free`: its lease was released
+ * - `log`: its messages, files, events, deliveries or attempts
+ * - `free`: its lease was released, or the instance was created
  * - `phone`: there is an order for its simulated phone, or an answer
  * - `plans`: a scheduled message or a command
- * - `numbers`: a number is to be looked up, or was
+ * - `numbers`: a number is to be looked up, or a look-up has ended
  * - `files`: a file of a message is to be fetched from a URL, or the attempt has ended
  * - `pace`: how slowly it sends
  * - `typing`: a request to show in a chat that the owner is typing; the only hint without a row
@@ -39,8 +39,9 @@ export type HintTopic = (typeof HINT_TOPICS)[number]
 type HintOrigin = 'here' | 'elsewhere'
 
 /**
- * @param about with origin `here`. For `queued`: the message's recipient. For `deliveries`: the endpoint, if it is only one.
- * For `typing`, whatever its origin: the seconds and the chat
+ * @param about for `queued`: the message's recipient; for `deliveries`: the endpoint, if there is only one; for
+ * `numbers`: `settled` if a look-up has ended; for `typing`: the seconds and the chat. Absent with origin `elsewhere`,
+ * except for `typing`
  */
 type Listener = (instanceId: InstanceId, origin: HintOrigin, about?: string) => void
 
@@ -52,7 +53,7 @@ export interface Hints {
    */
   readonly shared: boolean
   /**
-   * @param of only hints about this instance; by default hints about all of them
+   * @param of only hints about this instance; by default, hints about all instances
    * @returns a function that removes the listener
    */
   on(topic: HintTopic, listener: Listener, of?: InstanceId): () => void
@@ -79,7 +80,10 @@ export class LocalHints implements Hints {
     }
   }
 
-  /** @returns whether this process has a listener for just this instance, which means that it owns it */
+  /**
+   * @returns whether this process has a listener for just this instance. It is then the owner, if only owners listen to
+   * the topic.
+   */
   publish(topic: HintTopic, instanceId: InstanceId, about?: string, origin: HintOrigin = 'here'): boolean {
     const byInstance = this.#listeners.get(topic)
     const its = byInstance?.get(instanceId)

@@ -11,7 +11,7 @@ export interface StoreObserver {
   onMessageStep(step: MessageStep): void
 }
 
-/** How a write ended that failed with `error`. */
+/** The end of a write that failed with `error`. */
 export function endOf(error: unknown): WriteEnd {
   if (error instanceof LeaseLost) return 'fenced'
   return error instanceof StoreUnavailable ? 'unavailable' : 'failed'

@@ -27,7 +27,7 @@ import type { Store } from './store.ts'
 import { refuseUnmovedData } from './unmoved-data.ts'
 
 export interface StoreOptions {
-  /** The folder of the SQLite database. Not used if `databaseUrl` is set. */
+  /** The folder of the SQLite database. With `databaseUrl`, it is only searched for data that was not moved. */
   dataDir: string
   /** `postgres://…` */
   databaseUrl?: string | undefined
@@ -75,7 +75,7 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
       await migrate(db, 'sqlite', keyCheck)
       if (isUpgrade) eraseOlderCopies(dataDir, options.upgradeBackups ?? 0)
       // The lock guarantees that no other process is left that could hold a lease or write a file.
-      // A lease that was released while the clock was ahead would otherwise not be free before that moment.
+      // The time may be in the future. It is cleared because `acquireLeftOver` compares it even for a released lease.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).execute()
       await db.updateTable('media_files').set({ due_at: 0 }).where('state', '=', 'writing').execute()
       await db.deleteFrom('nodes').execute()
@@ -96,7 +96,11 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
   }
 }
 
-/** Copies data that is to be migrated. @returns whether there is any. @throws StoreUnusable */
+/**
+ * Copies the database before an upgrade, if copies are kept.
+ * @returns whether this is an upgrade
+ * @throws StoreUnusable
+ */
 async function prepareUpgrade(
   db: Kysely<Database>,
   keyCheck: KeyCheck,

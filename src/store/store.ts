@@ -45,7 +45,7 @@ import type { Transfers } from './transfers/transfers.ts'
 export interface Store {
   readonly clock: StoreClock
   readonly hints: Hints
-  /** Every write except the record of a failed attempt that will be retried. */
+  /** Has priority during every write except the record of a failed attempt that will be retried. */
   readonly foreground: Pick<Foreground, 'hasPriority'>
   readonly admission: Admission
   readonly instances: Instances

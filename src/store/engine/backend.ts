@@ -29,17 +29,18 @@ export class PostFailed extends Error {
 }
 
 /**
- * One database: connections, transactions, errors. What differs in SQL is in `Dialect`, and in `Flavour` for table definitions.
+ * One database: connections, transactions, errors. The differences in SQL are in `Dialect`, those of table definitions
+ * in `Flavour`.
  */
 export interface Backend {
   /** Reads committed data, which a power failure may still undo until `untilSynced` resolves. */
   readonly reader: Session
   /**
-   * Resolves when all that was read is on disk, except commits that are not synced; rejects if it cannot be written. Absent if
-   * only such data is read.
+   * Resolves when everything read so far is on disk, except commits with `isSynced = false`. Rejects if it cannot be
+   * written. Absent if `reader` reads only data that is on disk.
    */
   untilSynced?(): Promise<void>
-  /** Commits each statement by itself in one round trip. Null if a transaction has no round trips to save. */
+  /** Commits each statement by itself in one round trip. Null if this saves no round trips. */
   readonly autocommit: Session | null
   /** How many commits may run concurrently. */
   readonly commitsAtOnce: number
@@ -50,7 +51,7 @@ export interface Backend {
    * `locked`: a unit waited too long for a lock of another transaction.
    */
   classify(error: unknown): 'unavailable' | 'conflict' | 'locked' | 'unit'
-  /** Removes deleted data from the files too. Absent if the database does so by itself. */
+  /** Removes deleted data from the database's files. Absent if the database does so by itself. */
   eraseTraces?(): Promise<void>
   close(): Promise<void>
 }

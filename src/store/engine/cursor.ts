@@ -6,7 +6,10 @@ export const TOP = '~'
 const TOP_SEQ = Number.MAX_SAFE_INTEGER
 const ID = { msg: /^msg_[0-9a-z]+$/, evt: /^evt_[0-9a-z]+$/, alt: /^alt_[0-9a-z]+$/, med: /^med_[0-9a-z]+$/ }
 
-/** The ID of the previous page's last row. @throws InvalidCursor if the cursor is not one of this list */
+/**
+ * The ID of the previous page's last row; `TOP` for the first page.
+ * @throws InvalidCursor if the list did not issue the cursor
+ */
 export function idBefore({ cursor }: PageRequest, of: keyof typeof ID): string {
   if (cursor === undefined) return TOP
   const id = Buffer.from(cursor, 'base64url').toString()
@@ -39,8 +42,8 @@ export function nameAfterId({ cursor }: PageRequest): { name: string; id: string
 }
 
 /**
- * The size of a page of messages. Without it, a page of long texts would block the process, and concurrent ones could exhaust its
- * memory.
+ * The size of a page of messages. Without this limit, a page of long texts would block the process, and concurrent
+ * pages could exhaust its memory.
  */
 const MAX_PAGE_BYTES = 1_048_576
 
@@ -58,7 +61,7 @@ export function countFitting(rows: readonly { bytes: number }[], limit: number):
 
 /**
  * @param rows one more than `limit` if there is another page
- * @param positionOf the ID or `seq` below which the next page starts
+ * @param positionOf the position of a row in the list. The next page starts after the position of the last row.
  */
 export function toPage<R, T>(
   rows: readonly R[],

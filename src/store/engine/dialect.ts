@@ -37,7 +37,10 @@ export type Columns = Record<string, keyof ColumnTypes>
 
 /** The SQL of queries that differs between the databases. The SQL of table definitions is in `Flavour`. */
 export interface Dialect {
-  /** Use it in queries that need another form on one database. Prefer a `Record<DatabaseKind, …>`: the compiler then demands an entry. */
+  /**
+   * For queries that differ between the databases. Use it as the key of a `Record<DatabaseKind, …>`: the compiler then
+   * demands an entry for each database.
+   */
   kind: DatabaseKind
   /** Builds queries and runs none. */
   builder: Kysely<Database>
@@ -48,8 +51,8 @@ export interface Dialect {
   /** `clause`, or nothing on a database with one transaction at a time, which needs no row locks. */
   lock(clause: RawBuilder<unknown>): RawBuilder<unknown>
   /**
-   * Whether `column` is among the results of a query, which is read once. PostgreSQL plans a plain `in` from what it knows
-   * about the tables. For a table that has just grown, it compared each row with each result.
+   * Whether `column` is among the results of a query, which runs once. PostgreSQL plans a plain `in` by its statistics.
+   * For a table that had grown since they were collected, it compared each row with each result.
    */
   isAmong(column: string, results: Expression<unknown>): RawBuilder<boolean>
   /** Text as searches compare it (`fold`). */

@@ -9,7 +9,7 @@ export class Fence {
 
   constructor(statements: Statements) {
     const columns = { instance_id: 'text', owner: 'text', epoch: 'integer' } as const
-    // A renewal is not blocked by this lock, because it changes no key. A takeover is.
+    // A renewal changes no key, so this lock does not block it. A takeover locks `for update`, so it skips the lease.
     this.#find = statements.find('leases', columns, ['instance_id', 'owner', 'epoch'], { lock: 'key share' })
   }
 

@@ -14,8 +14,8 @@ export interface Operation<I, O> {
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
   /**
-   * Neither reads nor changes anything that other operations of its instance change, except rare ones. So it may run before or
-   * after them, or at the same time.
+   * Neither reads nor changes anything that other operations of its instance change, except rare operations. It may
+   * therefore run before or after those other operations, or at the same time.
    */
   readonly isIndependent?: boolean
   /**
@@ -33,7 +33,7 @@ export interface Operation<I, O> {
   readonly isNoChange?: boolean
   /** The effects of this outcome on messages, for the metrics. */
   steps?(input: I, outcome: O): readonly MessageStep[]
-  /** Goes to the front of the queue and is never refused. */
+  /** Goes to the front of the queue, and is not refused because of overload. */
   readonly urgent?: boolean
   /** @returns one outcome per input, in the same order; an empty list if the inputs have no outcomes */
   run(tx: Transaction, inputs: readonly I[]): Promise<O[]>
@@ -58,7 +58,9 @@ function leaseOf({ lease }: { lease: Lease }): Lease {
 /** `Operation.changes`, or false for `Operation.isNoChange`. */
 type Changes<O> = ((outcome: O) => boolean) | false
 
-/** A string, and an object with a `kind`, can be a refusal, so their operations must say what is a change. */
+/**
+ * An outcome that is a string or has a `kind` can be a refusal, so its operation must say which outcomes are changes.
+ */
 type ChangesArgument<O> = [Extract<O, string | { kind: string }>] extends [never]
   ? [changes?: Changes<O>]
   : [changes: Changes<O>]
@@ -115,8 +117,8 @@ export interface Unit {
 }
 
 /**
- * Consecutive rare or consecutive independent units of an instance. Its units may start when its earlier turns have ended, so
- * that rare and independent units keep their order in different commits.
+ * Consecutive rare or consecutive independent units of an instance. Its units may start when the earlier turns of the
+ * instance have ended, so that rare and independent units keep their order in different commits.
  */
 export interface Turn {
   readonly isRare: boolean
@@ -130,8 +132,9 @@ interface Group {
 }
 
 /**
- * Groups units by operation. Keeps the order of each instance's units, except of independent ones, and never puts two units
- * with a key in common into the same group. Those that run last are the exception: all of them are one group.
+ * Groups units by operation. Keeps the order of each instance's units, except that of independent units, and never puts
+ * two units with a key in common into the same group. The units of an `isLast` operation are always one group, at the
+ * end.
  */
 export function arrange(units: readonly Unit[]): Group[] {
   const groups: (Group & { keys: Set<string> })[] = []

@@ -1,6 +1,9 @@
 import type { Backend } from './backend.ts'
 
-/** Tracks whether the database's files may still contain deleted data. A start also removes it, because it begins a new log. */
+/**
+ * Tracks whether the database's files may still contain deleted data. A start begins a new log, so it removes such
+ * data.
+ */
 export class Traces {
   readonly #backend: Backend
   #mayRemain = false

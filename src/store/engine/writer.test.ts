@@ -167,7 +167,7 @@ describe('the writer', () => {
     expect(ledger.committed).toEqual([['3/b', '4/b']])
   })
 
-  test('many units that wait for locks hold up the next commits for a limited time', async () => {
+  test('many units that wait for locks delay the next commits for a limited time only', async () => {
     const { writer, note, time } = setUp()
     const independent = { ...note, isIndependent: true }
     const locked = Array.from({ length: 120 }, (_, n) => writer.write(independent, `locked ${n}`))

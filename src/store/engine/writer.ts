@@ -48,12 +48,12 @@ interface Lane {
 /**
  * Batches writes into commits and keeps the order of each instance's units. Units that arrive during a commit share the next
  * one. It begins when the current one ends; earlier if that one is slow or a full batch is waiting, up to `commitsAtOnce`
- * concurrent commits. A promise resolves only after its commit. A failing unit rejects alone; the others are committed
- * without it. So does a unit that waits too long for a lock, which a frozen node may hold.
+ * concurrent commits. A promise resolves only after its commit. A unit rejects alone if it fails, or if it waits too
+ * long for a lock, which a frozen node may hold. The others are committed without it.
  *
- * If commits can run concurrently, independent units have commits of their own, which do not wait for the others, and so do
- * those of them that may be undone, which also start later while the foreground has priority. Only the rare units of their
- * instance keep their order with them, by turns.
+ * If commits can run concurrently, independent units have commits of their own, which do not wait for other commits.
+ * Independent units that may be undone have commits separate from both, which start later while the foreground has
+ * priority. Independent units keep their order only relative to the rare units of their instance, by turns.
  */
 export class Writer {
   readonly #backend: Backend
@@ -160,7 +160,7 @@ export class Writer {
       return
     }
     while (lane.waiting.length > 0 && canStart(lane)) {
-      // Waiting units join a running commit's successor, unless that takes long or a batch is full.
+      // Waiting units start when a running commit ends, or earlier if it takes long or a batch is full.
       const latestStart = lane.begunAt.at(-1)
       const mayWait = latestStart !== undefined && lane.waiting.length < MAX_UNITS_PER_COMMIT
       const waitMs = mayWait ? latestStart + JOIN_WITHIN_MS - this.#monotonicNow() : 0
@@ -175,8 +175,8 @@ export class Writer {
   }
 
   /**
-   * Takes the next units that may share a commit, except those of instances in a running commit, and those behind a unit that
-   * is left.
+   * Takes the next units that may share a commit. Leaves units of an instance in a running commit, and units behind a
+   * unit of their instance that is left.
    */
   #take(lane: Lane, atMost: number): Unit[] {
     const units: Unit[] = []
@@ -240,8 +240,8 @@ export class Writer {
   }
 
   /**
-   * A unit of this commit waited too long for a lock. Commits the others without it. If several units wait, only a limited time
-   * is spent on this, because the next commits wait meanwhile.
+   * A unit of this commit waited too long for a lock. Commits the others without it. The time for this is limited,
+   * because the next commits have to wait.
    */
   async #settleParts(units: readonly Unit[], divideUntil: number | null, error: unknown): Promise<void> {
     const now = this.#monotonicNow()
@@ -253,13 +253,13 @@ export class Writer {
   }
 
   /**
-   * @param isPart whether the units waited too long for a lock before
+   * @param isPart whether an earlier commit of these units waited too long for a lock
    * @returns the outcomes of the units, except those whose lease was lost
    */
   async #commit(units: readonly Unit[], isPart: boolean): Promise<Outcomes> {
     const { autocommit } = this.#backend
     const { operation } = units[0]!
-    // A part needs a transaction, because its timeout for locks belongs to one.
+    // A part needs a transaction, because its lock timeout is set for a transaction.
     if (autocommit !== null && operation.runAlone && !isPart) {
       const inputs = units.map(unit => unit.input)
       const results = await operation.runAlone(autocommit, inputs)
@@ -328,7 +328,7 @@ function halve<T>(items: readonly T[]): T[][] {
   return [items.slice(0, middle), items.slice(middle)].filter(part => part.length > 0)
 }
 
-/** The same, but units of an instance that keep their order stay together, so that none of them overtakes one that waits. */
+/** The same, but the ordered units of an instance stay together, so that none of them overtakes a waiting one. */
 function halveByOrder(units: readonly Unit[]): Unit[][] {
   const together = Map.groupBy(units, unit =>
     unit.instanceId === '' || unit.operation.isIndependent ? unit : unit.instanceId,

@@ -22,7 +22,10 @@ export async function refuseForeign(
 /** Tables of the first migrations. */
 const NEEDED: readonly string[] = ['instances', 'connections', 'leases', 'messages', 'events', 'deliveries', 'meta']
 
-/** Without a table of migrations: any table on SQLite, whose file is Pombal's own; on PostgreSQL only a name that Pombal needs. */
+/**
+ * Whether a table belongs to another application, if there is no table of migrations. On SQLite any table does, because
+ * the file is Pombal's own; on PostgreSQL only a table with a name that Pombal needs.
+ */
 const IS_FOREIGN: Record<DatabaseKind, (name: string) => boolean> = {
   sqlite: () => true,
   postgres: name => NEEDED.includes(name),

@@ -18,9 +18,9 @@ const CLIENT_ANSWER_TIMEOUT_MS = 5_000
 const INT8_OID = 20
 
 /**
- * Every query reaches few rows through an index. These settings keep the planner from choosing a scan while its statistics
- * still describe a small table, and from starting workers or the JIT compiler for a large one. Since the best plan does not
- * depend on the parameters, each statement is planned once.
+ * Every query reaches few rows through an index. These settings keep the planner from choosing a scan while its
+ * statistics still describe a small table, and from starting workers or the JIT compiler for a large table. Since the
+ * best plan does not depend on the parameters, each statement is planned once.
  */
 const PLANNER_SETTINGS = `
   set enable_seqscan = off;
@@ -101,7 +101,7 @@ function parserOf(oid: number, format?: 'text' | 'binary'): unknown {
 }
 
 /**
- * Passes errors of the server, which concern a statement. Errors of the driver concern the connection.
+ * Rethrows errors of the server, which concern a statement. Errors of the driver concern the connection.
  * @throws StoreUnavailable for an error of the driver
  */
 export async function reach<T>(answer: Promise<T>): Promise<T> {

@@ -9,8 +9,8 @@ import { createReadingPool, createWritingPool, reach } from './pools.ts'
 /** With two, a commit that waits for another node's lock does not block all others. */
 const COMMITS_AT_ONCE = 2
 /**
- * One more each for independent writes, for those that may be undone, for writes that belong to no instance, and for each
- * `Operation.connection`.
+ * One more each for independent writes, for independent writes that may be undone, for writes that belong to no
+ * instance, and for each `Operation.connection`.
  */
 const WRITING_CONNECTIONS = COMMITS_AT_ONCE + 6
 const READING_CONNECTIONS = 5
@@ -105,7 +105,7 @@ class PostgresSession implements Session {
 
 /**
  * The connection is pipelined: statements are sent without waiting for earlier ones. `begin` is sent with the first statement,
- * and `commit` with the last one if that one is posted.
+ * and `commit` without waiting for posted statements.
  */
 class PostgresTransaction extends PostgresSession implements Transaction {
   readonly #client: pg.PoolClient

@@ -20,7 +20,7 @@ const CLOSE_WITHIN_MS = 1_000
 /** Hints for the owner only. If this node is the owner, they are not sent to other nodes. */
 const OWNERS_ONLY: ReadonlySet<HintTopic> = new Set(['queued', 'deliveries', 'plans', 'typing'])
 
-/** The instances. For `typing`, each is followed by a space and what the hint is about. */
+/** The IDs of the instances. For `typing`, each ID is followed by a space and the `about` of the hint. */
 type Payload = Partial<Record<HintTopic, string[]>>
 
 /**

@@ -65,7 +65,7 @@ const REFUSALS: Readonly<Record<string, (target: Target, message: string) => str
     `PostgreSQL at ${host} is read-only: it is a standby, or default_transaction_read_only is on. Set DATABASE_URL to the address of the primary.`,
   '53300': ({ host }) =>
     `PostgreSQL at ${host} has no connection left. A node needs ${CONNECTIONS_OF_A_NODE}; raise max_connections.`,
-  '53100': ({ host }) => `PostgreSQL at ${host} has no disk space left. Make room there.`,
+  '53100': ({ host }) => `PostgreSQL at ${host} has no disk space left. Free some space there.`,
   '57P03': ({ host }) => `PostgreSQL at ${host} is starting or stopping. Start Pombal again when it runs.`,
   '08P01': ({ host, user, database }, message) =>
     `The pooler at ${host} refuses user "${user}" or database "${database}": ${message}.`,

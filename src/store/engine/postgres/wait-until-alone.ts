@@ -9,8 +9,8 @@ const CONNECTIONS_GONE_WITHIN_MS = 3_000
 const LEASES_LAPSED_WITHIN_MS = 20_000
 
 /**
- * Waits until no other process uses the database: no other connection exists, and no lease of a disconnected node is still
- * held.
+ * Waits until no other process of Pombal uses the database: Pombal has no other connection, and no lease of a
+ * disconnected node is still held.
  * @param pool must have a single connection
  * @throws StillInUse
  */

@@ -1,10 +1,10 @@
 import type { Generated } from 'kysely'
 
-/** Groups that WhatsApp has described, or denied, since the account was linked. */
+/** Groups that WhatsApp has described, announced or refused to describe since the account was linked. */
 export interface GroupsTable {
   instance_id: string
   id: string
-  /** 0: the account is not a member. The other facts are then out of date. */
+  /** 0: the account is not a member, or the group was not described yet. The other facts are then empty. */
   member: number
   /** The folded subject. Searches and the order of lists use it. */
   search_name: string
@@ -13,19 +13,19 @@ export interface GroupsTable {
   member_count: number
   can_send: number
   is_admin: number
-  /** The last answer or notification of WhatsApp. */
+  /** The time of WhatsApp's last answer or notification about the group. */
   as_of: number
-  /** The last answer of WhatsApp to a query. */
+  /** The time of WhatsApp's last answer to a query of this group. */
   queried_at: number
   /** A JSON object: the rest of `GroupDetails`. */
   details: string
-  /** The last notification that only WhatsApp's answer to a query can explain; null if that was given since. */
+  /** When a notification last made a query of this group necessary. Null if there was none since the last answer. */
   query_due_at: Generated<number | null>
-  /** 1: that notification said that the account has just become a member. */
+  /** 1: a notification since the last answer said that the account has just become a member. */
   has_joined: Generated<number>
 }
 
-/** Which parts of the directory were read from WhatsApp since the account was linked. */
+/** When each part of the directory was read from WhatsApp. Null if it was not read since the account was linked. */
 export interface DirectoryFillsTable {
   instance_id: string
   groups_at: number | null
@@ -56,7 +56,10 @@ export interface ContactsTable {
   instance_id: string
   /** A number, or the address of a LID or group. */
   number: string
-  /** The latest message, give or take a minute. Null: another row of the same person is the chat. */
+  /**
+   * The time of the latest message, at most a minute behind. Null if none is known, or another row of the person is the
+   * chat.
+   */
   last_at: Generated<number | null>
   /** The LID address of a number. */
   lid: Generated<string | null>

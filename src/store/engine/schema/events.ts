@@ -10,7 +10,10 @@ export interface EventsTable {
   /** The timestamp in the body. */
   timestamp: number
   created_at: number
-  /** The message sent or received. Null if it was received before the table `incoming_messages` existed. */
+  /**
+   * The message that the event is about. Null if the event is about a connection or a group, or if the message was
+   * received before the table `incoming_messages` existed.
+   */
   message_id: string | null
   /** SHA-256 of an incoming message's first key (`incomingKeys`), which prevents recording it twice. Null for other events. */
   incoming_digest: Uint8Array | null
@@ -21,11 +24,14 @@ export interface EventsTable {
   seq: number | null
   /** The text whose UTF-8 bytes are posted. */
   body: string
-  /** That of its message. */
+  /** The trace context of its message. */
   traceparent: Generated<string | null>
 }
 
-/** A kind that the default endpoint receives until its filter is changed. Other kinds are posted only to subscribers, so a missing delivery is not a failure. */
+/**
+ * Whether the default endpoint receives this kind until its filter is changed. Other kinds are posted only to
+ * subscribers, so a missing delivery is not a failure.
+ */
 export const IS_POSTED_BY_DEFAULT = sql<boolean>`events.kind in (${sql.join(DEFAULT_EVENTS.map(kind => sql.lit(kind)))})`
 
 /** The facts about an instance's erased events that the feed needs. */
@@ -44,8 +50,8 @@ export function isToOwn(alias: string) {
 }
 
 /**
- * The same for finished deliveries. By their key, because the index by state, which these queries must use, does not contain the
- * endpoint.
+ * The same for finished deliveries. It finds them by their key, because the index by state, which these queries must
+ * use, does not contain the endpoint.
  */
 export function endedAtOwn(alias: string) {
   const of = (column: string) => sql.ref(`${alias}.${column}`)
@@ -53,7 +59,7 @@ export function endedAtOwn(alias: string) {
     and o.event_id = ${of('event_id')} and o.seq = ${of('seq')} and o.endpoint_id >= ${sql.lit(OPERATOR_PREFIX)})`
 }
 
-/** The others. They have indexes of their own, which need this condition. */
+/** Deliveries to operator endpoints. They have indexes of their own, which need this condition. */
 export function isToOperator(alias: string) {
   return sql<boolean>`${sql.ref(`${alias}.endpoint_id`)} >= ${sql.lit(OPERATOR_PREFIX)}`
 }
@@ -64,7 +70,10 @@ export interface DeliveriesTable {
   instance_id: string
   event_id: string
   endpoint_id: Generated<EndpointId>
-  /** Null for deliveries outside the order: of incoming messages without a file, and redeliveries. */
+  /**
+   * The message whose deliveries keep their order. Null for other events, incoming messages without a file, and
+   * redeliveries.
+   */
   message_id: string | null
   url: string
   readiness: Readiness
@@ -74,7 +83,7 @@ export interface DeliveriesTable {
   due_at: number
   /** For a retry: when the previous attempt failed, by the clock of `due_at`. Null if an older version wrote the row. */
   failed_at: number | null
-  /** When a person last requested the next attempt at once. */
+  /** When an immediate attempt was last requested. */
   requested_at: number | null
   /** While the request is pending: when the schedule's attempt is due. `due_at` is then the time of the request. */
   scheduled_at: number | null

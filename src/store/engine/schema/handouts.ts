@@ -24,9 +24,9 @@ export interface HandoutsTable {
 /** A person's answer in a linking with a passkey: at most one per instance, for at most a minute. */
 export interface PasskeyAnswersTable {
   instance_id: string
-  /** Of the connection, when it was given. */
+  /** The goal version of the connection when the answer was given. */
   goal_version: number
-  /** Of the owner that asked. */
+  /** The epoch of the owner that asked for the answer. */
   epoch: number
   /** Sealed JSON. */
   answer: Uint8Array

@@ -8,7 +8,7 @@ export interface ConnectionHealthTable {
   undecryptable_at: number | null
 }
 
-/** Socket closes. Recording one deletes those older than a day. */
+/** Closes of sockets. Recording new ones deletes those older than a day. */
 export interface ConnectionClosesTable {
   instance_id: string
   at: number

@@ -5,7 +5,10 @@ import type { GoneReason } from '../../../domain/media.ts'
 export interface MediaTable {
   instance_id: string
   id: string
-  /** Null while the file is being fetched and once the bytes are gone. The next two are also null once the bytes are gone. */
+  /**
+   * Null while the file is being fetched and once the bytes are gone. The next two columns are null once the bytes are
+   * gone.
+   */
   file_id: string | null
   sha256: Uint8Array | null
   filename: string | null

@@ -31,8 +31,9 @@ export interface MessagesTable {
   extras: Generated<string | null>
   /** The moment of a scheduled message. */
   not_before: Generated<number | null>
-  /** When its text was last changed on WhatsApp, and when it was deleted there for everyone. Then the text is erased. */
+  /** When its text was last changed on WhatsApp. */
   edited_at: Generated<number | null>
+  /** When it was deleted on WhatsApp for everyone. The text is then erased. */
   deleted_at: Generated<number | null>
   /** The trace context of the call that created it; null if it had none. */
   traceparent: Generated<string | null>

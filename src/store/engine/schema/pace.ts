@@ -6,7 +6,7 @@ export interface PacesTable {
   new_recipients_at: number
 }
 
-/** The messages that were granted their turn within the last minute, and those to new recipients of the day. */
+/** Messages that were granted their turn: all of the last minute, and those to new recipients of the day. */
 export interface PaceUsesTable {
   instance_id: string
   message_id: string

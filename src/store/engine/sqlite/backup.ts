@@ -38,14 +38,14 @@ export async function backUp(dataDir: string, file: string): Promise<BackupRepor
 }
 
 /**
- * Copies a database, with what is in its log, to a single file without a log.
+ * Copies a database, including the content of its log, to a single file without a log.
  * @throws StoreUnusable that names the file that cannot be read or written
  */
 export async function copyDatabase(from: string, to: string): Promise<void> {
   let source: Sqlite.Database | undefined
   try {
     source = new Sqlite(from, { readonly: true })
-    // SQLite opens the files only now.
+    // Only this makes SQLite open the files.
     source.pragma('schema_version')
   } catch (error) {
     source?.close()

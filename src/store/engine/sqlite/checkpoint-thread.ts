@@ -1,4 +1,6 @@
-/** Writes SQLite's log back into the database, or again, in a thread of its own. Started by `LogCheckpoints`. */
+/**
+ * Writes SQLite's log back into the database, or rewrites the log, in a thread of its own. Started by `LogCheckpoints`.
+ */
 import { parentPort, workerData } from 'node:worker_threads'
 import Sqlite from 'better-sqlite3'
 import type { CheckpointMode, CheckpointResult, ThreadData } from './log-checkpoints.ts'

@@ -22,7 +22,10 @@ export function lockDataDir(dataDir: string): () => void {
   return unlock
 }
 
-/** The same for the move itself. @throws DataDirInUse; StoreUnusable if the folder cannot be written to */
+/**
+ * Locks the folder for the move itself, even if the data was moved.
+ * @throws DataDirInUse; StoreUnusable if the folder cannot be written to
+ */
 export function lockForMove(dataDir: string): () => void {
   // `vacuum` and large indexes need temporary files of the size of the data, and /tmp is often small, or in memory. SQLite reads
   // the variable when the process opens its first database, which is the lock.

@@ -69,7 +69,7 @@ describe("SQLite's log", () => {
     backend = new SqliteBackend(file)
   })
 
-  test('grows while another process reads an old state, which delays no write, and starts again afterwards', async () => {
+  test('grows while another process reads an old state, delays no write, and starts again afterwards', async () => {
     const reader = new Sqlite(file, { readonly: true })
     reader.exec('begin')
     reader.prepare('select count(*) from t').get()

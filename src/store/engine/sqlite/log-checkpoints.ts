@@ -36,18 +36,21 @@ interface LogCheckpointsOptions extends ThreadData {
  * Writes the log back into the database, in a thread with a connection of its own. A checkpoint of a full log takes up to
  * 250 ms, which would delay every caller.
  *
- * Commits continue during the first pass, so the log does not end with it. The second pass writes back the little that was
- * added, while the next write waits for it. SQLite then starts the log again from its beginning. If the log has doubled before
- * the first pass ends, writes wait for that too, so the log is at most twice its usual size, unless another process reads an
- * old state.
+ * Commits continue during the first pass, so the log grows. The second pass writes back the little that was added,
+ * while the next write waits. SQLite then starts the log again from its beginning. If the log has doubled before the
+ * first pass ends, writes wait for this pass too. So the log is at most twice its usual size, unless another process
+ * reads an old state.
  */
 export class LogCheckpoints {
   readonly #options: LogCheckpointsOptions
-  /** The frames of a log that is written back. */
+  /** The number of frames at which the log is written back. */
   readonly #usualFrames: number
   readonly #salt = Buffer.alloc(SALT_BYTES)
   readonly #frameSalt = Buffer.alloc(SALT_BYTES)
-  /** The salt of the last log that could not start again, and the frames at which it is tried next. */
+  /**
+   * The salt of the last log that could not start again, and the number of frames at which the next checkpoint is
+   * tried.
+   */
   #stuck: { salt: Buffer; frames: number } | null = null
   #worker: Worker | null = null
   readonly #waiting: PromiseWithResolvers<{ isBusy: boolean; frames: number }>[] = []
@@ -80,7 +83,7 @@ export class LogCheckpoints {
     if (!this.#needsSecondPass) return
     this.#needsSecondPass = false
     const result = await this.#run('passive').catch(() => null)
-    // If it does not start again, another process reads an old state.
+    // If the log does not start again, another process reads an old state.
     this.#tryLater(result?.frames ?? this.#frames)
   }
 
@@ -90,7 +93,7 @@ export class LogCheckpoints {
     if (isBusy) throw new Sqlite.SqliteError('The log is in use.', 'SQLITE_BUSY')
   }
 
-  /** Writes every byte of the log again, so that the next sync covers all of it. No commit may run meanwhile. */
+  /** Writes every byte of the log again, so that the next sync covers all of it. No commit may run at the same time. */
   async rewrite(): Promise<void> {
     await this.#run('rewrite')
   }

@@ -6,13 +6,16 @@ import { syncFolder } from '../sync-to-disk.ts'
 
 const PRIVATE_FILE = 0o600
 
-/** A file in the data folder whose data is being moved, or was moved, to PostgreSQL. Nothing uses the SQLite database then. */
+/**
+ * A file that marks a data folder whose data was moved, or is being moved, to PostgreSQL. Only the move may use that
+ * data.
+ */
 export interface MoveMarker {
   /** The same in the marker and in the PostgreSQL database. */
   id: string
   state: 'moving' | 'moved'
   at: string
-  /** The PostgreSQL database that has the record of the move, or the moved data: its host and name. Absent before there is one. */
+  /** The host and name of the PostgreSQL database, once it has a record of the move or the moved data. */
   into?: string
 }
 
@@ -21,7 +24,7 @@ export function markerFile(dataDir: string): string {
   return join(dataDir, 'moved-to-postgres.json')
 }
 
-/** Null if the data is here. */
+/** Null if no move has begun. */
 export function readMoveMarker(dataDir: string): MoveMarker | null {
   const file = markerFile(dataDir)
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as MoveMarker) : null

@@ -22,19 +22,19 @@ interface RestoreOptions {
   dataDir: string
   /** The file to restore. */
   backup: string
-  /** Null if it is not known: then it is not compared with the backup. */
+  /** Null if it is not known. The backup is then not compared with it. */
   masterKey: Uint8Array | null
   now: Date
 }
 
 /**
- * Replaces the database with a backup and keeps the former database under another name. The service must be stopped. What a
- * kill leaves behind:
+ * Replaces the database with a backup and keeps the former database under another name. The service must be stopped. A
+ * restore that is killed leaves this behind:
  *
  * | killed … | leaves |
  * |---|---|
  * | before the former database is kept | the former database, complete |
- * | before the backup is in place | the same with a second name; or no database, if there was none that SQLite can read: then the service does not start until a restore has finished |
+ * | before the backup is in place | the former database with a second name; or no database, if it cannot be read or linked, or did not exist. Without a database, the service does not start until a restore has finished |
  * | after it is in place | the restored database; the next start or restore gives the former one its final name |
  *
  * @returns the paths of the former database's files; none if there were none
@@ -91,7 +91,7 @@ export function refuseUnfinishedRestore(dataDir: string): void {
   const left = [DRAFT, FORMER].map(name => join(dataDir, name)).filter(path => existsSync(path))
   if (left.length === 0) return
   throw new StoreUnusable(
-    `A restore was not finished: run "pombal restore" again. To start without it, move ${left.join(' and ')} away.`,
+    `A restore was not finished: run "pombal restore" again. To start with an empty database instead, move ${left.join(' and ')} away.`,
   )
 }
 
@@ -104,11 +104,11 @@ async function refuseUnusable(draft: string, backup: string, masterKey: Uint8Arr
     if (!(await isMigrated(db, 'sqlite'))) throw new StoreUnusable(`${backup} contains no data of Pombal.`)
     if (masterKey !== null) await new KeyCheck(new Sealing(masterKey)).verify(db, 'sqlite')
   } catch (error) {
-    // Such a rotation can be finished once the backup is in place.
+    // The rotation can be finished after the restore.
     if (error instanceof KeyRotationUnfinished) return
     if (!(error instanceof WrongMasterKey)) throw error
     throw new StoreUnusable(
-      `The master key does not match ${backup}. Put the key of the time of that backup in its place first, and keep a copy of the present one.`,
+      `The master key does not match ${backup}. First keep a copy of the present key, and replace it with the key that was in use when the backup was made.`,
     )
   } finally {
     await db.destroy()
@@ -117,7 +117,7 @@ async function refuseUnusable(draft: string, backup: string, masterKey: Uint8Arr
 
 /**
  * Gives the database a second name, so that the backup can replace it in one step. SQLite would apply a log that is left under
- * the old name to the restored database: it must be written back before, or move away.
+ * the old name to the restored database. The log is therefore written back or renamed first.
  */
 function keepFormer(file: string, former: string): void {
   const isLinked = existsSync(file) && writeLogBack(file) && link(file, former)
@@ -155,5 +155,5 @@ function link(file: string, name: string): boolean {
 }
 
 function inUse(file: string): StoreUnusable {
-  return new StoreUnusable(`Another program has opened ${file}, such as a backup. End it first. Nothing was changed.`)
+  return new StoreUnusable(`Another program, such as a backup, has opened ${file}. Stop it first. Nothing was changed.`)
 }

@@ -24,9 +24,10 @@ export class LogDamaged extends Error {
 }
 
 /**
- * Writes every byte of the log again, where it is. After a failed sync Linux treats the pages as written, so only a new write brings
- * them to disk. Some file systems give back the former bytes instead: the checksums show it. Sync the log afterwards.
- * @param log its descriptor @param index the descriptor of its index (`-shm`). Nobody may write meanwhile.
+ * Writes every byte of the log again, in place. After a failed sync, Linux treats the pages as written, so only a new
+ * write brings them to disk. Some file systems return the former bytes instead, which the checksums reveal. Sync the
+ * log afterwards.
+ * @param log its descriptor @param index the descriptor of its index (`-shm`). Nothing else may write at the same time.
  * @returns the number of frames
  * @throws LogDamaged
  */

@@ -63,7 +63,7 @@ describe('the SQLite backend', () => {
     })
     await vi.waitFor(() => expect(syncs).toEqual([statSync(join(folder, 'pombal.db-wal')).ino]), CONDITION_WITHIN_MS)
     expect(resolved).toBe(false)
-    // Readers see it already. They can wait, too.
+    // Readers see the commit already, and can wait for its sync.
     expect(await run(backend.reader, 'select * from t')).toEqual([])
     let isSynced = false
     const reading = backend.untilSynced().then(() => {
@@ -131,7 +131,7 @@ describe('the SQLite backend', () => {
       expect(sizes).toHaveLength(2)
     })
 
-    test('that cannot be synced later does not hold up the next one if the log can be written again', async () => {
+    test('that cannot be synced later blocks the next one only until the log is written again', async () => {
       const working = syncFile
       syncFile = () => Promise.reject(new Error('the disk is gone'))
       await commit('create table t (x)', false)
@@ -139,7 +139,7 @@ describe('the SQLite backend', () => {
       await expect(commit('insert into t values (1)', false)).rejects.toThrow(StoreUnavailable)
       syncFile = working
       await commit('insert into t values (2)', true)
-      // The whole log, and after its restart the new commit.
+      // One sync of the whole log, and one of the new commit after the log started again.
       expect(sizes).toHaveLength(2)
     })
   })
@@ -275,7 +275,7 @@ describe('the SQLite backend', () => {
 
   test.each([
     { of: 'a new database', pageBytes: undefined, expected: 2_048 },
-    { of: 'one that has larger pages', pageBytes: 4_096, expected: 4_096 },
+    { of: 'a database with larger pages', pageBytes: 4_096, expected: 4_096 },
   ])('the log of $of is written back at 64 MiB', ({ pageBytes, expected }) => {
     const file = join(folder, 'other.db')
     if (pageBytes !== undefined) {

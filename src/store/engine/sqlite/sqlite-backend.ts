@@ -23,13 +23,19 @@ const PAGE_BYTES = 2_048
  * often is written back only once: with a quarter of this size, accepting took a fifth longer.
  */
 const LOG_BYTES = 64 * 1024 * 1024
-/** If the log is this many times larger, checkpoints fail or another process reads an old state. SQLite then tries too. */
+/**
+ * If the log is this many times larger, checkpoints fail or another process reads an old state. SQLite itself then also
+ * tries to write it back.
+ */
 const AUTOMATIC_AT = 4
 /** The page cache of each connection. Other pages are in the operating system's file cache. */
 const CACHE_KIB = 16_384
 /** How long to wait for a lock of another process. */
 const BUSY_TIMEOUT_MS = 5_000
-/** How soon a commit that nobody waits for is synced. Otherwise the next synced commit would have to write many of them to disk. */
+/**
+ * How soon a commit with `isSynced = false` is synced. Otherwise the sync of the next commit would have to write many
+ * such commits to disk.
+ */
 const SYNC_LATER_MS = 10
 const FIRST_PAUSE_MS = 5
 const LONGEST_PAUSE_MS = 50
@@ -60,9 +66,10 @@ export type SyncFile = (descriptor: number) => Promise<void>
 /**
  * Uses one connection for writes and one for reads.
  *
- * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite appends to
- * the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. A commit that is not synced resolves at once, and is
- * synced a little later. SQLite still syncs the log before a checkpoint, so the database is always consistent.
+ * A commit is synced as with `synchronous = FULL`, by the same call on the same file, but off the event loop: SQLite
+ * appends to the log (`NORMAL`), then `SyncFile` syncs it, then the commit resolves. A commit with `isSynced = false`
+ * resolves immediately, and is synced a little later. SQLite still syncs the log before a checkpoint, so the database
+ * is always consistent.
  *
  * A failed sync may leave a gap in the log on disk, although the log can be read. After a power cut SQLite would end at the gap and
  * lose all later commits. So no commit begins until the log is written again, synced, written back and empty.
@@ -80,9 +87,12 @@ export class SqliteBackend implements Backend {
   readonly #index: number
   readonly #checkpoints: LogCheckpoints
   readonly #syncLog: () => Promise<void>
-  /** The sync of the newest commit that is synced. */
+  /** The sync of the newest commit that waits for the disk. */
   #sync: Promise<void> = Promise.resolve()
-  /** The syncs that nobody waits for. If one fails, a synced commit that has begun fails too. */
+  /**
+   * The syncs of commits with `isSynced = false`. If one fails, a commit that has begun and waits for the disk fails
+   * with it.
+   */
   #laterSyncs: Promise<void> = Promise.resolve()
   #laterTimer: NodeJS.Timeout | null = null
   /** A sync failed. */
@@ -117,7 +127,7 @@ export class SqliteBackend implements Backend {
       this.#laterSyncs = Promise.resolve()
       this.#sync = bothOf(later, this.#syncLog())
       await this.#sync
-      // An earlier sync that overlapped with this one failed after it.
+      // Another sync that overlapped with this one has failed.
       if (this.#mayHaveGap) throw new Error('The log could not be synced.')
       this.#checkpoints.committed()
     })
@@ -163,7 +173,7 @@ export class SqliteBackend implements Backend {
   }
 
   async eraseTraces(): Promise<void> {
-    if (this.#mayHaveGap) throw new StoreUnavailable('The log is not written back while a sync of it has failed.')
+    if (this.#mayHaveGap) throw new StoreUnavailable('The log cannot be emptied, because a sync of it has failed.')
     await retryWhileBusy(() => this.#checkpoints.truncate())
   }
 
@@ -246,7 +256,9 @@ class SqliteSession implements Session {
     return answers
   }
 
-  /** Each use makes a statement the newest, so the one unused for longest is dropped first. */
+  /**
+   * Each use makes a statement the newest, so the statement that was not used for the longest time is dropped first.
+   */
   #prepare(sql: string): Sqlite.Statement {
     const prepared = this.#prepared.get(sql) ?? this.db.prepare(sql)
     this.#prepared.set(sql, prepared)
@@ -255,7 +267,7 @@ class SqliteSession implements Session {
 }
 
 class SqliteTransaction extends SqliteSession implements Transaction {
-  /** If the commit is synced, resolves when it is. */
+  /** Resolves when the commit is synced, or immediately if `isSynced` is false. */
   readonly commit: (isSynced?: boolean) => Promise<void>
 
   constructor(db: Sqlite.Database, commit: (isSynced?: boolean) => Promise<void>) {

@@ -13,8 +13,8 @@ const PRIVATE_FOLDER = 0o700
 /**
  * Copies the database to `DATA_DIR/backups` before an upgrade changes it. If the upgrade fails and is tried again, the copy is
  * used again. A kill leaves the database as it was, and at most a file that the next start erases.
- * @returns the file
- * @throws StoreUnusable if it cannot be copied
+ * @returns the path of the copy
+ * @throws StoreUnusable if the database cannot be copied
  */
 export async function backUpBeforeUpgrade(dataDir: string, now: Date): Promise<string> {
   const folder = folderOf(dataDir)
@@ -41,7 +41,10 @@ export async function backUpBeforeUpgrade(dataDir: string, now: Date): Promise<s
   }
 }
 
-/** Call when an upgrade has succeeded. @param keep how many copies are kept, including that of this upgrade; 0: all, none was made */
+/**
+ * Call when an upgrade has succeeded.
+ * @param keep how many copies to keep, including that of this upgrade; 0: none was made, and nothing is erased
+ */
 export function eraseOlderCopies(dataDir: string, keep: number): void {
   const folder = folderOf(dataDir)
   if (keep === 0 || !existsSync(folder)) return
@@ -66,7 +69,7 @@ function newestCopy(folder: string): string | undefined {
   return name && join(folder, name)
 }
 
-/** Afterwards every change of the database changes the time of its file. */
+/** Writes the log back, so that the time of the file shows whether the database has changed since the last copy. */
 function writeLogBack(source: string): void {
   const database = new Sqlite(source)
   try {
@@ -76,17 +79,17 @@ function writeLogBack(source: string): void {
   }
 }
 
-/** A copy has the size of the database, and gets its time when it is complete. */
+/** A copy has the size of the database's file, and gets the same time when it is complete. */
 function isCopyOf(copy: string, source: string): boolean {
   const [one, other] = [copy, source].map(file => statSync(file, { throwIfNoEntry: false }))
   return one !== undefined && other !== undefined && one.size === other.size && +one.mtime === +other.mtime
 }
 
-/** None for a damaged database, which the reason explains. */
+/** Empty for a damaged database, because the reason already explains it, and for an error without a code. */
 function remedyFor(error: unknown): string {
   const { code, cause } = error as NodeJS.ErrnoException
   const { code: actual = '' } = code === undefined && cause ? (cause as NodeJS.ErrnoException) : { code }
   if (actual === '' || /CORRUPT|NOTADB/.test(actual)) return ''
-  const first = /FULL|ENOSPC|EDQUOT/.test(actual) ? 'Make room there' : 'Correct this'
+  const first = /FULL|ENOSPC|EDQUOT/.test(actual) ? 'Free some space there' : 'Correct this'
   return ` ${first}, or set UPGRADE_BACKUPS=0 if you have a backup of your own.`
 }

@@ -12,8 +12,8 @@ interface VacuumReport {
 }
 
 /**
- * Rewrites the database without its free pages, while the service is stopped. A kill at any point leaves the database as it
- * was or complete.
+ * Rewrites the database without its free pages, while the service is stopped. A kill at any point leaves all data in
+ * place.
  * @throws StoreUnusable if there is no database or the disk is full; DataDirInUse while the service runs
  */
 export function vacuum(dataDir: string): VacuumReport {
@@ -23,7 +23,7 @@ export function vacuum(dataDir: string): VacuumReport {
   try {
     const database = openSqlite(file)
     try {
-      // Before and after, because the log may hold most of the data.
+      // Also before the size is read, because the log may hold most of the data.
       database.pragma('wal_checkpoint(TRUNCATE)')
       const bytesBefore = statSync(file).size
       database.exec('vacuum')

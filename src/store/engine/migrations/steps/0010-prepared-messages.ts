@@ -1,7 +1,7 @@
 import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
-/** Migration 0009 renamed the index on PostgreSQL only. */
+/** Migration 0009 replaced the index on PostgreSQL only. */
 const INDEXES: Record<DatabaseKind, string> = {
   sqlite: 'messages_whatsapp_id',
   postgres: 'messages_by_whatsapp_id',

@@ -2,7 +2,7 @@ import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
 /**
- * The index of an instance's messages by ID contains settled messages only. The primary key begins with the ID, so that
+ * The index of an instance's messages by ID contains settled messages only. The key begins with the ID, so that
  * messages accepted together share its pages, whatever their instances. With the instance first, each message changed a page
  * of its own, which on SQLite was nearly half of each commit.
  */
@@ -19,7 +19,7 @@ function onPostgres(): string[] {
   ]
 }
 
-/** SQLite cannot drop a primary key. A new table replaces the old one and continues its numbering. */
+/** SQLite cannot drop a unique key. A new table replaces the old one and continues its numbering. */
 function onSqlite(): string[] {
   return [
     `create table messages_anew (

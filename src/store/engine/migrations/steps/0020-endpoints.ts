@@ -2,9 +2,10 @@ import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
 /**
- * Up to ten endpoints per instance, each with deliveries of its own. The default endpoint is the instance's webhook, whose
- * columns stay where they are: nodes of the previous version read and write them, and their deliveries belong to it. They
- * would mistake deliveries of other endpoints for it, so none is created while such a node runs (`nodes.endpoints`).
+ * Up to ten endpoints per instance, each with deliveries of its own. The default endpoint is the instance's webhook,
+ * whose columns stay where they are: nodes of the previous version read and write them, and create deliveries only for
+ * it. They would treat deliveries to other endpoints as its deliveries, so no other endpoint is created while such a
+ * node runs (`nodes.endpoints`).
  *
  * A node of the previous version does not know the table. If it erases an instance, the foreign key deletes the rows.
  */

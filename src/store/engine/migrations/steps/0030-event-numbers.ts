@@ -1,14 +1,16 @@
 import type { DatabaseKind } from '../../database-kind.ts'
 import type { Flavour } from '../flavour.ts'
 
-/** How many existing events of an instance get a number on PostgreSQL, where other nodes wait for the lock meanwhile. */
+/**
+ * How many existing events of an instance get a number on PostgreSQL. Other nodes wait for the lock during the update.
+ */
 const NUMBERED = 200
 
 /**
  * Numbers the events of each instance. Existing events are numbered in the order of their IDs: all of them on SQLite, the newest
  * ones on PostgreSQL. An event without a number is not in the feed.
  *
- * `event_feeds` has a row once one of the instance's events was erased. As a table of its own it needs no lock on `instances`.
+ * `event_feeds` has a row for each instance with erased events. A new table needs no lock on `instances`.
  */
 export function eventNumbers(flavour: Flavour): string[] {
   const { id, integer, clustered, kind } = flavour
@@ -53,7 +55,10 @@ function onPostgres(): string[] {
   ]
 }
 
-/** A node of the previous version erases events without a note. With the note, readers behind them learn of the gap. */
+/**
+ * A node of the previous version erases events without updating `event_feeds`. The trigger does so, which lets readers
+ * of the feed notice the gap.
+ */
 function noteErased(): string[] {
   return [
     `create function note_erased_events() returns trigger language plpgsql as $$

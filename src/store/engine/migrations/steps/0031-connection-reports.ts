@@ -1,8 +1,8 @@
 import type { Flavour } from '../flavour.ts'
 
 /**
- * What each connection was last reported as, so that an event reports each change once. As a table of its own it needs no lock
- * on `connections`.
+ * The last reported state of each connection, so that an event reports each change once. A new table needs no lock on
+ * `connections`.
  */
 export function connectionReports({ id, clustered }: Flavour): string[] {
   return [

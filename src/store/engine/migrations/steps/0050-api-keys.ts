@@ -1,6 +1,6 @@
 import type { Flavour } from '../flavour.ts'
 
-/** A node of the previous version knows no keys. If it erases an instance, the foreign key deletes them. */
+/** A node of the previous version does not know API keys. If it erases an instance, the foreign key deletes them. */
 export function apiKeys({ id, integer, blob, clustered }: Flavour): string[] {
   return [
     `create table api_keys (

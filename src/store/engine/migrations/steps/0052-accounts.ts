@@ -2,7 +2,7 @@ import type { Flavour } from '../flavour.ts'
 
 /**
  * Sessions of accounts have a table of their own: a node of the previous version, which knows no roles, would treat every row of
- * `panel_sessions` as one of the administrator.
+ * `panel_sessions` as a session of the administrator.
  */
 export function accounts({ id, integer, blob, clustered }: Flavour): string[] {
   return [

@@ -1,11 +1,12 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * A contact with a `last_at` is a chat; also groups and people known only by LID are chats. `username` and `name` are JSON
- * strings, because the other side chooses them. `details` and `extras` are JSON objects, null for a plain text.
+ * A contact with a `last_at` is a chat. Groups, and people known only by LID, therefore also have rows. `username` and
+ * `name` are JSON strings, because the other side chooses them. `details` and `extras` are JSON objects, null for a
+ * plain text.
  *
  * Nodes of the previous version would send a text without its extras, and a command as an empty text. So neither is accepted
- * while such a node runs (`nodes.conversations`). The number of a scheduled message is negative until its moment.
+ * while such a node runs (`nodes.conversations`). The `seq` of a scheduled message is negative until it is due.
  */
 export function conversations({ integer }: Flavour): string[] {
   return [

@@ -1,6 +1,8 @@
 import type { Flavour } from '../../flavour.ts'
 
-/** The first index finds what others refer to. Senders choose their IDs, and the index takes no long ones. */
+/**
+ * The first index finds messages that others refer to. Senders choose WhatsApp IDs, so the index leaves out long ones.
+ */
 export function references({ kind }: Flavour): string[] {
   return [
     // A scheduled message gets a number of its own, below 0.

@@ -1,8 +1,8 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * When a message was edited and deleted, and whether the owner wrote it on another device (1). Nodes of the previous version
- * list such a message as one that the instance's own number sent to it.
+ * When a message was edited and deleted, and whether the owner wrote it on another device (`written`). Nodes of the
+ * previous version list such a message as if the instance's own number had sent it to the instance.
  */
 export function changesOfMessages({ integer }: Flavour): string[] {
   return [

@@ -1,6 +1,6 @@
 /**
  * Finds the messages of one chat, latest first. Accepting a message adds it to none of these indexes: it is added when it is
- * prepared or fails. The unprepared queued ones of a chat are found among all queued messages.
+ * prepared or fails. Queued messages of a chat that are not prepared are found among all queued messages.
  */
 export function chatOrder(): string[] {
   return [

@@ -1,6 +1,6 @@
 import type { Flavour } from '../../flavour.ts'
 
-/** How slowly an instance sends, and what it has used up. */
+/** The pace of each instance, and the messages that count against it. */
 export function pace({ id, integer, clustered, busy }: Flavour): string[] {
   return [
     `create table paces (

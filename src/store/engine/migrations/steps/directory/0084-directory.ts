@@ -1,9 +1,10 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * Groups, and contacts that the phone knows but that have not exchanged a message with the instance (`stranger`). `subject` and
- * `saved_name` are JSON strings, because other people choose them. The columns of searches contain folded text. Nodes of the
- * previous version write names without them, and existing names keep their accents, until the contact's next message.
+ * Groups, and contacts that the phone knows but that have not exchanged a message with the instance (`stranger`).
+ * `subject` and `saved_name` are JSON strings, because other people choose them. The columns of searches contain folded
+ * text. They are absent for a name that a node of the previous version writes, and keep the accents of an existing
+ * name, until the contact's next message.
  */
 export function directory({ id, integer, clustered, rows }: Flavour): string[] {
   return [

@@ -1,6 +1,9 @@
 import type { Flavour } from '../../flavour.ts'
 
-/** Groups that a notification has announced, and that WhatsApp has to describe. Nodes of the previous version ask at once. */
+/**
+ * Groups that a notification has announced and that still have to be queried. Nodes of the previous version query
+ * immediately.
+ */
 export function dueGroups({ integer }: Flavour): string[] {
   return [
     `alter table groups add column query_due_at ${integer}`,

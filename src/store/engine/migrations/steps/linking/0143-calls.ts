@@ -1,6 +1,6 @@
 import type { Flavour } from '../../flavour.ts'
 
-/** What happens to calls. In the row of the connection, like the proxy. */
+/** Whether calls are rejected, and with which text. The columns are in `connections`, like the proxy. */
 export function calls({ integer }: Flavour): string[] {
   return [
     `alter table connections add column rejects_calls ${integer}`,

@@ -1,8 +1,8 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * A node of the previous version knows no media. If it erases an instance, the foreign keys delete the rows, and with them the
- * keys of the files, which nobody can read any more.
+ * A node of the previous version knows no media. If it erases an instance, the foreign keys delete the rows. These
+ * include the keys of the files, so nobody can read the files any more.
  */
 export function mediaTables({ id, integer, blob, rows, clustered }: Flavour): string[] {
   const instance = `instance_id ${id} not null references instances (id) on delete cascade`

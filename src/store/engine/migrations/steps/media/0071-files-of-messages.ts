@@ -1,8 +1,9 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * Nodes of the previous version would send the caption as a text, so no file is sent while such a node runs (`nodes.media`).
- * `file` is a JSON object (`MessageFile` without its ID). The index finds what must not be erased yet.
+ * Nodes of the previous version would send the caption as a text, so no message with a file is accepted while such a
+ * node runs (`nodes.media`). `file` is a JSON object (`MessageFile` without its ID). The index finds media that must
+ * not be erased yet.
  */
 export function filesOfMessages({ id, integer }: Flavour): string[] {
   return [

@@ -1,9 +1,10 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * Files that were sent to the instance. Their medium exists before its bytes: until then it has neither a file nor `gone_at`, and
- * a row in `media_downloads`. It belongs to one message, so it keeps its ID even if the instance has the same content already.
- * `incoming_messages.file` is a JSON object (`FileFacts`). A node of the previous version records messages without their files.
+ * Files that were sent to the instance. The row in `media` is created before the bytes are fetched. Until then it has
+ * neither a file nor `gone_at`, and there is a row in `media_downloads`. A received medium belongs to one message, so
+ * it keeps its ID even if the instance has the same content already. `incoming_messages.file` is a JSON object
+ * (`FileFacts`). A node of the previous version records messages without their files.
  */
 export function receivedFiles({ id, integer, blob, rows }: Flavour): string[] {
   return [

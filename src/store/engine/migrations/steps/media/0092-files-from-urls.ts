@@ -1,9 +1,9 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * Files that are fetched from a URL. Their medium exists before its bytes, as for received files, and belongs to one message
- * (`media.received` is 2). A node of the previous version would fail the message, so none is accepted while such a node runs
- * (`nodes.urls`).
+ * Files that are fetched from a URL. As for received files, the row in `media` is created before the bytes are fetched,
+ * and belongs to one message (`media.received` is 2). A node of the previous version would fail the message, so no such
+ * message is accepted while one runs (`nodes.urls`).
  */
 export function filesFromUrls({ id, integer, rows }: Flavour): string[] {
   return [

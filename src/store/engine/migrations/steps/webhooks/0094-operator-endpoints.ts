@@ -1,9 +1,9 @@
 import type { Flavour } from '../../flavour.ts'
 
 /**
- * Endpoints that receive the events about the connections of all instances. A node of the previous version would record such an
- * event without a delivery to them, so none is created while such a node runs (`nodes.operator_endpoints`). Their deliveries are
- * few, and have indexes of their own.
+ * Endpoints that receive the events about the connections of all instances. A node of the previous version would record
+ * such an event without a delivery to them, so no operator endpoint is created while such a node runs
+ * (`nodes.operator_endpoints`). Their deliveries are few, and have indexes of their own.
  */
 export function operatorEndpoints({ id, integer, blob, clustered }: Flavour): string[] {
   return [
