@@ -39,17 +39,18 @@ interface Lane {
   waiting: Unit[]
   /** Start times of the running commits, the oldest first. */
   readonly begunAt: number[]
-  /** Instances with units in a running commit, and its start time. Their other units wait for it. */
+  /** The instances with units in a running commit, and when it started. Other units of these instances wait for it. */
   readonly busy: Map<InstanceId, number>
   startScheduled: boolean
   timer: NodeJS.Timeout | undefined
 }
 
 /**
- * Batches writes into commits and keeps the order of each instance's units. Units that arrive during a commit share the next
- * one. It begins when the current one ends; earlier if that one is slow or a full batch is waiting, up to `commitsAtOnce`
- * concurrent commits. A promise resolves only after its commit. A unit rejects alone if it fails, or if it waits too
- * long for a lock, which a frozen node may hold. The others are committed without it.
+ * Batches writes into commits and keeps the order of each instance's units. Units that arrive during a commit share the
+ * next commit. It begins when the current commit ends, or earlier if that is slow or a full batch is waiting. At most
+ * `commitsAtOnce` of these commits run concurrently. A promise resolves only after its commit. A unit rejects
+ * alone if it fails, or if it waits too long for a lock, which a frozen node may hold. The others are committed without
+ * it.
  *
  * If commits can run concurrently, independent units have commits of their own, which do not wait for other commits.
  * Independent units that may be undone have commits separate from both, which start later while the foreground has

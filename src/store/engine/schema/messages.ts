@@ -91,7 +91,7 @@ export interface NumbersTable {
 /** A literal, not a parameter: SQLite uses a partial index only if the query states the index's condition. */
 export const IS_QUEUED = sql<boolean>`messages.state = 'queued'`
 
-/** Waits for its moment. The last condition makes SQLite prefer the index of these messages. */
+/** A scheduled message before its release. The last condition makes SQLite prefer the index of these messages. */
 export const IS_SCHEDULED = sql<boolean>`messages.state = 'queued' and messages.not_before is not null
   and messages.seq < 0 and messages.not_before > 0`
 
