@@ -8,7 +8,7 @@ export interface AccountAccess {
   instances: readonly InstanceId[] | null
 }
 
-/** A login of an OpenID Connect provider, which the provider never gives to another person. */
+/** A login of an OpenID Connect provider. The provider never assigns it to another person. */
 export interface Identity {
   issuer: string
   subject: string
@@ -37,7 +37,10 @@ export type AccountChange = { kind: 'changed'; account: Account } | { kind: 'no_
 /** `wrong_password`: the old hash is not the account's. `signed_out`: the session that would be kept has ended. */
 export type PasswordChange = 'changed' | 'wrong_password' | 'signed_out'
 
-/** `other_login`: the account has a password, or another identity of this issuer. `taken`: the identity is bound to another account. */
+/**
+ * `other_login`: the account has a password, or another identity of this issuer.
+ * `taken`: the identity is bound to another account.
+ */
 export type Binding = 'bound' | 'other_login' | 'taken' | 'no_account'
 
 export interface Accounts {
@@ -50,19 +53,22 @@ export interface Accounts {
   /** By name. */
   list(): Promise<Account[]>
   /**
-   * Takes effect at once, on every node. The last active owner keeps its role. If the account is no longer an owner, this clears
-   * the panel's password that it set, and ends all sessions without an account.
+   * Takes effect immediately on every node. The last active owner keeps its role. If the account is no longer an owner
+   * and had set the panel's password, this clears the password and ends all sessions without an account.
    */
   change(id: string, access: AccountAccess): Promise<AccountChange>
-  /** Ends its sessions too, in the same commit, and clears the panel's password like `change`. The last active owner stays. */
+  /**
+   * Deletes the account and its sessions in one commit, and clears the panel's password like `change`. The last active
+   * owner is not deleted.
+   */
   remove(id: string): Promise<AccountChange>
   /** Replaces the open invitation, if there is one. Null if there is no such account. */
   invite(id: string, invitation: Invitation): Promise<Account | null>
   /** The account of an invitation that is open and has not ended, by the database's clock. Changes nothing. */
   findInvited(digest: Uint8Array): Promise<Account | null>
   /**
-   * Uses up an invitation, sets the password, unbinds the account's identities and ends its sessions, in one commit. Null if it is
-   * not open any more, so it works only once, even if calls compete.
+   * Uses up an invitation, sets the password, unbinds the account's identities and ends its sessions, in one commit.
+   * Null if the invitation is not open or has ended. Of concurrent calls, only one succeeds.
    */
   accept(digest: Uint8Array, passwordHash: string): Promise<Account | null>
   /**
@@ -74,7 +80,7 @@ export interface Accounts {
   findByIdentity(identity: Identity): Promise<Account | null>
   /** The account of a name, active or not. */
   findByName(name: string): Promise<Account | null>
-  /** Binds an identity to an account for good. If the account was not active, its invitation ends. */
+  /** Binds an identity to an account. If the account was not active, its invitation ends. */
   bind(accountId: string, identity: Identity, now: number): Promise<Binding>
   /** Sets a new password and ends the account's sessions except `keptId`, in one commit. */
   changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<PasswordChange>
