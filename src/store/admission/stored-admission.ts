@@ -148,7 +148,7 @@ function findStatement({ statements }: Core) {
       .select(['instance_id', 'api_keys.id as key_id', 'api_keys.name as key_name', 'scopes', 'expires_at'])
       .select(now.as('now'))
       .where('digest', '=', digest)
-      // A node of the previous version leaves the keys of an instance that it deletes.
+      // A node of the previous version deletes an instance without its keys.
       .where('deleted_at', 'is', null)
     return ofTheToken.unionAll(ofAKey)
   })
@@ -182,7 +182,7 @@ function countStatement({ statements }: Core) {
             'input.calls',
           ])
           .select(['api_keys.id as key_id', 'api_keys.name as key_name', 'api_keys.scopes'])
-          // A node of the previous version leaves the keys of an instance that it deletes.
+          // A node of the previous version deletes an instance without its keys.
           .where('instances.deleted_at', 'is', null)
           .where(eb => eb.or([eb('expires_at', 'is', null), eb('expires_at', '>', now)]))
         return ofTokens.unionAll(ofKeys)
@@ -228,7 +228,7 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       [...callsByDigest].map(([digest, calls]) => ({ token_digest: Buffer.from(digest, 'hex'), calls })),
     )
     const callers = new Map(rows.map(row => [row.digest, row]))
-    /** The calls of each instance that are not numbered yet. */
+    /** How many calls of each instance have no number yet. */
     const later = new Map<InstanceId, number>()
     for (const { instance_id: id, digest } of rows) later.set(id, (later.get(id) ?? 0) + callsByDigest.get(digest)!)
     return inputs.map(({ digest }) => {
