@@ -31,23 +31,24 @@ export interface AlertTarget extends NewAlertTarget {
   lastError: string | null
 }
 
-/** An alert as people see it. The name is null for a node, and for an instance that was deleted. */
+/** An alert as people see it. */
 export interface ListedAlert extends Alert {
+  /** Null if the subject is a node, an operator endpoint or a deleted instance. */
   instanceName: string | null
 }
 
-/** The unsent notices of one target, oldest first. The claim expires, so that another node can send it after a crash. */
+/** The unsent notices of one target, oldest first. The claim expires, so another node can send them after a crash. */
 export interface DueNotices {
   target: AlertTarget
   notices: { alert: ListedAlert; isEnd: boolean }[]
 }
 
 export interface Alerts {
-  /** The problems that the database shows. Costs a few look-ups per instance. */
+  /** The problems that the database shows. Costs a few index searches per instance. */
   findProblems(now: number): Promise<Problem[]>
   /**
-   * The alerts that have not ended, announced or not. Alerts about the disk of another node are left out while it is alive:
-   * only that node sees its disk.
+   * The alerts that have not ended, announced or not. Alerts about the disk of another host are left out while a node
+   * runs there, because only that node sees the disk.
    * @param host the name of this node's host
    */
   listOpen(host: string): Promise<Alert[]>
@@ -55,7 +56,8 @@ export interface Alerts {
   list(page: PageRequest, isOpen?: boolean): Promise<Page<ListedAlert>>
   /**
    * Applies the changes and queues a notice for every target that existed when the alert began, in one commit. Changes that
-   * another node has already applied are left out. A call applies at most a thousand changes of each kind, the next call the rest.
+   * another node has already applied are left out. A call applies at most 1,000 changes of each kind and ignores the
+   * rest.
    * @returns how many alerts began and ended
    */
   apply(changes: AlertChanges, now: number): Promise<{ began: number; ended: number }>
@@ -70,7 +72,7 @@ export interface Alerts {
   deleteTarget(id: string): Promise<boolean>
   /** Claims the notices of one target for `CLAIMED_FOR_MS`. Null if none are due. */
   claimNotices(): Promise<DueNotices | null>
-  /** Removes the notices. */
+  /** Removes the notices and resets the target's failures. */
   recordSent(due: DueNotices, now: number): Promise<void>
   /** Keeps the notices for the next attempt. */
   recordFailed(due: DueNotices, error: string, retryInMs: number): Promise<void>

@@ -7,12 +7,12 @@ import { newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
 import { isToOperator } from '../engine/schema/events.ts'
 
-/** A delivery is a problem once it has been retried for this long. Four attempts of the default schedule have failed by then. */
+/** A delivery that waits for a retry is a problem once its event is this old. */
 const RETRIED_FOR_MS = 60_000
-/** Events given up earlier are no longer a problem. The panel counts the same period. */
+/** An event that was given up is a problem until it is this old. The panel counts the same period. */
 const GIVEN_UP_FOR_MS = 7 * 24 * 3_600_000
 const MAX_COUNTED = 1_000
-/** Named in an alert. */
+/** An alert names at most this many hosts. */
 const MAX_HOSTS = 3
 
 /** Finds the instances whose number or webhook does not work, and the operator endpoints that do not. */
@@ -65,7 +65,7 @@ interface EndpointRow {
   /** Null also for a paused endpoint: nothing is posted to it, so its retries wait. */
   retried_since: number | null
   given_up: number
-  /** Whether the newest event that was given up is the last that ended. 0 for a paused endpoint. */
+  /** 1 if no event after the newest one that was given up was delivered. 0 for a paused endpoint. */
   ends_in_failure: number
 }
 
@@ -90,8 +90,8 @@ function deliveriesQuery(now: number): RawBuilder<EndpointRow> {
   const deliveredLater = sql`select 1 from finished_deliveries g
     where g.instance_id = e.subject and g.state = 'delivered' and g.superseded = 0
       and g.event_id > (select max(given_up.event_id) from ${givenUp}) and g.endpoint_id = e.id`
-  // Materialised, so that each subquery runs once. The one in `ends_in_failure` runs only where its result matters, because it may
-  // take long for a busy instance.
+  // Materialised, so that each subquery runs once. `deliveredLater` may take long for a busy instance, so it runs only
+  // where its result matters.
   return sql<EndpointRow>`with found as materialized (
       select e.*, case when e.active = 1 and ${hasRetries} then (${oldestRetry}) end as retried_since,
         (select count(*) from (select 1 from ${givenUp} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up

@@ -37,7 +37,7 @@ const MAX_NOTICES = 500
 
 type NoticeRow = AlertsTable & { instance_name: string | null; is_end: number }
 
-/** Alerts belong to no instance: their rows outlive it. */
+/** The rows of alerts belong to no instance: they outlive the instance that an alert is about. */
 export class StoredAlerts implements Alerts {
   readonly #core: Core
   readonly #operations
@@ -180,7 +180,7 @@ function operations({ statements }: Core) {
   async function notify(tx: Transaction, alertIds: readonly string[], isEnd: boolean): Promise<void> {
     if (alertIds.length === 0) return
     const targets = await tx.query(db.selectFrom('alert_targets').select(['id', 'created_at']))
-    // A target that was added after the beginning of a problem gets no notice of its end.
+    // A target that was added after an alert began gets no notice of its end.
     const alerts = await tx.query(db.selectFrom('alerts').select(['id', 'began_at']).where('id', 'in', alertIds))
     for (const target of targets) {
       const rows = alerts
