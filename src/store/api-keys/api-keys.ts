@@ -25,6 +25,6 @@ export interface ApiKeys {
   create(key: NewApiKey, now: number): Promise<ApiKey | 'full' | null>
   /** Newest first, including expired keys. Null if there is no such instance. */
   list(instanceId: InstanceId): Promise<ApiKey[] | null>
-  /** Takes effect at once, on every node. False if the instance has no such key. */
+  /** Takes effect immediately on every node. False if the instance has no such key. */
   revoke(instanceId: InstanceId, id: string): Promise<boolean>
 }
