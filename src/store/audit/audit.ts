@@ -4,8 +4,8 @@ import type { Page, PageRequest } from '../engine/page.ts'
 /** The description of one action. It contains no text of a message and no secret. */
 export interface AuditEntry {
   /**
-   * The ID of an account or an API key; or `token`, an instance's; `admin_key`; `panel`, a session that was opened with the admin
-   * key or the panel's password; `nobody`; `command_line`.
+   * The ID of an account or API key, or one of these: `token` (an instance's), `admin_key`, `panel` (a session that was
+   * opened with the admin key or the panel's password), `nobody`, `command_line`.
    */
   actor: string
   /** The name of the account or the key. */
@@ -38,7 +38,7 @@ export interface AuditFilter {
 }
 
 export interface AuditCheck {
-  /** How many records there are, by the number of the newest one. */
+  /** The number of the newest record, which equals the number of records in an intact chain. */
   entries: number
   /** The digest of the newest record, in hexadecimal. It covers all of them. */
   digest: string
@@ -64,7 +64,10 @@ export interface Audit {
    * writes of an owner (those with a lease) never record it, nor do those that only prepare a change.
    */
   during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T
-  /** Ends a change. If it succeeded and no write has recorded the entry, records it. Later writes never record it. */
+  /**
+   * Ends a change. If it succeeded and committed no write that may record the entry, records the entry in a commit of
+   * its own. If its writes changed nothing, the entry is not recorded. Later writes never record it.
+   */
   finish(pending: PendingAudit, succeeded: boolean): Promise<void>
   /** Records an entry in a commit of its own. */
   append(entry: AuditEntry): Promise<AuditNumber>

@@ -8,7 +8,7 @@ import type { AuditEntry, AuditNumber } from './audit.ts'
 const HEAD = 1
 export const NO_DIGEST: Uint8Array = Buffer.alloc(32)
 
-/** SHA-256 over every column. Rows are stored, so what it covers must never change. */
+/** SHA-256 over every column. Stored digests must stay valid, so the covered columns must never change. */
 export function digestOf(row: AuditLogTable): Buffer {
   const { seq, at, actor, actor_name, action, instance, address, details, previous } = row
   const previousHex = Buffer.from(previous).toString('hex')
