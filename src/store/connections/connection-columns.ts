@@ -6,13 +6,16 @@ import type { Connections } from './connections.ts'
 
 export type ConnectionChange = Parameters<Connections['record']>[1]
 
-/** What a request sets as the goal. A request to connect does not replace a logout that is still to be carried out: it follows it. */
+/** The goal that a request sets. If a logout is still to be carried out, a request to connect keeps it (`relinked`). */
 export function requestedGoal(goal: 'online' | 'logged_out'): RawBuilder<ConnectionGoal> {
   if (goal === 'logged_out') return sql.lit(goal)
   return sql`case when goal in ('logged_out', 'relinked') then 'relinked' else 'online' end`
 }
 
-/** What the owner sets as the goal. After the logout of `relinked` the connection goes online. */
+/**
+ * The goal that the owner's change sets. `relinked` becomes `online` when its logout is done (`idle`), and stays
+ * otherwise.
+ */
 function settledGoal(before: ConnectionGoal, settled: ConnectionGoal | undefined): ConnectionGoal | undefined {
   if (before !== 'relinked') return settled
   return settled === 'idle' ? 'online' : undefined

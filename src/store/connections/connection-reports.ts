@@ -10,7 +10,7 @@ export interface ReportOutcome {
   recorded: boolean
   /** The instance has a new delivery that may start now. */
   deliverable: boolean
-  /** The report that is now in force. */
+  /** The latest report; null if there is none. */
   last: Reported | null
 }
 

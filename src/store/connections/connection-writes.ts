@@ -7,7 +7,7 @@ import type { Lease } from '../leases/leases.ts'
 import { type ConnectionChange, columns, requestedGoal } from './connection-columns.ts'
 import type { ConnectionReports } from './connection-reports.ts'
 
-/** What the management API sets beside the goal. */
+/** Settings of a connection other than its goal. The management API sets them. */
 interface Setting {
   id: InstanceId
   values: Partial<Pick<ConnectionsTable, 'sealed_proxy' | 'rejects_calls' | 'call_text'>>
@@ -20,7 +20,7 @@ export interface GoalRequest {
   isConfirmed: boolean
 }
 
-/** The writes of the goal of a connection, of its settings and of its state. */
+/** The writes of a connection's goal, settings and state. */
 export function connectionWrites(statements: Statements, reports: ConnectionReports) {
   const { db } = statements
   /** The instance of the row is not deleted. */
@@ -92,7 +92,7 @@ export function connectionWrites(statements: Statements, reports: ConnectionRepo
         // The step has ended, so nobody reads an answer to it any more.
         if (before.passkey !== null && change.passkey === null)
           await tx.query(db.deleteFrom('passkey_answers').where('instance_id', '=', lease.instanceId))
-        // A linked number ends every link that was handed out for linking it.
+        // When a number is linked, all hand-out links of the instance end.
         if (before.phone === null && (change.phone ?? null) !== null) {
           await tx.query(
             db

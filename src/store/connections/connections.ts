@@ -52,23 +52,29 @@ export interface Connections {
   requestConnect(id: InstanceId, pairingPhone: PhoneNumber | null, isConfirmed?: boolean): Promise<boolean>
   /** Sets the goal `logged_out`: the owner unlinks the number. False if there is no such instance. */
   requestLogout(id: InstanceId): Promise<boolean>
-  /** The hint `goal` announces it, and the owner reconnects through it. False if there is no such instance. @param proxy its URL; null: none */
+  /**
+   * The hint `goal` announces the change, and the owner reconnects through the new proxy. False if there is no such
+   * instance.
+   * @param proxy its URL; null: none
+   */
   setProxy(id: InstanceId, proxy: string | null): Promise<boolean>
   /**
-   * The other instances that are linked to the number, the oldest first; at most `limit`. Sandbox instances are not linked to real numbers.
-   * @param reached only these. Default: all of them
+   * The other instances that are linked to the number, the oldest first; at most `limit`. Sandbox instances are left
+   * out, because they are not linked to real numbers.
+   * @param reached the instances to search. Default: all
    */
   listSameNumber(
     record: Pick<ConnectionRecord, 'instanceId' | 'kind' | 'phone'>,
     limit: number,
     reached?: readonly InstanceId[] | null,
   ): Promise<SameNumber[]>
-  /** It applies to calls that begin from now on. False if there is no such instance. */
+  /** The policy applies to calls that begin later. False if there is no such instance. */
   setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**
-   * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` while the state is
-   * `connected` and when it stops being so. With `ifGoalVersion`, `goal` stays unchanged if a newer goal was requested. The goal
-   * `relinked` becomes `online` when the owner settles it as `idle`, and nothing else. A visible change is an event in the same commit (`connectionEventOf`).
+   * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` at every call
+   * while the state is `connected`, and when that state ends. With `ifGoalVersion`, `goal` stays unchanged if a newer
+   * goal was requested. If the goal is `relinked`, `idle` changes it to `online`, and any other goal leaves it
+   * unchanged. A visible change is recorded as an event in the same commit (`connectionEventOf`).
    */
   record(
     lease: Lease,
@@ -91,8 +97,8 @@ export interface Connections {
     now: number,
   ): Promise<void>
   /**
-   * Passes a person's answer to the owner, once, encrypted under the instance's key, and only to the owner and for the goal that asked
-   * for it. It is erased when it is read, and void after `PASSKEY_ANSWER_MS`.
+   * Passes a person's answer to the owner, encrypted under the instance's key. A later owner, or the owner after a
+   * newer goal, does not get it. Reading erases it, and it expires after `PASSKEY_ANSWER_MS`.
    */
   answerPasskey(id: InstanceId, answer: PasskeyAnswer): Promise<AnswerOutcome>
   /** Erases and returns the answer. Null if there is none for this owner and goal. */
@@ -101,10 +107,10 @@ export interface Connections {
   eraseOldPasskeyAnswers(): Promise<void>
   /**
    * Records the event of a change that no other write records: the instance has become `disconnected`.
-   * @returns whether it is reported as `disconnected`
+   * @returns whether the latest report is `instance.disconnected`
    */
   report(lease: Lease, now: number): Promise<boolean>
-  /** Replaces the previous report. Idempotent. */
+  /** Replaces the values of the previous report and adds the closes. Idempotent. */
   recordHealth(lease: Lease, report: HealthReport, now: number): Promise<void>
   findHealth(id: InstanceId, now: number): Promise<ConnectionHealth>
 }

@@ -6,7 +6,7 @@ import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** What came of an answer. `not_requested`: WhatsApp does not ask for it now. */
+/** The outcome of an answer. `not_requested`: WhatsApp is not asking for it now, or the goal is not `online`. */
 export type AnswerOutcome = 'accepted' | 'not_requested' | 'expired' | 'no_instance'
 
 interface Answering {

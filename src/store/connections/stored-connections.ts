@@ -120,7 +120,7 @@ export class StoredConnections implements Connections {
         .where('instances.deleted_at', 'is', null),
     )
     const listed = reached === null ? others : others.filter(({ id }) => reached.includes(id))
-    // Sorted here, because SQLite would read all instances in this order.
+    // Sorted here: with an `order by`, SQLite would read all instances in this order.
     const sorted = listed.toSorted((one, other) => Number(one.seq) - Number(other.seq))
     return sorted.slice(0, limit).map(({ id, name }) => ({ id, name }))
   }
