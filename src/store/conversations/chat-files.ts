@@ -8,7 +8,7 @@ import { deliveredIds, type Names, sentIds } from './chat-lines.ts'
 
 interface Row {
   id: string
-  /** Null: it has none, or it is gone. */
+  /** Null: the message has no file, or the file is gone. */
   medium: string | null
 }
 

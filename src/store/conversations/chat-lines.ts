@@ -39,7 +39,7 @@ export class ChatLines {
     this.#core = core
   }
 
-  /** @param below as an ID of a message */
+  /** @param below an ID in the form of a message ID, `msg_…` */
   findCommands(instanceId: InstanceId, below: string, limit: number, names: Names): Promise<FoundMessage[]> {
     const slice = { below: `cmd_${below.replace('msg_', '')}`, from: firstCommandId(0) }
     return this.findSent(instanceId, slice, limit, names)
@@ -81,7 +81,10 @@ export class ChatLines {
   }
 }
 
-/** Contains the highest IDs of the slice. A message that was never prepared has no address of WhatsApp, and is queued or has failed. */
+/**
+ * Contains the highest IDs of the slice. A message that was never prepared has no WhatsApp address. It is queued or has
+ * failed, and is found by its recipient.
+ */
 export function sentIds(instanceId: InstanceId, { below, from }: Slice, limit: number, names: Names) {
   const part = (condition: RawBuilder<unknown>) => sql`select id from (
     select id from messages where instance_id = ${instanceId} and ${condition} and id < ${below} and id >= ${from}

@@ -4,7 +4,10 @@ import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient
 import type { Core } from '../engine/core.ts'
 import { addressOf, type Names, namesOf } from './chat-lines.ts'
 
-/** All names of the chat that has this name: those that received messages show, and the other spelling if a look-up shows it. */
+/**
+ * All names of a chat: the given one, the number or LID that the contacts show, and the other spelling if a look-up
+ * shows it.
+ */
 export async function findNames(core: Core, instanceId: InstanceId, chat: string): Promise<Names> {
   const kind = parseRecipient(chat)?.kind
   if (kind === 'number') {
@@ -16,7 +19,7 @@ export async function findNames(core: Core, instanceId: InstanceId, chat: string
   return namesOf(chat, ...(number === null ? [] : await findSpellings(core, instanceId, number)))
 }
 
-/** Both spellings of a number may belong to different people. */
+/** The two spellings may belong to different people, unless a look-up of one spelling returned the other. */
 async function findSpellings({ reader, statements }: Core, instanceId: InstanceId, number: string): Promise<string[]> {
   const other = otherSpelling(number)
   if (other === null) return [number]

@@ -8,11 +8,11 @@ import type { StoredIncoming } from '../messages/messages.ts'
 export type Line = { direction: 'out'; message: Message } | { direction: 'in' | 'written'; message: StoredIncoming }
 
 export interface LineFilter {
-  /** A number, a LID or a group. Messages under another name of the same person count too. */
+  /** A number, a LID or a group. Messages under another name of the same person are included. */
   chat?: string | undefined
-  /** `received`: all incoming messages. `written`: those that the owner wrote on another device. */
+  /** `received`: all messages that others wrote. `written`: those that the owner wrote on another device. */
   status?: MessageState | 'received' | 'written' | undefined
-  /** `out` includes those that the owner wrote on another device. */
+  /** `out` includes messages that the owner wrote on another device. */
   direction?: 'in' | 'out' | undefined
   since?: number | undefined
   /** Part of the text, without regard to case and accents. */
@@ -35,7 +35,7 @@ export interface Chat {
   username: string | null
   /** A group's subject; a person's name in the phone's address book, else the push name. */
   name: string | null
-  /** Give or take a minute. */
+  /** Accurate to about a minute. */
   lastMessageAt: number
 }
 
@@ -47,33 +47,35 @@ export const MAX_LAST_TEXT_UNITS = 1_000
 /** A chat as an inbox lists it. */
 export interface InboxChat extends Chat {
   /**
-   * Messages received since the later of the last message to the chat and the last read mark, without reactions. At most
-   * `MAX_UNREAD`.
+   * The received messages, without reactions, after the last message to the chat that did not fail and after the last
+   * message that was marked as read. At most `MAX_UNREAD`.
    */
   unreadCount: number
   lastReceivedId: MessageId | null
-  /** Its text is cut to `MAX_LAST_TEXT_UNITS`. Null if it was erased. Messages that were never written to a socket do not count. */
+  /** Its text is cut to `MAX_LAST_TEXT_UNITS`. Null if it was erased. Messages that were never prepared are ignored. */
   lastLine: Line | null
 }
 
 /**
- * Messages in both directions, and the chats that they belong to. A page of messages ends after about 1 MiB, with at least one message. It
- * may be empty if all that it would show was erased meanwhile.
+ * Messages in both directions, and the chats that they belong to. A page contains about 1 MiB of messages, or one
+ * larger message. A page may be empty although more follow, if its messages were erased during the call.
  */
 export interface Conversations {
   /** Newest first. */
   listLines(instanceId: InstanceId, page: PageRequest, filter?: LineFilter): Promise<Page<Line>>
   /**
-   * The IDs of the files of one page of a chat's messages, also images of link previews, latest first. Files that are gone are left out, so a
-   * page may be empty.
+   * The IDs of the files of one page of a chat's messages, also images of link previews, latest first. Files that are
+   * gone are left out, so a page may be empty.
    */
   listFiles(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<string>>
   /** The chats since the account was linked, latest first. @param search part of a number, or of a name */
   listChats(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<Chat>>
-  /** The same chats, each with its last line. The chats of a page are in the order of these. */
+  /** The same chats, each with its last line. The chats of a page are in the order of their last lines. */
   listInbox(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<InboxChat>>
   /** Messages and commands of one chat, latest first. @param chat a number, a LID or a group */
   listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>>
-  /** Asks the owner to show a typing indicator in a chat for so many seconds. It is only a hint: nothing is stored. */
+  /**
+   * Asks the owner to show a typing indicator in a chat for this many seconds. It is only a hint: nothing is stored.
+   */
   requestTyping(instanceId: InstanceId, chat: string, seconds: number): void
 }

@@ -11,7 +11,10 @@ import { readEntries } from './read-entries.ts'
 
 const NOTHING = ''
 
-/** Adds to chats what an inbox shows of each. The number of queries does not depend on the number of chats, unless texts are long. */
+/**
+ * Adds the last line and the unread count to chats, in a few queries for all chats together. Long texts take more
+ * queries.
+ */
 export class Inbox {
   readonly #core: Core
   readonly #ends
@@ -23,7 +26,7 @@ export class Inbox {
     this.#count = countStatement(core)
   }
 
-  /** @returns the first of the chats: as many as fit on a page */
+  /** @returns the first chats, as many as fit on a page */
   async complete(instanceId: InstanceId, chats: readonly Chat[]): Promise<InboxChat[]> {
     const { reader } = this.#core
     const named = new Map(chats.map(chat => [chat, namesOf(chat)]))
@@ -84,15 +87,15 @@ function latest(ids: readonly (string | null)[]): string {
   return ids.reduce<string>((last, id) => (id !== null && id > last ? id : last), NOTHING)
 }
 
-/** The message that a read mark concerns. */
+/** The message that a read mark is for. */
 function markedBy(extras: string | null): MessageId | null {
   const { command }: MessageExtras = JSON.parse(extras ?? '{}')
   return command?.target.messageId ?? null
 }
 
 /**
- * For each name of a chat: the last messages in both directions, the last one that did not fail, the last one that the owner
- * wrote on another device, and the last read mark.
+ * For each name of a chat: the last sent message, the last sent message that did not fail, the last read mark that did
+ * not fail, the last received message, and the last message that the owner wrote on another device.
  */
 function endsStatement({ statements }: Core) {
   const failed = sql.lit<MessageState>('failed')
@@ -107,7 +110,7 @@ function endsStatement({ statements }: Core) {
       'input.name',
       own('id', sql`m.id >= 'msg_'`).as('sent'),
       own('id', sql`m.id >= 'msg_' and m.state <> ${failed}`).as('answered'),
-      // A read mark has nothing besides its command.
+      // The extras of a read mark contain only its command.
       own('extras', sql`m.id < 'msg_' and m.state <> ${failed} and m.extras like '{"command":{"kind":"read"%'`).as(
         'mark',
       ),

@@ -20,7 +20,7 @@ export interface ReadEntry {
 }
 
 /**
- * Reads messages and commands in the given order, as many at a time as fit on a page. Those that were erased meanwhile are left out.
+ * Reads messages and commands in the given order, as many at a time as fit on a page. Erased ones are left out.
  * @param maxUnits cuts each text to this many UTF-16 units. Default: the whole texts
  */
 export async function* readEntries(

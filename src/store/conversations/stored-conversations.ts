@@ -67,7 +67,7 @@ export class StoredConversations implements Conversations {
     return this.#readPage(instanceId, found.flat(), page)
   }
 
-  /** @param found in each list that it consists of, one more than the limit if there is another page */
+  /** @param found rows of several queries. Each query returns one row more than the limit if there is another page */
   async #readPage(
     instanceId: InstanceId,
     found: readonly FoundMessage[],
@@ -84,7 +84,7 @@ export class StoredConversations implements Conversations {
     const rows = await this.#findChats(instanceId, page, wanted)
     const chats = await this.#inbox.complete(instanceId, rows.slice(0, page.limit).map(toChat))
     const { nextCursor } = toPage(rows, chats.length, positionOfChat, toChat)
-    // The recorded times are up to a minute old.
+    // `lastMessageAt` is accurate only to about a minute, so the last lines determine the order.
     const orderOf = ({ lastLine, lastMessageAt }: InboxChat) =>
       lastLine === null ? firstMessageId(lastMessageAt) : idOf(lastLine)
     return { data: chats.toSorted((one, other) => (orderOf(one) < orderOf(other) ? 1 : -1)), nextCursor }
@@ -106,7 +106,7 @@ export class StoredConversations implements Conversations {
       .select(['number', 'last_at', 'lid', 'username', NAME.as('name')])
       .where('instance_id', '=', instanceId)
       .where('last_at', 'is not', null)
-      // Its number became known later, and has a row of its own.
+      // Leaves out a LID whose number became known later: the number has a row of its own.
       .where(
         sql<boolean>`not exists (select 1 from contacts as c
           where c.instance_id = contacts.instance_id and c.lid = contacts.number and c.number <> contacts.number)`,
@@ -192,7 +192,7 @@ function idOf(line: Line): string {
   return line.direction === 'out' ? line.message.id : line.message.messageId
 }
 
-/** Which messages that WhatsApp delivered the filter shows; null for all. */
+/** Which delivered messages the filter selects: true for written ones, false for received ones, null for all. */
 function whichWritten(direction: LineFilter['direction'], status: LineFilter['status']): boolean | null | 'none' {
   if (status !== undefined && status !== 'received' && status !== 'written') return 'none'
   const byStatus = status === undefined ? null : status === 'written'
