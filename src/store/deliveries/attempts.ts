@@ -85,8 +85,8 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
 }
 
 /**
- * An attempt that was already recorded may have unblocked a successor then: if the outcome of that commit was unknown, no hint
- * followed it.
+ * Assumes that an attempt that was already recorded unblocked a successor: if the outcome of its commit was unknown, no
+ * hint was published.
  * @param freed the lanes of the successors that this commit unblocked
  */
 function outcomesOf(
@@ -101,7 +101,10 @@ function outcomesOf(
   })
 }
 
-/** Whether a requested attempt is already recorded. A scheduled attempt that is recorded does not match `attempts` in the query `find`. */
+/**
+ * Whether a requested attempt is already recorded. The query `find` finds no row for a scheduled attempt that is
+ * recorded.
+ */
 function isRecorded({ delivery }: AttemptInput, row: { requested_at: number | null; scheduled_at: number | null }) {
   return delivery.requested !== null && (row.scheduled_at === null || row.requested_at !== delivery.requested.at)
 }

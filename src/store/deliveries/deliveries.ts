@@ -53,8 +53,8 @@ export interface DueDelivery {
   /** For a retry: when the previous attempt failed, by the clock of `dueAt`. Null if unknown. */
   failedAt: number | null
   /**
-   * Set if a person requested this attempt ahead of the schedule: when, and when the schedule's attempt of the same number is
-   * due, which takes place if this one fails.
+   * Set if a person requested this attempt ahead of the schedule, with the time of the request. If the attempt fails,
+   * the scheduled attempt with the same number is made at `scheduledAt`.
    */
   requested: { at: number; scheduledAt: number } | null
 }
@@ -91,7 +91,8 @@ export interface Deliveries {
   recordAttempt(lease: Lease, delivery: DueDelivery, attempt: AttemptRecord, then: AfterAttempt): Promise<void>
   /**
    * Creates a new delivery of the same bytes to the current URL, outside the order of events, with its own attempts.
-   * @param endpointId by default every endpoint that receives events of this kind and has no unfinished delivery of it
+   * @param endpointId default: every endpoint that receives events of this kind. Endpoints with an unfinished delivery
+   * of the event are skipped
    */
   redeliver(
     instanceId: InstanceId,
@@ -112,11 +113,15 @@ export interface Deliveries {
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }>
   /**
-   * Makes the next attempt due now. If it fails, the attempt of the schedule takes place at its time.
+   * Makes the next attempt due now. If it fails, the scheduled attempt is still made at its time.
    * @param now on the steady clock, like the due times of retries
    * @param reach default: `own`
    */
   retryNow(instanceId: InstanceId, eventId: EventId, seq: number, now: number, reach?: Reach): Promise<RetryOutcome>
-  /** The same for every delivery of the endpoint that waits for a retry, in the order of the events. @returns how many */
+  /**
+   * The same for every delivery of the endpoint that waits for a retry, in the order of the events and in several
+   * commits.
+   * @returns how many attempts were made due
+   */
   retryAllNow(instanceId: InstanceId, endpointId: EndpointId, now: number): Promise<number>
 }

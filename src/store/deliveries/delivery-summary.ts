@@ -26,16 +26,16 @@ export interface SummaryRow {
 }
 
 /**
- * Not `= 0`, because that is the condition of the partial index of finished deliveries by state. Before PostgreSQL has
- * analysed the table, it would use that index to find the row of one event.
+ * Uses `<> 1`, because `= 0` is the condition of the partial index of finished deliveries by state. Until PostgreSQL
+ * has analysed the table, it would use that index to find the row of one event.
  */
 export function isLatest(superseded: string) {
   return sql<boolean>`${sql.ref(superseded)} <> 1`
 }
 
 /**
- * Joins one unfinished delivery of each event as `open`, and one finished delivery, the latest of its endpoint, as `done`. Of several
- * endpoints it takes the one that needs attention: first a delivery that failed, otherwise the oldest.
+ * Joins one unfinished delivery of each event as `open`, and one finished delivery, the latest of its endpoint, as
+ * `done`. If there are several, prefers one in `state`, by default one that failed; among equals the oldest.
  * @param state the state to prefer
  * @param endpoint only deliveries to this endpoint, or to the instance's own ones
  */

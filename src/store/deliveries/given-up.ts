@@ -3,9 +3,10 @@ import type { EventId } from '../../domain/ids.ts'
 import { MAX_LOOKED_AT } from '../statistics/statistics.ts'
 
 /**
- * The newest `MAX_LOOKED_AT` deliveries of an instance that were given up: `event_id` and `endpoint_id`. The limit bounds the cost of
- * looking for those of one endpoint. The endpoint is read by the key, because the index by state, which must be used, does not contain it.
- * @param first of the events that count
+ * The `event_id` and `endpoint_id` of the newest `MAX_LOOKED_AT` deliveries of an instance that were given up. The
+ * limit bounds the cost of a search for the deliveries of one endpoint. The inner query must use the index by state,
+ * which does not contain the endpoint, so the endpoint is read by the key.
+ * @param first the ID of the oldest event that counts
  */
 export function newestGivenUp(instance: RawBuilder<unknown>, first: EventId): RawBuilder<unknown> {
   return sql`(select newest.event_id, (select o.endpoint_id from finished_deliveries as o

@@ -71,7 +71,7 @@ export function redeliverSinceOperation(statements: Statements) {
     async (tx, { instanceId, after, state, now }) => {
       const endpoints = await redeliveries.lockEndpoints(tx, instanceId, 'all')
       if (endpoints === null || endpoints.length === 0) return { kind: 'no_webhook' as const }
-      // Only events created before the call; otherwise a busy instance would never come to an end.
+      // Only events created before the call: otherwise the call might never end for a busy instance.
       const query = db
         .selectFrom('events')
         .select(['id', 'kind'])
@@ -147,7 +147,8 @@ class RedeliveryWriter {
 
   /**
    * Locks the instance, as `EventRecorder` does, until the commit. New deliveries therefore become visible in the order of their
-   * `seq`, and a lane never misses one that is below its cursor. Renewals do not wait for this lock.
+   * `seq`, so none appears below a lane's cursor, where the lane would miss it. Lease renewals do not wait for this
+   * lock.
    */
   async lockEndpoints(tx: Transaction, instanceId: InstanceId, reach: Reach): Promise<Subscription[] | null> {
     const { db } = this.#statements
@@ -183,7 +184,7 @@ function keyOf({ event_id, endpoint_id }: { event_id: EventId; endpoint_id: Endp
   return `${event_id}/${endpoint_id}`
 }
 
-/** Operator endpoints receive only events about connections, also if a caller names one. */
+/** Operator endpoints receive only events about connections, even if a caller names the endpoint. */
 function mayReceive(endpointId: EndpointId, kind: EventKind): boolean {
   return !isOperatorEndpoint(endpointId) || isOperatorPattern(kind)
 }

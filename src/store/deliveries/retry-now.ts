@@ -6,14 +6,14 @@ import { isToOwn } from '../engine/schema/events.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { RetryOutcome } from './deliveries.ts'
 
-/** How often one delivery can be retried on request. */
+/** The shortest time between two requests to retry the same delivery. */
 const RETRY_NOW_EVERY_MS = 10_000
 /** Deliveries in one commit. */
 const STEP = 500
 
 /**
- * A request makes the next attempt due at once and keeps the time of the schedule's attempt. Both are in the row, so that a
- * crash loses neither; the attempt's record restores the schedule.
+ * A request makes the next attempt due immediately and keeps the time of the scheduled attempt. Both times are in the
+ * row, so a crash loses neither. The record of the requested attempt restores the schedule.
  */
 function updateStatement(statements: Statements) {
   return statements.update(

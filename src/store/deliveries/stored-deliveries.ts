@@ -34,7 +34,7 @@ export class StoredDeliveries implements Deliveries {
   readonly #core: Core
   readonly #statements
   readonly #record: Operation<AttemptInput, { unblocked: boolean }>
-  /** For attempts with a retry to come, which change only the delivery's own rows. */
+  /** Records attempts that will be retried. It changes only the delivery's own rows. */
   readonly #recordRetried: Operation<AttemptInput, { unblocked: boolean }>
   readonly #redeliver
   readonly #redeliverSince
@@ -45,7 +45,7 @@ export class StoredDeliveries implements Deliveries {
     this.#core = core
     this.#statements = prepare(core.statements)
     this.#record = attemptOperation(core.statements)
-    // If a power failure undoes it, the attempt is made again, as after a kill just before the record.
+    // If a power failure undoes the record, the attempt is made again, as after a kill just before the record.
     this.#recordRetried = { ...this.#record, isIndependent: true, mayBeUndone: true }
     this.#redeliver = redeliverOperation(core.statements)
     this.#redeliverSince = redeliverSinceOperation(core.statements)
@@ -142,12 +142,12 @@ export class StoredDeliveries implements Deliveries {
       count += step.count
       after = step.next
     }
-    // At the end, so that the lane does not start in the middle of the order.
+    // Published after the last step, so that the lane does not start in the middle of the order.
     if (count > 0) this.#hintRetries(instanceId)
     return count
   }
 
-  /** An operator endpoint has a lane only while it has deliveries, which `webhook` opens. */
+  /** An operator endpoint has a lane only while it has deliveries. The hint `webhook` opens the lane. */
   #hintRedeliveries(instanceId: InstanceId, reach: Reach): void {
     this.#core.hints.publish('deliveries', instanceId)
     if (reach === 'all') this.#core.hints.publish('webhook', instanceId)
