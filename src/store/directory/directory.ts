@@ -7,7 +7,7 @@ import type { Lease } from '../leases/leases.ts'
 /** A group that the account is a member of. */
 export interface ListedGroup extends GroupFacts {
   id: string
-  /** WhatsApp's last answer or notification about it. */
+  /** The time of WhatsApp's last answer or notification about the group. */
   asOf: number
 }
 
@@ -22,7 +22,7 @@ export interface KnownGroup {
   /** Null: the account is not a member. */
   details: GroupDetails | null
   asOf: number
-  /** WhatsApp's last answer to a query about this group; 0 if there was none. */
+  /** The time of WhatsApp's last answer to a query about this group; 0 if there was none. */
   queriedAt: number
 }
 
@@ -30,7 +30,7 @@ export interface DueGroup {
   id: string
   /** The account has just become a member. */
   hasJoined: boolean
-  /** WhatsApp's last answer to a query about this group; 0 if there was none. */
+  /** The time of WhatsApp's last answer to a query about this group; 0 if there was none. */
   queriedAt: number
 }
 
@@ -45,7 +45,7 @@ export interface DirectoryContact {
   name: string | null
   /** As the person has chosen it. */
   pushName: string | null
-  /** Give or take a minute. Null: no message since the account was linked. */
+  /** Accurate to about a minute. Null: no message since the account was linked. */
   lastMessageAt: number | null
 }
 
@@ -63,7 +63,8 @@ export interface Directory {
 
   readGroup(instanceId: InstanceId, id: string): Promise<KnownGroup | null>
   /**
-   * Records descriptions that WhatsApp gave. A group that a notification has changed since `askedAt` stays as it is.
+   * Records WhatsApp's descriptions of groups, in several commits. A group that a notification has changed since
+   * `askedAt` stays as it is.
    * @param reason `listed`: the answer was about all groups, and does not count as a query about each of them
    */
   recordGroups(
@@ -84,13 +85,15 @@ export interface Directory {
   /** Groups that WhatsApp has to describe because of a notification. */
   listDueGroups(instanceId: InstanceId): Promise<DueGroup[]>
 
-  /** Names are only added and replaced, never removed. */
+  /** Adds or replaces names, in several commits, and never removes any. */
   recordContacts(lease: Lease, contacts: readonly HeardContact[]): Promise<void>
 
   /** Which parts were recorded completely since the account was linked. */
   findFilled(instanceId: InstanceId): Promise<{ groups: boolean; contacts: boolean }>
-  /** @param at null: some are missing */
+  /** @param at when all contacts were recorded; null if some are missing */
   recordContactsFilled(lease: Lease, at: number | null): Promise<void>
-  /** @param ids all groups of the account. Others are left, unless they were recorded since `askedAt` */
+  /**
+   * @param ids all groups of the account. Other groups are recorded as left, unless they were recorded since `askedAt`
+   */
   recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void>
 }

@@ -14,7 +14,10 @@ interface GroupTransition {
   /** Null: the account is not a member any more. */
   after: GroupDetails | null
   self: OwnAddresses
-  /** WhatsApp reported that the account has just become a member. Otherwise a new group was only found. */
+  /**
+   * WhatsApp reported that the account has just become a member. If not, a group that is new in the directory is no
+   * event.
+   */
   hasJoined: boolean
 }
 

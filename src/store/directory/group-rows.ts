@@ -6,7 +6,7 @@ import type { KnownGroup, ListedGroup } from './directory.ts'
 
 type GroupRow = Selectable<GroupsTable>
 
-/** The columns of `groups` besides the key and the times. */
+/** The columns of `groups` that follow from its details. */
 export function columnsOf(details: GroupDetails, self: OwnAddresses) {
   const { id: _, subject, ...rest } = details
   const { memberCount, canSend, isAdmin } = factsOf(details, self)

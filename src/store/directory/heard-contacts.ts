@@ -27,7 +27,7 @@ const COLUMNS = {
 
 type Row = RowOf<typeof COLUMNS>
 
-/** Records what the phone reports about contacts. This does not count as an exchange of messages. */
+/** Records what the phone reports about contacts. A report does not turn a stranger into a contact. */
 export class HeardContacts {
   readonly #core: Core
   readonly #statements

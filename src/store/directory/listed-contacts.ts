@@ -7,7 +7,7 @@ import type { Page, PageRequest } from '../engine/page.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { DirectoryContact } from './directory.ts'
 
-/** Sorts after every name: those without one come last. */
+/** Sorts after every name, so that contacts without a name come last. */
 const NO_NAME = '\u{10ffff}'
 
 /** Reads all contacts of the instance: its cost grows with their number, and a search for part of a name has no index. */

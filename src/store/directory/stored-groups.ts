@@ -21,7 +21,7 @@ import type { DescribedGroup, Directory, DueGroup, KnownGroup, ListedGroup } fro
 import { groupEventsOf } from './group-reports.ts'
 import { columnsOf, LISTED, NO_MEMBER, NOT_DUE, toDetails, toKnown, toListed } from './group-rows.ts'
 
-/** Groups in one commit. A large one has 100 KB. */
+/** Groups in one commit. A large group has 100 KB. */
 const STEP = 20
 /** Members whose names are read by one query. */
 const NAMES_STEP = 200
@@ -214,7 +214,7 @@ export class StoredGroups {
   async #recordOne(tx: Transaction, { instanceId }: Lease, group: GroupDetails, of: Recording): Promise<NewEvent[]> {
     const { self, askedAt, now, reason } = of
     const [row] = await this.#lock(tx, instanceId, group.id)
-    // The notification is newer than the answer, or the clock of another node was ahead. Then the query does not count.
+    // A notification is newer than the answer, or another node's clock was ahead. The query then does not count.
     const isOld = row !== undefined && row.as_of >= askedAt
     const queried_at = reason === 'listed' || isOld ? (row?.queried_at ?? 0) : now
     const isStillDue = (row?.query_due_at ?? 0) > askedAt
@@ -229,7 +229,7 @@ export class StoredGroups {
     return groupEventsOf(instanceId, { before, after: group, self, hasJoined: row?.has_joined === 1 }, now)
   }
 
-  /** @returns null if the group has to be queried; the row then says so */
+  /** @returns null if the group has to be queried, which its row records */
   async #changeOne(
     tx: Transaction,
     { lease, id, change, self, now }: OneGroup & { change: GroupChange; self: OwnAddresses },
@@ -325,7 +325,7 @@ export class StoredGroups {
   }
 }
 
-/** After the change the account is not a member. */
+/** Whether the account is not a member after the change. */
 function isAbsence(change: GroupChange, self: OwnAddresses): boolean {
   return change.kind === 'deleted' || (change.kind === 'remove' && concerns(change.members, self))
 }
