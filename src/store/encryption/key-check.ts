@@ -8,7 +8,7 @@ import type { Sealing } from './sealing.ts'
 const PLACE = 'meta:key_check'
 const KEY = 'key_check'
 const ROTATION_KEY = 'key_rotation'
-/** The record of an unfinished move into the database, which until then has no `key_check`. */
+/** The record of an unfinished move into the database. Until the move is finished, the database has no `key_check`. */
 export const MOVE_KEY = 'move'
 
 /** Which of two master keys encrypts the data, and which key an unfinished rotation leads to. */
@@ -17,7 +17,7 @@ export interface KeyState {
   rotation: 'none' | 'to_current' | 'to_next' | 'to_another'
 }
 
-/** A known value that was encrypted when the database was created. The master key fits if it can decrypt it. */
+/** A known value that was encrypted when the database was created. The master key is right if it decrypts the value. */
 export class KeyCheck {
   readonly #sealing: Sealing
 

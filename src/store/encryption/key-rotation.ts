@@ -30,18 +30,23 @@ export interface RotationOptions {
   currentKey: Uint8Array
   /** Must return the same key until the rotation has finished. Not called if only the clean-up is left. */
   nextKey(): Uint8Array
-  /** Makes the next key the one that the service uses. Called when all data is encrypted under it; again after a crash. */
+  /**
+   * Makes the service use the next key. Called when all data is encrypted under it, and possibly again after a crash.
+   */
   adopt(): void
   onProgress?(done: number, total: number): void
   logger?: StoreLogger | undefined
 }
 
-/** `already`: the data was already encrypted under the next key, and only `adopt` was left to do. */
+/**
+ * `already`: the data was already encrypted under the next key. At most `adopt` and the removal of the record were
+ * left.
+ */
 type RotationOutcome = ({ kind: 'rotated' } & Resealed) | { kind: 'already' }
 
 /**
- * Re-encrypts all sealed values under another master key while the service is stopped. If it is killed, run it again. What a
- * kill leaves behind:
+ * Re-encrypts all sealed values under another master key while the service is stopped. If the rotation is killed, run
+ * it again. A kill leaves this state:
  *
  * | killed … | leaves |
  * |---|---|

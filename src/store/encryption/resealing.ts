@@ -19,9 +19,10 @@ import {
 /** Rows in one commit. */
 const STEP = 500
 
-/** Counts of all values, and of those that neither key decrypts. The latter are left unchanged. */
 export interface Resealed {
+  /** The rows with sealed values. */
   values: number
+  /** The values that neither key decrypts. They are left unchanged. */
   unreadable: number
 }
 
@@ -45,7 +46,10 @@ interface CredentialRow {
   value: Uint8Array
 }
 
-/** Re-encrypts every sealed value in several commits. Can be repeated: values already under the new key are left unchanged. */
+/**
+ * Re-encrypts every sealed value in several commits, except passkey answers, which expire soon. Can be repeated: values
+ * already under the new key are left unchanged.
+ */
 export class Resealing {
   readonly #backend: Backend
   readonly #statements: Statements
@@ -169,7 +173,7 @@ export class Resealing {
     await this.#walk(page, { instance_id: '', type: '', id: '' }, update, reseal, total)
   }
 
-  /** The files themselves stay as they are. */
+  /** Re-encrypts only the keys of the files, not the files. */
   async #resealMediaKeys(total: number): Promise<void> {
     const { db } = this.#statements
     const page = this.#statements.one((after: { instance_id: string; id: string }) =>
@@ -264,7 +268,7 @@ export class Resealing {
     await this.#walk(page, { id: '' }, update, reseal, total)
   }
 
-  /** Processes page after page in the order of the primary key, one commit each. */
+  /** Processes page after page in the order of the primary key, with one commit for each page. */
   async #walk<K extends object, R extends K>(
     page: Statement<K, R>,
     start: K,

@@ -8,16 +8,16 @@ const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
-/** First byte of every envelope: version | nonce | ciphertext | tag. */
+/** The first byte of every envelope, which consists of version | nonce | ciphertext | tag. */
 const VERSION = 1
 const HEADER_BYTES = 1 + NONCE_BYTES
 /** Size of the cache of derived keys. Deriving one takes microseconds. */
 const MAX_KEYS = 10_000
 
 /**
- * Encrypts secrets at rest (contract §6). Every scope (an instance) has its own key, derived from the master key, which keeps
- * the number of random nonces per key far below the limit of AES-GCM. The place of the row is authenticated, so a value that
- * was copied into another row does not open.
+ * Encrypts secrets at rest (contract §6). Every scope, usually an instance, has its own key, derived from the master
+ * key. The number of random nonces per key therefore stays far below the limit of AES-GCM. The place of the row is
+ * authenticated, so a value that was copied into another row does not open.
  */
 export class Sealing {
   readonly #masterKey: Uint8Array
@@ -67,7 +67,9 @@ export class Sealing {
 
 // A sealed value authenticates the identity of its row: a value that was copied into another row does not open.
 
-/** The place of the current and of the previous secret of an endpoint. That of the default one is the instance's row. */
+/**
+ * The place of an endpoint's current and previous secrets. The default endpoint's secrets are in the instance's row.
+ */
 export function endpointSecretPlace(instanceId: InstanceId, id: EndpointId): string {
   return id === DEFAULT_ENDPOINT ? `instances:${instanceId}:webhook_secret` : `endpoints:${instanceId}:${id}:secret`
 }
