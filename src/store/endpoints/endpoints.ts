@@ -14,7 +14,7 @@ export interface NewEndpoint extends EndpointSettings {
   secret: string
 }
 
-/** `old_nodes`: a node of the previous version runs, which would not know the endpoint. */
+/** `old_nodes`: a node of the previous version is running and would not know the endpoint. */
 export type CreateOutcome =
   | { kind: 'created'; endpoint: Endpoint }
   | { kind: 'no_instance' }
@@ -23,14 +23,16 @@ export type CreateOutcome =
 
 export type ChangeOutcome = { kind: 'changed'; endpoint: Endpoint } | { kind: 'no_endpoint' } | { kind: 'old_nodes' }
 
-/** The fields of its endpoint that an attempt needs. */
+/** The state of an endpoint that an attempt needs. */
 export interface PostingState {
   secrets: SigningSecrets
-  /** False: its deliveries are held. */
+  /** False: the endpoint's deliveries are held. */
   active: boolean
 }
 
-/** The endpoints of instances. The default one is the instance's webhook; it exists while that has a URL. */
+/**
+ * The endpoints of instances. The default endpoint is the instance's webhook. It exists while the webhook has a URL.
+ */
 export interface Endpoints {
   create(endpoint: NewEndpoint, now: number): Promise<CreateOutcome>
   /** The default one first, then by age. Empty if there is no such instance. */
@@ -42,9 +44,15 @@ export interface Endpoints {
   delete(instanceId: InstanceId, id: EndpointId, now: number): Promise<boolean>
   /** The former secret signs in addition to the new one until 24 h after `now`. False if there is no such endpoint. */
   replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean>
-  /** All endpoints that may have deliveries, except the default one; including deleted ones, and operator endpoints that have some. */
+  /**
+   * The endpoints other than the default one. Deleted endpoints and operator endpoints are included if they have
+   * unfinished deliveries.
+   */
   listPosting(instanceId: InstanceId): Promise<EndpointId[]>
-  /** The secrets that sign at `now`; also of operator endpoints. Also found while a deleted endpoint, or a deleted instance, has deliveries. */
+  /**
+   * Finds an endpoint or operator endpoint, with the secrets that sign at `now`. Also finds a deleted endpoint, or one
+   * of a deleted instance, while it has deliveries.
+   */
   findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null>
   /** When the current secret was set; null if it is the original one. */
   findSecretChangedAt(instanceId: InstanceId, id: EndpointId): Promise<number | null>

@@ -7,7 +7,9 @@ export interface NewOperatorEndpoint extends EndpointSettings {
   secret: string
 }
 
-/** `old_nodes`: a node of the previous version runs, which would record events without deliveries to it. */
+/**
+ * `old_nodes`: a node of the previous version is running and would record events without deliveries to the endpoint.
+ */
 export type CreateOperatorOutcome =
   | { kind: 'created'; endpoint: OperatorEndpoint }
   | { kind: 'too_many' }
@@ -15,9 +17,9 @@ export type CreateOperatorOutcome =
 
 /** Counts over all instances, each up to `MAX_COUNTED_DELIVERIES`. */
 export interface OperatorDeliveries {
-  /** Unfinished. */
+  /** Unfinished deliveries. */
   waiting: number
-  /** How many of those have failed before. */
+  /** Unfinished deliveries that have failed before. */
   retrying: number
   givenUp: number
 }
@@ -41,7 +43,7 @@ export interface OperatorEndpoints {
   replaceSecret(id: EndpointId, secret: string, now: number): Promise<OperatorEndpoint | null>
   /** The secrets that sign at `now`. */
   findSecrets(id: EndpointId, now: number): Promise<SigningSecrets | null>
-  /** The instances with unfinished deliveries to it. Also found while a deleted endpoint has some. */
+  /** The instances with unfinished deliveries to the endpoint, even if it was deleted. */
   listWaiting(id: EndpointId): Promise<InstanceId[]>
   countDeliveries(id: EndpointId, givenUpSince: number): Promise<OperatorDeliveries>
 }

@@ -1,6 +1,6 @@
 import { PREVIOUS_SECRET_MS, type SigningSecrets } from '../../domain/events/endpoint.ts'
 
-/** More rotations within 24 h end the oldest secret early. */
+/** If there are more rotations within 24 h, the oldest secret stops signing early. */
 const MAX_PREVIOUS = 5
 
 /** The columns of an endpoint's secrets. The values are sealed. */
@@ -8,7 +8,7 @@ export interface SecretColumns {
   secret: Uint8Array
   /** One secret, or the JSON of several, the latest first. */
   previous_secret: Uint8Array | null
-  /** Of the latest of them. */
+  /** When the latest previous secret stops signing. */
   previous_secret_until: number | null
 }
 
@@ -28,8 +28,9 @@ export function secretsAt(now: number, row: SecretColumns, open: SealingOfEndpoi
 }
 
 /**
- * The columns after a rotation. A secret that was replaced less than 24 h ago keeps signing until its own time: a rotation is
- * often repeated, because no answer came or because somebody pressed twice, and the receiver still has the secret before it.
+ * The columns after a rotation. Every secret that was replaced less than 24 h ago keeps signing. A rotation is often
+ * repeated, because no answer came or somebody clicked twice, and the receiver may still have the secret from before
+ * the first one.
  */
 export function rotate(
   row: SecretColumns,

@@ -176,8 +176,8 @@ export class StoredEndpoints implements Endpoints {
 }
 
 /**
- * The endpoint of a row of `endpoints` has an unfinished delivery. A blocked delivery waits for another one of its endpoint,
- * so it is enough to look for the others.
+ * Whether the endpoint in a row of `endpoints` has an unfinished delivery. Blocked deliveries need no check, because
+ * each of them waits for another unfinished delivery of its endpoint.
  */
 export const HAS_DELIVERIES = sql<boolean>`(exists (select 1 from deliveries as d where d.readiness = 'first'
     and d.instance_id = endpoints.instance_id and d.endpoint_id = endpoints.id)
@@ -199,7 +199,10 @@ function selectOthers({ db }: Statements) {
     .select(['active', 'description', 'created_at', 'deleted_at'])
 }
 
-/** Deliveries of a deleted instance are completed, even those of a paused endpoint. */
+/**
+ * The endpoint counts as deleted if the instance is: the instance's deliveries are completed even if the endpoint is
+ * paused.
+ */
 function selectOperator({ db }: Statements, { instanceId, id }: Named) {
   return db
     .selectFrom('operator_endpoints')
@@ -211,7 +214,9 @@ function selectOperator({ db }: Statements, { instanceId, id }: Named) {
     .where('operator_endpoints.id', '=', id)
 }
 
-/** The columns of a cleared default endpoint. When a URL is set again, it receives the kinds of the contract. */
+/**
+ * The columns of a cleared default endpoint. When a URL is set again, the endpoint receives the kinds of the contract.
+ */
 export const CLEARED = { webhook_url: null, webhook_events: null, webhook_active: 1, webhook_description: null }
 
 function operations({ statements, sealing }: Core) {
@@ -261,7 +266,7 @@ function operations({ statements, sealing }: Core) {
     return changed ? 'changed' : 'no_endpoint'
   }
 
-  /** Sets the columns of `endpoints`, or those of `instances` that mean the same for the default endpoint. */
+  /** Sets columns of `endpoints` or, for the default endpoint, the corresponding columns of `instances`. */
   async function update(tx: Transaction, { instanceId, id }: Named, set: Record<string, unknown>): Promise<boolean> {
     if (id !== DEFAULT_ENDPOINT) {
       const query = db

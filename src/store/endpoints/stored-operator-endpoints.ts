@@ -21,8 +21,8 @@ import { rotate, secretsAt } from './previous-secrets.ts'
 type Row = OperatorEndpointsTable
 
 /**
- * One row for each endpoint, not one for each of its instances: creating, changing and deleting is then one commit, and a new
- * instance needs nothing.
+ * One row for each endpoint, not one for each of its instances: creating, changing or deleting an endpoint is one
+ * commit, and a new instance needs no rows.
  */
 export class StoredOperatorEndpoints implements OperatorEndpoints {
   readonly #core: Core
@@ -105,7 +105,7 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
 
   async #announce(row: Row | null): Promise<OperatorEndpoint | null> {
     if (row === null) return null
-    // The lanes that post to it may hold its deliveries.
+    // A lane may hold deliveries because the endpoint was inactive.
     for (const instanceId of await this.listWaiting(row.id)) this.#core.hints.publish('webhook', instanceId)
     return this.#toEndpoint(row)
   }
@@ -189,7 +189,7 @@ function operations({ statements, sealing }: Core) {
       ofNone,
       async (tx, row: Row): Promise<CreateOperatorOutcome['kind']> => {
         if (await hasOldNodes(statements, tx, 'operator_endpoints')) return 'old_nodes'
-        // Two nodes that create one at once wait for each other at a row that always exists.
+        // Locks a row that always exists, so that concurrent calls cannot exceed the limit.
         const turn = db.selectFrom('meta').select('key').where('key', '=', 'key_check')
         await tx.query(statements.locking(turn, 'update', 'meta'))
         const present = db.selectFrom('operator_endpoints').select('id').where('deleted_at', 'is', null)
