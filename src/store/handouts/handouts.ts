@@ -3,7 +3,7 @@ import type { PhoneNumber } from '../../domain/recipients/recipient.ts'
 
 export const MAX_HANDOUTS = 10
 export const PAIRING_CODES_PER_HANDOUT = 3
-/** Between two requests of a link for a code. */
+/** The shortest time between two requests of one link for a code. */
 export const HANDOUT_PAUSE_MS = 10_000
 
 /** A link that lets somebody who cannot sign in link a number to one instance. */
@@ -15,7 +15,7 @@ export interface Handout {
   returnUrl: string | null
   createdAt: number
   expiresAt: number
-  /** When it was bound to a browser. */
+  /** When the link was bound to a browser. */
   openedAt: number | null
   pairingCodesLeft: number
   /** When a number was linked, which ends the link. */
@@ -34,7 +34,9 @@ export interface HandoutKey {
   browser: Uint8Array
 }
 
-/** `none`: it was used, revoked or has expired, or never existed. `in_use`: another browser has opened it. */
+/**
+ * `none`: the link was used or revoked, has expired, or never existed. `in_use`: another browser has opened the link.
+ */
 export type FoundHandout = { kind: 'found'; handout: Handout } | { kind: 'in_use' } | { kind: 'none' }
 
 /** `under_way`: the link is bound to this browser, and a QR code is already requested. Nothing changed. */
@@ -45,19 +47,25 @@ export type HandoutRequest =
   | { kind: 'too_soon'; waitMs: number }
 
 export interface Handouts {
-  /** `full`: the instance has `MAX_HANDOUTS` open ones; `linked`: it has a number. Null if there is no such instance. */
+  /**
+   * `full`: the instance has `MAX_HANDOUTS` open links; `linked`: it has a number. Null if there is no such instance.
+   */
   create(handout: NewHandout, now: number): Promise<Handout | 'full' | 'linked' | null>
   /** Newest first, including those that ended less than a day ago. Null if there is no such instance. */
   list(instanceId: InstanceId): Promise<Handout[] | null>
-  /** Takes effect at once. If the link's last request is still under way, it ends in the same commit. */
+  /**
+   * Takes effect immediately. If the link's last request is still under way, that request ends in the same commit.
+   * False if there is no such link.
+   */
   revoke(instanceId: InstanceId, id: string): Promise<boolean>
   /** Ends the requests of expired links that are still under way. */
   endExpired(): Promise<void>
-  /** Changes nothing. A link that was used is found by its own browser only, until it expires. */
+  /** Changes nothing. A used link is found only by its own browser, until the link expires. */
   find(key: HandoutKey): Promise<FoundHandout>
   /**
-   * Binds the link to the browser, and requests a QR code or, for `phone`, a pairing code, in one commit. Never for an instance with a
-   * linked number. A QR code that is under way is not requested again: if the link is bound already, nothing changes.
+   * Binds the link to the browser, and requests a QR code or, for `phone`, a pairing code, in one commit. `linked`: the
+   * number is linked already. A QR code that is under way is not requested again: the link is only bound, or if it
+   * already is, nothing changes.
    */
   request(key: HandoutKey, phone: PhoneNumber | null): Promise<HandoutRequest>
 }

@@ -170,7 +170,7 @@ function operations(statements: Statements) {
     return row!.goal_version
   }
 
-  /** Ends the link's last request, unless somebody else made a later one or a phone has linked by it. */
+  /** Ends the link's last request, unless somebody else made a later request or a number was linked. */
   async function withdraw(
     tx: Transaction,
     instanceId: InstanceId,
@@ -272,7 +272,7 @@ function operations(statements: Statements) {
         const ofRow = db.updateTable('handouts').where('instance_id', '=', instanceId).where('id', '=', row.id)
         const bound = { browser_digest: key.browser, opened_at: row.opened_at ?? now }
         if (phone === null && state === 'linking' && goal === 'online' && pairing_phone === null) {
-          // It is bound to this browser: `refusalOf` has refused all others.
+          // The link is bound to this browser: `refusalOf` has refused all others.
           if (row.browser_digest !== null) return { kind: 'under_way' }
           await tx.query(ofRow.set(bound))
           return { kind: 'requested' }
