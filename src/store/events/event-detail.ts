@@ -150,7 +150,7 @@ function toAttempt(row: AttemptRow): AttemptRecord {
   }
 }
 
-/** The delivery that stands for the event, as in a list (`toSummary`). @param all oldest first */
+/** The delivery that a list would show for the event (`toSummary`). @param all oldest first */
 function shownOf(all: readonly Delivery[]): DeliverySummary | null {
   const latest = [...new Map(all.map(delivery => [delivery.endpointId, delivery])).values()]
   const [shown] = latest.toSorted((a, b) => rankOf(a) - rankOf(b) || Number(a.id) - Number(b.id))

@@ -17,7 +17,7 @@ const reads = {
   'the newest cursor': (feed: EventFeed) => feed.findLast('inst_1'),
 }
 
-test.for(Object.entries(reads))('%s shows an event only once no power failure can undo it', async ([, read]) => {
+test.for(Object.entries(reads))('%s shows an event only after it is safe from a power failure', async ([, read]) => {
   const { feed, synced } = feedBeforeSync()
   let resolved = false
   const reading = read(feed).then(() => {

@@ -5,12 +5,15 @@ import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import type { FeedPage, FeedQuery } from './events.ts'
 
-/** Events that a page covers at most if it shows one kind only, so that a rare kind does not block the process. */
+/** A page of one kind covers at most this many events, so that a search for a rare kind does not block the process. */
 const WINDOW = 1_000
-/** What an answer adds to the body of an event, at most: its ID and its cursor. */
+/** The most that an answer adds to the body of an event: its ID and its cursor. */
 const FRAME_BYTES = 128
 
-/** Reads an instance's events in the order of their recording, once they are on disk: a cursor must stay true. */
+/**
+ * Reads an instance's events in the order of their recording. Returns them only after they are on disk, so that a
+ * cursor stays valid after a power failure.
+ */
 export class EventFeed {
   readonly #core: Core
   readonly #queries
@@ -87,7 +90,7 @@ interface Ends {
   erased: number
   /** The number of the last event. */
   last: number
-  /** The event that has the number of a place. */
+  /** The event with the requested number; null if there is none. */
   at: EventId | null
 }
 
@@ -96,11 +99,12 @@ function isOfThisFeed(instanceId: InstanceId, { seq, mark }: FeedPlace, { erased
   if (seq < erased || seq > Math.max(last, erased)) return false
   if (mark === null) return true
   if (at !== null) return mark === markOf(at)
-  // The mark of an erased event is unknown. A number above it always had an event, so a place without one is from another feed.
+  // The mark of an erased event is unknown. Every higher number has an event, so a place without an event is from
+  // another feed.
   return seq === 0 ? mark === markOf(instanceId) : seq === erased
 }
 
-/** The mark of a place of this feed. A number that no event has keeps the mark that it came with. */
+/** The mark of a place of this feed. If no event has its number, the place keeps its mark. */
 function markAt(instanceId: InstanceId, { seq, mark }: FeedPlace, { erased, at }: Ends): string | null {
   if (at !== null) return markOf(at)
   return mark ?? (seq === erased ? markOf(instanceId) : null)

@@ -24,7 +24,7 @@ const EVENT = {
   body: 'text',
 } as const
 
-/** A separate statement, so that events without a trace context cost nothing more. */
+/** For a separate statement, so that events without a trace context have no extra cost. */
 const TRACED = { ...EVENT, traceparent: 'text?' } as const
 
 /** A row of `events`, without its number. */
@@ -32,11 +32,11 @@ export type NewEvent = RowOf<typeof EVENT> & {
   kind: EventKind
   /** Another event of its message will follow and wait for this one. Status events need not set it. */
   hasSuccessor?: boolean
-  /** That of its message. */
+  /** The trace context of the event's message. */
   traceparent?: Traceparent | null
 }
 
-/** The number of an event: one more than that of the instance's last event, whether that one was erased or not. */
+/** The number of an event: one more than the number of the instance's last event, even if that event was erased. */
 const NEXT_SEQ = sql<number>`row_number() over (partition by input.instance_id order by input.seq) +
   (select coalesce(max(last.seq), 0) from (
     select max(e.seq) as seq from events as e where e.instance_id = input.instance_id
@@ -86,7 +86,7 @@ export class EventRecorder {
       // Operator endpoints are read, and locked, only for the few events that they may receive.
       if (isOperatorPattern(event.kind)) reach = 'all'
     }
-    // The lock first: the second statement then sees the numbers of all earlier commits.
+    // The lock comes first, so that the insert sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
       this.#subscriptions.find(tx, instances, reach),
       this.#insert(tx, inOrder),
@@ -181,7 +181,8 @@ export class Subscriptions {
     for (const id of instances) rows.push({ id, instance_id: id })
     const found = new Map<InstanceId, Subscription[]>()
     if (rows.length === 0) return found
-    // One round trip for all. The second statement sees what was committed while the first one waited.
+    // One round trip for all. The second statement sees everything that was committed while the first one waited for
+    // its lock.
     const [defaults, others, operators] = await Promise.all([
       tx.each(this.#findDefault, rows),
       tx.each(this.#findOthers, rows),
@@ -202,7 +203,7 @@ export function eventsOf(stored: string | null): readonly string[] {
   return stored === null ? DEFAULT_EVENTS : JSON.parse(stored)
 }
 
-/** The events of a message wait for its earlier ones. */
+/** The kinds of events that wait for the earlier events of their message. */
 const WAITS: ReadonlySet<EventKind> = new Set([
   'message.sent',
   'message.delivered',

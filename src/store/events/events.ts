@@ -15,9 +15,9 @@ export interface EventRecord {
   /** The timestamp in the body. */
   timestamp: number
   createdAt: number
-  /** Null for a message received before incoming messages were stored. */
+  /** Null for an event about no message, or about one that was received before incoming messages were stored. */
   messageId: MessageId | null
-  /** The other party, a number or group. Empty for an event with a long body that is older than stored incoming messages. */
+  /** The other party, a number or group. Empty if there is none, or if only a body of more than 16 KiB names it. */
   with: string
   delivery: DeliverySummary | null
 }
@@ -38,17 +38,17 @@ export interface EventDetail extends EventRecord {
 /** An event as the feed shows it. */
 export interface FeedEvent {
   id: EventId
-  /** Its number. */
+  /** The number of the event in the feed. */
   seq: number
   kind: EventKind
   body: string
 }
 
 export interface FeedQuery {
-  /** The page begins with the first event after this place. Undefined: with the oldest event that the feed holds. */
+  /** The page begins with the first event after this place. Undefined: it begins with the oldest event in the feed. */
   after?: FeedPlace | undefined
   limit: number
-  /** The total size of the bodies. A page has at least one event, however large. */
+  /** The largest size of a page. The first event is included however large it is. */
   maxBytes: number
   kind?: EventKind | undefined
 }
@@ -78,14 +78,14 @@ export interface Events {
   ): Promise<'recorded' | 'duplicate'>
   /**
    * Changes the text of the message that was edited or deleted, in one commit with the event. If the message is unknown, there
-   * is only the event. `ignored`: nobody but its author may edit it, and nobody but its author and the group's admins may
-   * delete it; or it is deleted already.
+   * is only the event. `ignored`: the message is deleted already, or the person may not change it. Only its author may
+   * edit it. Only its author and the group's admins may delete it.
    */
   recordChange(lease: Lease, change: IncomingChange, now: number): Promise<'recorded' | 'duplicate' | 'ignored'>
   /** True if `storeIncoming` or `recordChange` would do nothing because of its keys. */
   isRecorded(instanceId: InstanceId, message: IncomingMessage | IncomingChange): Promise<boolean>
   list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>
-  /** @param reach which deliveries it has; default: `own` */
+  /** @param reach which deliveries the result contains; default: `own` */
   find(instanceId: InstanceId, id: EventId, reach?: Reach): Promise<EventDetail | null>
   /**
    * Reads a page of the feed. Events appear in the order of their numbers, so none appears below a number that was read.

@@ -128,7 +128,7 @@ export class StoredEvents implements Events {
       const [row] = await reader.query(end.limit(1))
       return row?.id ?? null
     }
-    // SQLite compares whole rows to find one by its ID, and blocks the process meanwhile.
+    // SQLite reads whole rows to find one by its ID, which would block the process.
     const isSqlite = statements.dialect.kind === 'sqlite'
     const isFast = isIndexed && !(isSqlite && isByState)
     const rows = isFast
@@ -172,7 +172,7 @@ export class StoredEvents implements Events {
 
 /**
  * The IDs of the first `count` events with a latest delivery in `state`, highest first. Each state has its own
- * index; for `not_posted` these are all IDs.
+ * index. Without a state, and for `not_posted`, these are all IDs.
  */
 function idsOfState(
   statements: Statements,
@@ -213,8 +213,8 @@ const LISTED = [
 ] as const
 
 /**
- * The next `count` events, highest ID first. On SQLite events of other instances may follow the last one of this instance: it
- * would compare each row with a lower bound, and for that read the whole row with its body.
+ * The next `count` events, highest ID first. On SQLite, events of other instances may follow this instance's last
+ * event: to compare a row with a lower bound, SQLite would read the whole row with its body.
  */
 function eventsBelow({ db, dialect }: Statements, instanceId: InstanceId, below: string, count: number) {
   const query = db
@@ -240,7 +240,7 @@ function conditionOfState(state: Exclude<DeliveryFilter, 'not_posted'>) {
   return sql<boolean>`state = ${sql.lit(state)} and superseded = 0`
 }
 
-/** Whether one of the joined deliveries is in the state. These are the deliveries to one endpoint. */
+/** Whether one of the joined deliveries, which are to one endpoint, is in the state. */
 const IS_SHOWN = {
   pending: sql<boolean>`open.readiness <> 'blocked'`,
   retrying: sql<boolean>`open.readiness = 'retry'`,
@@ -251,7 +251,9 @@ const IS_SHOWN = {
   any: sql<boolean>`(open.seq is not null or done.seq is not null)`,
 } as const satisfies Record<DeliveryFilter | 'any', unknown>
 
-/** Selects the other party of an event; the body, if it is short, only without a row of the message. */
+/**
+ * Selects the columns that name the other party of an event: those of its message or, without a message, a short body.
+ */
 function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
     .leftJoin('messages as sent', join =>
