@@ -59,7 +59,10 @@ export class Erasure {
     this.#step = fencedOneByOne('instances.erase', (tx, { lease }: { lease: Lease }) => this.#erase(tx, lease))
   }
 
-  /** Returns false, and erases nothing, unless the instance is deleted and has no queued message, unfinished delivery or file. */
+  /**
+   * Erases nothing and returns false while the instance is not deleted, or has a queued message, an unfinished delivery
+   * or a file.
+   */
   async erase(lease: Lease): Promise<boolean> {
     let step: Step
     do step = await this.#core.write(this.#step, { lease })

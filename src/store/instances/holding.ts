@@ -7,7 +7,7 @@ import { type Held, MAX_HOLDING } from './instances.ts'
 
 /** Instances checked by one query. */
 const WINDOW = 500
-/** A query takes about a millisecond. With many searches at once, other calls run in between. */
+/** A query takes about a millisecond. During many concurrent searches, other calls run in between. */
 const queries = new EventLoopBudget(1)
 
 /**

@@ -32,19 +32,22 @@ export interface InstanceFilter {
   trafficSince?: number | undefined
 }
 
-/** A search in all instances. */
+/** The subject of a search in all instances. */
 export type Held = { kind: 'message' | 'event'; id: string } | { kind: 'number'; number: string }
 
 export const MAX_HOLDING = 20
 
 export interface Instances {
   create(instance: NewInstance, now: number): Promise<Instance>
-  /** Null if it does not exist or was deleted. The other methods treat a deleted instance in the same way. */
+  /**
+   * Null if the instance does not exist or was deleted. The other methods except `erase` treat a deleted instance in
+   * the same way.
+   */
   find(id: InstanceId): Promise<Instance | null>
   list(page: PageRequest, filter?: InstanceFilter): Promise<Page<Instance>>
   /**
-   * The instances with this message (sent or received) or event; or that have the number as a contact or looked it up recently. At
-   * most `MAX_HOLDING`.
+   * The instances that have this message (sent or received), this event, or this number as a contact or a recent
+   * look-up. At most `MAX_HOLDING`.
    * @param ids only these instances
    */
   listHolding(held: Held, ids?: readonly InstanceId[] | null): Promise<InstanceId[]>
@@ -52,20 +55,20 @@ export interface Instances {
   /** False if there is no such instance. */
   replaceToken(id: InstanceId, tokenDigest: Uint8Array): Promise<boolean>
   /**
-   * Marks the instance as deleted, invalidates its token, erases its WhatsApp credentials and increments the lease's epoch,
-   * which fences late writes of its connection; all in one commit. Its pending deliveries stay.
-   * False if there is no such instance.
+   * Marks the instance and its endpoints as deleted, invalidates its token, erases its API keys and WhatsApp
+   * credentials, and increments the lease's epoch, which fences late writes of its connection. All this is one commit.
+   * Pending deliveries stay. False if there is no such instance.
    */
   delete(id: InstanceId, now: number): Promise<boolean>
   /**
    * The last step of a deletion: erases every row of a deleted instance, in several commits. Does nothing and returns false
-   * while a message is queued or a delivery is unfinished.
+   * while the instance has a queued message, an unfinished delivery or a file.
    */
   erase(lease: Lease): Promise<boolean>
   findWebhook(id: InstanceId): Promise<Webhook | null>
   /**
-   * Sets the URL of the default endpoint for new events (null: it is removed). Existing deliveries keep their URL. The
-   * webhook's secret, `Endpoints.replaceSecret` and the rest of the endpoint are in `Endpoints`.
+   * Sets the URL of the default endpoint for new events. Null removes the endpoint. Existing deliveries keep their URL.
+   * The other settings of the endpoint are changed through `Endpoints`.
    */
   setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null>
 }

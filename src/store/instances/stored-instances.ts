@@ -69,7 +69,7 @@ export class StoredInstances implements Instances {
     const { reader, statements } = this.#core
     const folded = statements.dialect.fold(sql.ref('instances.name'))
     let query = this.#select().select(folded.as('folded'))
-    // No instance has an empty ID. It keeps the list from being empty, which SQL does not allow.
+    // SQL does not allow an empty list. No instance has an empty ID.
     if (ids) query = query.where('instances.id', 'in', [...ids, ''])
     if (search !== undefined) query = query.where(matches(search, folded))
     if (state !== undefined) query = query.where(currentStateOf('connections', 'leases', statements.now), '=', state)
@@ -256,7 +256,10 @@ function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
   return core.sealing.open(id, endpointSecretPlace(id, DEFAULT_ENDPOINT), sealed).toString()
 }
 
-/** Searches name, ID and number, without regard to case and accents. A number may be written as people do. */
+/**
+ * Searches name, ID and number, without regard to case and accents. A number may be written with spaces and
+ * punctuation.
+ */
 function matches(search: string, folded: RawBuilder<string>) {
   const { words, number } = searchPatterns(search)
   return sql<boolean>`(${folded} like ${words} escape '\\'

@@ -10,7 +10,7 @@ const WINDOW = 25
 
 type TrafficRow = { instance_id: InstanceId; count: number }
 
-/** The messages of each instance since a moment, queued ones excepted. */
+/** Counts the messages of each instance since a moment, except queued ones. */
 export class Traffic {
   readonly #core: Core
   readonly #statement: RowsStatement<{ instance_id: string; first: string }, TrafficRow>
