@@ -19,7 +19,7 @@ export interface Attendance {
   /** The kinds whose left-over instances the node may take: those that it runs, and those that no node runs. */
   leftOver: readonly InstanceKind[]
   nodes: number
-  /** The registrations of the other nodes. */
+  /** The settings that the other nodes have registered. */
   otherSettings: readonly { node: string; settings: string }[]
   /** Milliseconds until the first lease of another node lapses, unless it is renewed; null if there is none. */
   nextLapseMs: number | null

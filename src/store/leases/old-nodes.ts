@@ -2,7 +2,8 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 
 /**
- * Whether a node runs whose version does not know `feature`. A node that stops is no longer registered, but still owns leases.
+ * Whether a node is running whose version does not know `feature`. A node that is stopping is no longer registered, but
+ * may still own leases.
  */
 export async function hasOldNodes(
   { db, dialect, now }: Statements,

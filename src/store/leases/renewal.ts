@@ -1,7 +1,7 @@
 import { systemClock } from '../../kit/clock.ts'
 import type { StoreClock } from '../clock.ts'
 
-/** Without a renewal for this time, a node no longer acts for its instances: 5 s before another node may take over. */
+/** After this time without a renewal, a node stops acting for its instances, 5 s before another node may take over. */
 const VALID_FOR_MS = 10_000
 
 /** A moment on both clocks of the machine. All threads of a process read the same clocks. */
@@ -10,12 +10,15 @@ export interface Moment {
   now: number
 }
 
-/** The last renewal of this node's leases. The clock that has advanced further gives its age, because either may stand still. */
+/**
+ * The last renewal of this node's leases. The clock that has advanced further determines its age: either clock may
+ * stand still.
+ */
 export class Renewal {
   readonly #clock: StoreClock
   /** When the last renewal began; null before the first. */
   startedAt: Moment | null
-  /** Renews the leases at once. Called by `mayAct` each time that it returns false. */
+  /** Renews the leases immediately. Called by `mayAct` each time that it returns false. */
   onExpired: () => void = () => undefined
 
   constructor(clock: StoreClock = systemClock, startedAt: Moment | null = null) {
@@ -34,8 +37,9 @@ export class Renewal {
   }
 
   /**
-   * False if another node may have taken over. The leases are then renewed at once. Must be called before each send and each
-   * POST: in a process that was suspended, timers and sockets fire before the lost leases are noticed.
+   * False if another node may have taken over. The leases are then renewed immediately. Must be called before each send
+   * and each POST: in a process that was suspended, timers and sockets fire before the process notices that its leases
+   * are lost.
    */
   readonly mayAct = (): boolean => {
     if (this.isValid) return true
@@ -43,7 +47,7 @@ export class Renewal {
     return false
   }
 
-  /** The same, without a renewal. */
+  /** The same, but never triggers a renewal. */
   get isValid(): boolean {
     return this.ageMs < VALID_FOR_MS
   }

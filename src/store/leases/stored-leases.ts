@@ -7,7 +7,7 @@ import type { Statements } from '../engine/statement.ts'
 import type { Attendance, HeldLease, Lease, Leases } from './leases.ts'
 
 const LEASE_MS = 15_000
-/** A node without a renewal for this long gets no share. Nodes renew every 5 s. */
+/** A node that has not registered for this long gets no share. Nodes register every 5 s. */
 const NODE_SEEN_MS = 8_000
 /** An instance that is free for this long may be taken beyond a node's share. */
 const LEFT_OVER_AFTER_MS = 5_000
@@ -140,7 +140,8 @@ function operations({ db, now, dialect }: Statements) {
     { owner, runs, settings }: { owner: string; runs: readonly InstanceKind[]; settings: string | null },
   ): Promise<Attendance> {
     const sandbox = runs.includes('sandbox') ? 1 : 0
-    // The owner of a lease stays known, because an unknown one may be of the previous version (see `hasOldNodes`).
+    // The row of a node that owns a lease stays: an owner without a row may be of the previous version (see
+    // `hasOldNodes`).
     const owners = db.selectFrom('leases').select('owner').where('owner', 'is not', null).where('lease_until', '>', now)
     await tx.query(db.deleteFrom('nodes').where('seen_until', '<=', now).where('id', 'not in', owners))
     await tx.query(
@@ -189,7 +190,10 @@ function operations({ db, now, dialect }: Statements) {
     }
   }
 
-  /** On the connection of writes in general, a renewal could wait behind one that waits for a frozen node's lock, until the leases lapse. */
+  /**
+   * On the connection of other writes, a renewal could wait, until the leases lapse, behind a write that waits for a
+   * frozen node's lock.
+   */
   const apart = { connection: 'leases' } as const
 
   const acquire = oneByOne(
