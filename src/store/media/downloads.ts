@@ -28,14 +28,14 @@ export interface FetchedFile extends FileName {
   quotaBytes: number
 }
 
-/** When it is tried again, and the new values of its row. */
+/** When a download is tried again, and the new values of its row. */
 export type NextTry = Pick<Download, 'attempts' | 'requests' | 'source' | 'facts' | 'chat'> & { dueAt: number }
 
 export interface DueDownloads {
   due: Download[]
   /** The media of due rows that are damaged and cannot be decrypted. */
   unreadable: string[]
-  /** When the next one after them is due. Null: there is none. */
+  /** When the next download after these is due. Null: there is none. */
   nextAt: number | null
 }
 
@@ -52,12 +52,13 @@ export interface Downloads {
   /** Up to `limit` downloads that are due, the most overdue first. */
   listDue(instanceId: InstanceId, now: number, limit: number): Promise<DueDownloads>
   /**
-   * The bytes are in the storage, under a file that `MediaRows.begin` announced. Makes them those of the medium and records
-   * `media.ready`. `full`: they would exceed the quota. `given_up`: the medium was erased, or the file took too long.
+   * Gives the medium its bytes, which are in the storage under a file that `MediaRows.begin` announced, and records
+   * `media.ready`.
+   * `full`: the bytes would exceed the quota. `given_up`: the medium was erased, or writing the file took too long.
    */
   recordFetched(lease: Lease, mediaId: string, file: FetchedFile, now: number): Promise<'stored' | 'full' | 'given_up'>
-  /** It did not work and is tried again. Does nothing if the medium was erased. */
+  /** The attempt failed and will be repeated. Does nothing if the medium was erased. */
   recordRetry(lease: Lease, mediaId: string, next: NextTry): Promise<void>
-  /** It is given up, which `media.failed` reports. Does nothing if the medium was erased. */
+  /** Gives the download up and records `media.failed`. Does nothing if the medium was erased. */
   recordFailed(lease: Lease, mediaId: string, failure: ReceivingFailure, now: number): Promise<void>
 }

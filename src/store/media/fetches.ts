@@ -15,7 +15,7 @@ export interface Fetch {
 
 export type FetchFailure = Extract<GoneReason, 'not_fetched' | 'media_too_large' | 'media_quota_exceeded'>
 
-/** The instances and hosts without a free place. Their files may not be claimed now. */
+/** The instances and hosts that already have as many running fetches as allowed. No fetch of theirs may be claimed. */
 export interface FullPlaces {
   instances: readonly InstanceId[]
   hosts: readonly { instanceId: InstanceId; host: string }[]
@@ -31,19 +31,20 @@ export interface FullPlaces {
  * | after `recordFetched` or `recordFailed` | the file, or why there is none; the fetch is gone |
  */
 export interface Fetches {
-  /** The most overdue fetch; null if none is due. It is due again after 8 s, unless it is extended. Drops fetches without a queued message. */
+  /** Claims the most overdue fetch for 8 s. Null if none is due. Drops fetches without a queued message. */
   claim(full: FullPlaces, now: number): Promise<Fetch | null>
-  /** When the next one with a free place is due, in milliseconds from now; null if there is none. */
+  /** When the next fetch that may be claimed is due, in milliseconds from now; null if there is none. */
   nextInMs(full: FullPlaces): Promise<number | null>
-  /** It is still being fetched. False if it is not needed any more. */
+  /** Claims a running fetch for another 8 s. False if the file is not needed any more. */
   extend(fetch: Fetch): Promise<boolean>
   /**
-   * The bytes are in the storage, under a file that `MediaRows.begin` announced. Makes them those of the medium, and decides how
-   * the message shows them. `given_up`: the medium has its file already or was erased, or this file took too long.
+   * Gives the medium its bytes, which are in the storage under a file that `MediaRows.begin` announced, and decides how
+   * the message shows them. `full`: the bytes would exceed the quota. `given_up`: the medium already has a file or was
+   * erased, or writing this file took too long.
    */
   recordFetched(fetch: Fetch, file: FetchedFile): Promise<'stored' | 'full' | 'given_up'>
-  /** It did not work and is tried again. */
+  /** The attempt failed and will be repeated. */
   recordRetry(fetch: Fetch, attempts: number, pauseMs: number): Promise<void>
-  /** It is given up. Its message fails when it is to be sent. */
+  /** Gives the fetch up. Its message fails when it is to be sent. */
   recordFailed(fetch: Fetch, failure: FetchFailure, now: number): Promise<void>
 }

@@ -20,11 +20,14 @@ export function toMedia({ id, mimetype, size, sha256, filename, expires_at }: Me
   return { id, mimetype, size, sha256, filename, expiresAt: expires_at }
 }
 
-/** A queued message contains the file of this row of `media`. */
+/** Whether a queued message contains the file of this row of `media`. */
 export const IS_QUEUED_IN = sql<boolean>`exists (select 1 from messages where messages.instance_id = media.instance_id
   and messages.media_id = media.id and messages.media_id is not null and ${IS_QUEUED})`
 
-/** Every step that changes what an instance uses begins with `lockUsage`, so that nodes cannot exceed the quota together. */
+/**
+ * Every transaction that adds to an instance's usage begins with `lockUsage`, so that two of them cannot exceed the
+ * quota.
+ */
 export class FileRows {
   readonly #statements: Statements
 
@@ -56,7 +59,7 @@ export class FileRows {
     )
   }
 
-  /** Whether callers uploaded a file of this size, which may be the same one. */
+  /** Whether callers have uploaded a file of this size. A new file of this size may have the same content. */
   async hasOfSize(tx: Transaction, instanceId: InstanceId, size: number): Promise<boolean> {
     const { db } = this.#statements
     const media = db.selectFrom('media').select('id').where('instance_id', '=', instanceId).where('gone_at', 'is', null)
@@ -64,7 +67,7 @@ export class FileRows {
     return (await tx.query(same.limit(1))).length > 0
   }
 
-  /** @returns the bytes that are reserved for it, or null if it is not being written any more */
+  /** @returns the bytes that are reserved for the file, or null if it is not being written any more */
   async findWriting(tx: Transaction, { instanceId, fileId }: FileName): Promise<number | null> {
     const { db } = this.#statements
     const file = db
@@ -76,7 +79,10 @@ export class FileRows {
     return row?.size ?? null
   }
 
-  /** The medium that callers uploaded with this content. A received one belongs to its message. */
+  /**
+   * The medium that callers uploaded with this content. Received and fetched media are ignored: each belongs to its
+   * message.
+   */
   async findContent(tx: Transaction, instanceId: InstanceId, sha256: Uint8Array) {
     const { db } = this.#statements
     const media = db.selectFrom('media').select(['id', 'file_id']).where('instance_id', '=', instanceId)
@@ -107,7 +113,7 @@ export class FileRows {
     )
   }
 
-  /** The medium has a new file. */
+  /** Gives a known medium a new file with the same content. */
   async renew(
     tx: Transaction,
     id: string,
@@ -128,7 +134,7 @@ export class FileRows {
     return row as MediaRow
   }
 
-  /** Returns those of the locked rows that no queued message contains. */
+  /** @param media locked rows @returns the rows that no queued message contains */
   async withoutQueued<M extends { instance_id: string; id: string }>(
     tx: Transaction,
     media: readonly M[],
@@ -143,7 +149,7 @@ export class FileRows {
     return free
   }
 
-  /** The bytes of a medium are not needed any more. Its hash and name are erased. */
+  /** Marks the bytes of a medium for removal, ends its download or fetch, and erases its hash and name. */
   async letGo(
     tx: Transaction,
     { instance_id: instanceId, id, file_id }: { instance_id: string; id: string; file_id: string | null },
@@ -158,7 +164,7 @@ export class FileRows {
     if (file_id !== null) await this.doom(tx, { instanceId, fileId: file_id })
   }
 
-  /** @returns false if the file does not have this state */
+  /** Marks a file for removal. @returns false if the file is not in this state */
   async doom(tx: Transaction, file: FileName, state: MediaFileState = 'stored'): Promise<boolean> {
     const { db, now } = this.#statements
     const doomed = db.updateTable('media_files').set({ state: 'removing', due_at: now }).where('state', '=', state)

@@ -11,7 +11,7 @@ export interface FileName {
 export interface NewFile extends FileName {
   /** 32 bytes. Encrypts the file; stored encrypted under the instance's key. */
   key: Uint8Array
-  /** The declared size, 0 if unknown. It is reserved of the quota if it fits. */
+  /** The declared size, 0 if unknown. It is reserved from the quota if it fits. */
   size: number
   quotaBytes: number
 }
@@ -28,7 +28,7 @@ export interface FinishedFile extends FileName {
   quotaBytes: number
 }
 
-/** `pending`: it is still being fetched from WhatsApp. `gone`: why there are no bytes. */
+/** `pending`: the file is still being fetched from WhatsApp or a URL. `gone`: there are no bytes any more. */
 export type FoundMedia =
   | { kind: 'pending' }
   | { kind: 'stored'; media: Media; file: FileName; key: Uint8Array }
@@ -37,7 +37,7 @@ export type FoundMedia =
 /** A file as people see it in a list. */
 export interface ListedMedia {
   id: string
-  /** Somebody sent it to the instance. Otherwise it was uploaded. */
+  /** Somebody sent it to the instance. Otherwise a caller uploaded it or gave its URL. */
   isReceived: boolean
   state: 'pending' | 'ready' | GoneReason
   mimetype: string
@@ -51,7 +51,7 @@ export type FinishOutcome =
   | { kind: 'stored'; media: Media }
   /** The bytes would exceed the quota. */
   | { kind: 'full' }
-  /** It took too long, or the instance was deleted, and the file is being removed. */
+  /** Writing took too long, or the instance was deleted, and the file is being removed. */
   | { kind: 'given_up' }
 
 /**
@@ -61,27 +61,32 @@ export type FinishOutcome =
 export type DiscardOutcome = 'doomed' | 'stored' | 'given_up'
 
 /**
- * The descriptions of media, and which files the storage holds. A file has a row from before its first byte until after its last
- * one, so a crash leaves no file that no row names:
+ * The descriptions of media, and which files the storage holds. A file has a row from before its first byte is written
+ * until after all its bytes are removed, so every file that a crash leaves has a row:
  *
  * | killed … | leaves |
  * |---|---|
  * | before `begin` | nothing |
- * | after it, while the bytes are written, or before `finish` | a file that is `writing`: `claimDoomed` returns it when it is due |
- * | after `finish` | the medium |
- * | after bytes were declared gone, before `forget` | a file that is `removing`: `claimDoomed` returns it |
+ * | after `begin`, while the bytes are written, or before `finish` | a file that is `writing`: `claimDoomed` returns it
+ * when it is due | | after `finish` | the medium | | after bytes were declared gone, before `forget` | a file that is
+ * `removing`: `claimDoomed` returns it |
  */
 export interface MediaRows {
-  /** Announces a file. `full`: the declared size exceeds the quota, and no file of just this size is known. */
+  /**
+   * Announces a file. `full`: the declared size exceeds the quota, and callers have uploaded no file of exactly this
+   * size.
+   */
   begin(file: NewFile): Promise<'begun' | 'full' | 'no_instance'>
-  /** The file is still being written. False if it was given up. Once a minute is often enough. */
+  /** Reports that the file is still being written. False if it was given up. One call a minute is enough. */
   extend(file: FileName): Promise<boolean>
   /**
    * The file is complete in the storage. If the instance has the same content already, that medium gets this file, keeps its ID
    * and expires later.
    */
   finish(file: FinishedFile, now: number): Promise<FinishOutcome>
-  /** The file is not needed: it is to be removed now. Does nothing if it is `stored`, because its `finish` was committed. */
+  /**
+   * Marks an unneeded file for immediate removal. Does nothing if it is `stored`, because its `finish` was committed.
+   */
   discard(file: FileName): Promise<DiscardOutcome>
   /** Null if the instance has no such medium. */
   find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>
@@ -94,14 +99,15 @@ export interface MediaRows {
   /** Marks the bytes for removal. `in_use`: a queued message contains them. False if there are none. */
   erase(instanceId: InstanceId, id: string, now: number): Promise<boolean | 'in_use'>
   /**
-   * Marks the bytes for removal of a limited number of media that have expired or whose instance is deleted, except those that a
-   * queued message contains. Forgets media that went before `goneBefore`. @returns how many
+   * Marks for removal the bytes of a limited number of media that have expired or whose instance is deleted, except
+   * those that a queued message contains. Deletes the rows of media whose bytes were gone before `goneBefore`. @returns
+   * how many rows it found
    */
   expire(now: number, goneBefore: number): Promise<number>
   /** Files to remove: those that are not needed, and those whose writer is gone. Each is returned again after a minute, until `forget`. */
   claimDoomed(limit: number): Promise<FileName[]>
   /** Whether the storage holds a file, or will get one. */
   hasFiles(): Promise<boolean>
-  /** The file is not in the storage any more. */
+  /** Deletes the row of a file that is not in the storage any more. */
   forget(file: FileName): Promise<void>
 }

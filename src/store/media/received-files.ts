@@ -80,7 +80,7 @@ export class ReceivedFiles {
 
   /**
    * The event's description of the file. It has a failure if it is already certain that the file will not be fetched.
-   * @param used in bytes
+   * @param used the bytes that the instance uses
    */
   assess({ id, facts, source, terms }: NewReceivedFile, used: number): EventMedia {
     const shown = { id, facts }

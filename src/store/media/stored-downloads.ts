@@ -146,10 +146,13 @@ export class StoredDownloads implements Downloads {
     return { outcome: undefined, ...(await this.#report(tx, row, failure, now)) }
   }
 
-  /** Null if there is no such download, because the medium was erased. A node of the previous version leaves its download. */
+  /**
+   * Null if there is no such download, because the medium was erased. A node of the previous version erases a medium
+   * without its download.
+   */
   async #find(tx: Transaction, instanceId: InstanceId, mediaId: string): Promise<DownloadRow | null> {
     const { db } = this.#core.statements
-    // The medium first, as its erasure does.
+    // The medium is locked first, as by its erasure.
     const medium = db.selectFrom('media').select('gone_at').where('instance_id', '=', instanceId)
     const [found] = await tx.query(this.#core.statements.locking(medium.where('id', '=', mediaId), 'update', 'media'))
     if (found === undefined || found.gone_at !== null) {
@@ -162,7 +165,7 @@ export class StoredDownloads implements Downloads {
     return (await tx.query(locked))[0] ?? null
   }
 
-  /** The download has ended. */
+  /** Deletes a download that has ended, and records its event. */
   async #report(
     tx: Transaction,
     { instance_id: instanceId, media_id: id, message_id: messageId, sealed_source }: DownloadRow,

@@ -15,7 +15,10 @@ import { FileRows } from './file-rows.ts'
 const CLAIM_MS = 8_000
 /** One claim drops at most this many fetches without a queued message. */
 const MAX_TRIES = 50
-/** Fetches of an instance that are examined to find one with a free place, so that a backlog does not block the process. */
+/**
+ * At most this many fetches of an instance are examined to find one that may be claimed, so that a backlog does not
+ * block the process.
+ */
 const EXAMINED = 200
 
 type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>
@@ -70,8 +73,8 @@ export class StoredFetches implements Fetches {
 }
 
 /**
- * The rows `f`: of each instance with a free place, the fetch that is due first among those whose host has one. Each instance is found
- * by one look-up in the index, however many rows the one before it has.
+ * Selects as `f`, for each instance that is not full, the fetch that is due first among those whose host is not full.
+ * Each instance is found by one search in the index, however many rows the previous instance has.
  */
 function firstOfEach({ instances, hosts }: FullPlaces): RawBuilder<unknown> {
   const and = (conditions: RawBuilder<unknown>[]) => sql.join([sql`1 = 1`, ...conditions], sql` and `)
@@ -195,7 +198,7 @@ async function finish(
   await changeMessage(tx, statements, fetch, ({ fetch: _, ...asked }) => {
     const form = formOf(mimetype, asked.form)
     const notVoice = asked.form === 'voice' && form === 'audio' && { notVoice: true as const }
-    // A form that WhatsApp does not show fails the message when it is to be sent.
+    // If WhatsApp does not show this type, the message fails when it is to be sent.
     return { ...asked, form: form ?? asked.form, ...notVoice }
   })
   return 'stored'
@@ -209,7 +212,7 @@ async function lockPending(tx: Transaction, statements: Statements, { instanceId
   return medium !== undefined && medium.gone_at === null && medium.file_id === null
 }
 
-/** Changes what the queued message says about its file. */
+/** Changes the description of the file in the queued message. */
 async function changeMessage(
   tx: Transaction,
   statements: Statements,

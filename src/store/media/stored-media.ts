@@ -143,7 +143,7 @@ function operations(statements: Statements) {
   const { db, now: databaseNow } = statements
   const rows = new FileRows(statements)
 
-  // An upload is a change when it has ended. The operations before are not, nor are those that clean up.
+  // For the audit, an upload is a change when it has ended. The operations before that and the clean-up are no changes.
   return {
     begin: oneByOne(
       'media.begin',
@@ -160,7 +160,7 @@ function operations(statements: Statements) {
         const used = await rows.lockUsage(tx, instanceId)
         const fits = used + size <= quotaBytes
         if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
-        // A file that does not fit may turn out to be known. It reserves nothing, so it takes no room from others.
+        // A file that does not fit may have the content of a known one. It reserves nothing, so other files still fit.
         const reserved = fits ? size : 0
         await tx.query(
           db.insertInto('media_files').values({
@@ -235,14 +235,14 @@ function operations(statements: Statements) {
           .select(['media.instance_id', 'media.id', 'file_id'])
           .where('gone_at', 'is', null)
           .where(sql<boolean>`not ${IS_QUEUED_IN}`)
-        // A file that is still being fetched is given up long before, by the owner of the instance.
+        // A file that is still being fetched does not expire: its download or fetch is given up long before.
         const old = media.where('expires_at', '<=', now).where('file_id', 'is not', null)
         const expired = await tx.query(old.limit(STEP).modifyEnd(lock))
         const left = media
           .innerJoin('instances', 'instances.id', 'media.instance_id')
           .where('deleted_at', 'is not', null)
         const erased = await tx.query(left.limit(STEP).modifyEnd(lock))
-        // Read again: a message may have been accepted before the locks.
+        // Checked again: a message may have been accepted before the locks.
         for (const medium of await rows.withoutQueued(tx, expired)) await rows.letGo(tx, medium, 'expired', now)
         for (const medium of await rows.withoutQueued(tx, erased)) await rows.letGo(tx, medium, 'erased', now)
         const forgotten = sql<{ id: string }>`delete from media where (instance_id, id) in
