@@ -8,21 +8,21 @@ import type { Statements } from '../engine/statement.ts'
 /** A busy chat is written at most once in this time, unless its names change. */
 const ACCURACY_MS = 60_000
 
-/** Somebody that a message came from or went to. */
+/** A person or group that a message came from or went to. */
 export interface Talk {
   instanceId: InstanceId
-  /** A number, a LID or a group. Others are ignored. */
+  /** A number, a LID or a group. Other addresses are ignored. */
   with: string
   /** The time of the message; null if another `Talk` of the same message names the chat. */
   at: number | null
   lid?: string | null
   username?: string | null
   name?: string | null
-  /** It wrote in a group, which does not make it a contact. */
+  /** The person wrote in a group, which does not make a stranger a contact. */
   isStranger?: boolean
 }
 
-/** Records an instance's contacts and chats in the same commit as the message that makes them so. */
+/** Records an instance's contacts and chats in the commit of their message. */
 export class Contacts {
   readonly #insert
   readonly #resolve
@@ -65,7 +65,7 @@ export class Contacts {
           ),
       },
     )
-    // From now on both names of a person lead to one chat.
+    // After this update, both names of a person lead to one chat.
     this.#resolve = statements.rows({ instance_id: 'text', lid: 'text', address: 'text' }, db =>
       db
         .updateTable('numbers')

@@ -8,7 +8,7 @@ export interface LookedUpNumber {
   expiresAt: number
 }
 
-/** An order is forgotten after this time. Its caller waits less long. */
+/** An order is ignored after this time. Its caller waits for a shorter time. */
 export const ORDER_LIVES_MS = 15_000
 
 /** The detail of the hint `numbers` when an order was settled. */
@@ -18,7 +18,10 @@ export const SETTLED = 'settled'
 export type CheckOrder = { kind: 'ordered' } | { kind: 'spent'; left: number; renewsInMs: number }
 
 export interface Numbers {
-  /** Null if there is no result or it has expired: after 7 days for a number on WhatsApp, after 1 hour for another one. */
+  /**
+   * Null if there is no result or it has expired: after 7 days for a number on WhatsApp, after 1 hour for any other
+   * number.
+   */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
   /** The results of these numbers that have not expired. */
   findMany(
@@ -28,15 +31,15 @@ export interface Numbers {
   ): Promise<Map<PhoneNumber, LookedUpNumber>>
   record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void>
   /**
-   * Whether one of these people wrote to the instance (not only in a group), or a message to one was acknowledged, since the
-   * account was linked. Contacts are recorded with that event and are not subject to retention.
+   * Whether one of these people wrote to the instance (not only in a group), or WhatsApp acknowledged a message to one
+   * of them, since the account was linked. Contacts are recorded with that event and are not subject to retention.
    * @param names numbers and LIDs. A LID also finds a contact that is recorded under its number
    */
   isContact(instanceId: InstanceId, names: readonly string[]): Promise<boolean>
 
   /**
-   * Orders look-ups, which the owner of the instance makes. Those that are ordered already do not count against the budget.
-   * The hint `numbers` announces orders and their end.
+   * Orders look-ups, which the owner of the instance makes. Numbers that are already ordered do not count against the
+   * budget. The hint `numbers` announces orders and their end.
    * @param perDay the budget of an instance for a day (UTC). It is spent in the same commit
    */
   order(instanceId: InstanceId, numbers: readonly PhoneNumber[], perDay: number): Promise<CheckOrder>
@@ -44,6 +47,6 @@ export interface Numbers {
   remind(instanceId: InstanceId): void
   /** The orders of the last 15 s, oldest first. */
   listOrders(instanceId: InstanceId): Promise<PhoneNumber[]>
-  /** Removes the order. The result is recorded before, if there is one. */
+  /** Removes the order. A result must be recorded before. */
   settleOrder(lease: Lease, number: PhoneNumber): Promise<void>
 }
