@@ -24,13 +24,13 @@ const MESSAGE = {
   extras: 'text?',
 } as const
 
-/** A separate statement, so that messages without a trace context cost nothing more. */
+/** For a separate statement, so that messages without a trace context have no extra cost. */
 const TRACED = { ...MESSAGE, traceparent: 'text?' } as const
 const SCHEDULED = { ...TRACED, seq: 'integer', not_before: 'integer' } as const
 
 const NO_FILE = { media_id: null, file: null }
 const EVERYTHING = { now: true, scheduled: true }
-/** The number of a scheduled message is below 0, so that nothing reads it before its moment. */
+/** The number of a scheduled message is below 0, so that nothing sends the message before it is due. */
 const MAX_SCHEDULED_SEQ = 2 ** 47
 
 /** The deletion of a message that was never written to a socket. */
@@ -52,7 +52,7 @@ interface Key {
   key: string
   digest: Uint8Array
   message_id: MessageId
-  /** Milliseconds beyond 24 h: the 24 h of a scheduled message begin at its time, or later (see `outlivesExpiry`). */
+  /** Milliseconds to add to 24 h: the 24 h of a scheduled message begin at its time or later (see `outlivesExpiry`). */
   expires_at: number
 }
 
@@ -160,12 +160,12 @@ export function acceptOperation(
 }
 
 interface Acceptability {
-  /** Whether it accepts messages now. */
+  /** Whether the instance accepts messages that are due now. */
   now: boolean
   scheduled: boolean
 }
 
-/** What each existing instance accepts. */
+/** Finds which messages each existing instance accepts. */
 async function findAccepting(
   tx: Transaction,
   queries: Queries,
@@ -182,7 +182,10 @@ async function findAccepting(
   return accepting
 }
 
-/** Whether WhatsApp must do something now. A deletion of an unwritten message and what concerns a scheduled one need no connection. */
+/**
+ * Whether the connection is needed now. The deletion of a message that was never written to a socket, a scheduled
+ * message and a command on one do not need it.
+ */
 function isForNow({ message, now }: Acceptance, found: ResolvedExtras | undefined): boolean {
   if (message.extras?.command !== undefined) return found?.cancelled === null && found.notBefore === null
   return (message.notBefore ?? 0) <= now
@@ -194,7 +197,7 @@ async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
   return new Map(rows.map(row => [keyId(row.instance_id, row.key), row]))
 }
 
-/** @returns the keys that another node took since `findKeys` */
+/** @returns the keys that other calls inserted since `findKeys` */
 async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
   // All nodes lock rows in the same order, which prevents deadlocks.
   const sorted = keys.toSorted((a, b) => (a.instance_id + a.key < b.instance_id + b.key ? -1 : 1))
@@ -204,7 +207,8 @@ async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
 }
 
 /**
- * The decision before references are resolved. A command may not need the connection.
+ * Decides without the references. A command only needs a linked instance here, because not every command needs the
+ * connection.
  * @param accepts undefined if there is no such instance
  */
 function decide({ message, now }: Acceptance, accepts: Acceptability | undefined, known: Keys): AcceptOutcome {
@@ -219,7 +223,7 @@ function decide({ message, now }: Acceptance, accepts: Acceptability | undefined
   return (mayWait ? accepts.scheduled : accepts.now) ? { kind: 'accepted', id } : { kind: 'not_connected' }
 }
 
-/** @param resolved a command on a scheduled message waits as long as that one */
+/** @param resolved if given, a command on a scheduled message waits until that message is due */
 function keysOf(inputs: readonly Acceptance[], resolved?: ReadonlyMap<NewMessage, ResolvedExtras>): Key[] {
   const keys: Key[] = []
   for (const { message, now } of inputs) {
@@ -248,7 +252,7 @@ function prepare(statements: Statements) {
           .select(['instances.id', 'connections.state', 'connections.last_connected_at', 'leases.lease_until'])
           .select(statements.now.as('now'))
           .where('instances.deleted_at', 'is', null),
-        // Blocks a deletion until the commit.
+        // Blocks a deletion of the instance until the commit.
         'key share',
         'instances',
       ),

@@ -13,7 +13,7 @@ export interface Change {
   at: number
 }
 
-/** Changes the texts of stored messages: of those that callers sent, and of those that WhatsApp delivered. */
+/** Changes the texts of stored messages, both sent and delivered ones. */
 export class Changes {
   readonly #editSent
   readonly #editDelivered

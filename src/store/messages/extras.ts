@@ -23,9 +23,9 @@ export interface ResolvedExtras {
 
 type Refusal = Extract<AcceptOutcome, { kind: 'refused' | 'old_nodes' }>
 
-/** A message that another one refers to. */
+/** A message that another message refers to. */
 interface Referenced extends MessageReferenced {
-  /** The chat as it is named in its row, and as WhatsApp names it. */
+  /** The names of its chat: the one in its row, then the one that WhatsApp uses. */
   chats: readonly string[]
   sent: {
     state: MessageState
@@ -72,7 +72,7 @@ const RECEIVED = [
   'deleted_at',
 ] as const
 
-/** Resolves what messages refer to. */
+/** Resolves the references of messages to other messages. */
 export class ExtrasResolver {
   readonly #statements: Statements
   readonly #find
@@ -93,7 +93,7 @@ export class ExtrasResolver {
     return new Map(inputs.map(({ message, now }) => [message, resolveOne(message, now, found.get(message))]))
   }
 
-  /** @returns for each message the one that it refers to */
+  /** @returns for each message the message that it refers to */
   async #findReferenced(tx: Transaction, references: readonly Reference[]): Promise<Map<NewMessage, Referenced>> {
     const candidates = await this.#findCandidates(tx, references)
     const found = new Map<NewMessage, Referenced>()
@@ -115,7 +115,7 @@ export class ExtrasResolver {
     return found
   }
 
-  /** All messages with these IDs. Several may have one ID of WhatsApp. */
+  /** All messages with these IDs. Several messages may have the same WhatsApp ID. */
   async #findCandidates(tx: Transaction, references: readonly Reference[]): Promise<Map<string, Referenced[]>> {
     const candidates = new Map<string, Referenced[]>()
     const note = (instanceId: InstanceId, id: string, one: Referenced) => append(candidates, keyOf(instanceId, id), one)
@@ -221,7 +221,7 @@ function toReceived(row: Pick<Selectable<IncomingMessagesTable>, (typeof RECEIVE
   const { id: messageId, chat, lid, type, sent_at: sentAt, written, deleted_at } = row
   const reference = { messageId, whatsappId: JSON.parse(row.whatsapp_id), chats: [chat] }
   if (written === null) return { ...reference, author: authorOf(row), sent: null }
-  // The owner wrote it on another device.
+  // The owner of the number wrote the message on another device.
   const isText = type === 'text' && deleted_at === null
   const sent = { state: 'sent' as const, sentAt, isWritten: true, isText, waitsUntil: null }
   return { ...reference, chats: lid === null ? [chat] : [chat, lid], author: null, sent }

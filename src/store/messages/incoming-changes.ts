@@ -16,7 +16,7 @@ import type { findKnownStatement } from './incoming.ts'
 interface ChangeInput {
   lease: Lease
   change: IncomingChange
-  /** SHA-256 of its keys. */
+  /** SHA-256 of the keys of the change. */
   digests: readonly Uint8Array[]
   now: number
 }
@@ -36,7 +36,7 @@ interface Candidate extends Changed {
   /** Null: it has not been acknowledged yet. */
   sentAt: number | null
   editedAt: number | null
-  /** Its sender, unless it is one of ours. */
+  /** Its sender; null if the instance's number sent it. */
   author: Pick<Selectable<IncomingMessagesTable>, 'sender' | 'addressing' | 'lid'> | null
 }
 
@@ -45,8 +45,8 @@ const SENT = ['id', 'recipient', 'address', 'extras', ...TIMES] as const
 const DELIVERED = ['id', 'chat', 'sender', 'addressing', 'lid', 'written', ...TIMES] as const
 
 /**
- * WhatsApp lets people edit a message for 15 minutes and delete it for 60 hours. The rest is for changes that arrive late.
- * Without limits a contact could rewrite everything that it ever wrote.
+ * WhatsApp lets people edit a message for 15 minutes and delete it for 60 hours. The longer times here are for changes
+ * that arrive late. Without limits, a contact could rewrite every message that the contact ever sent.
  */
 const EDITABLE_MS = 60 * 60_000
 const DELETABLE_MS = 72 * 60 * 60_000
@@ -74,7 +74,8 @@ export function changeOperation(
       const text = change.change === 'edit' ? (change.text ?? '') : null
       if (isInTime(change, target))
         await changes.apply(tx, [{ instanceId, messageId: target.messageId, text, at: change.sentAt }])
-      // The deliveries of an incoming message's event do not name the message, so nothing would wait for them yet.
+      // Most deliveries of an incoming message's event do not name the message. They must, or the change would not wait
+      // for them.
       const events = await tx.each(findEvent, [{ instance_id: instanceId, message_id: target.messageId }])
       tx.post(
         chain,
@@ -91,7 +92,7 @@ export function changeOperation(
         timestamp: change.sentAt,
         created_at: now,
         message_id: target?.messageId ?? null,
-        // WhatsApp names a sender by LID rather than by number.
+        // The last key names the sender by LID if the LID is known. WhatsApp uses LIDs more often than numbers.
         incoming_digest: digests.at(-1)!,
         body: changeBody(instanceId, target ?? unknown, change),
       },
@@ -145,7 +146,7 @@ function isBy(
   return isNamed || (author.lid !== null && author.lid === lid)
 }
 
-/** Whether it changes the text. It is reported in any case. */
+/** Whether the change is applied to the text. Its event is recorded in any case. */
 function isInTime({ change, written, sentAt }: IncomingChange, target: Candidate): boolean {
   // WhatsApp's times are whole seconds.
   if (change === 'edit' && target.editedAt !== null && sentAt < Math.floor(target.editedAt / 1_000) * 1_000)
@@ -166,7 +167,7 @@ function prepare(statements: Statements) {
     findEvent: statements.find('events', { instance_id: 'text', message_id: 'text' }, ['id'], {
       where: sql`events.kind in ('message.received', 'message.written')`,
     }),
-    // The update locks the deliveries: an attempt that ends now is recorded before it, or reads the new value.
+    // The update locks the deliveries: an attempt that ends now is recorded before the update, or reads the new value.
     chain: statements.rows({ instance_id: 'text', event_id: 'text', message_id: 'text' }, db =>
       db
         .updateTable('deliveries')

@@ -7,7 +7,7 @@ import type { Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import { chatOf } from '../numbers/contacts.ts'
 
-/** A stored message that may be the one referred to. */
+/** A stored message that a reference may point to. */
 interface Candidate {
   id: MessageId
   /** All names of its chat. */
@@ -35,8 +35,8 @@ export class IncomingReferences {
   }
 
   /**
-   * Sets the `messageId` of each reference. A message of another chat with the same ID does not count. Our own messages
-   * come first, because contacts choose the IDs of theirs.
+   * Sets the `messageId` of each reference. A message of another chat with the same ID is ignored. Messages that
+   * callers sent come first, because contacts choose the IDs of their own messages.
    */
   async resolve(tx: Transaction, inputs: readonly { lease: Lease; message: IncomingMessage }[]): Promise<void> {
     const references = inputs.flatMap(({ lease: { instanceId }, message }) =>

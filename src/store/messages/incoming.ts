@@ -19,7 +19,7 @@ export interface Incoming {
   lease: Lease
   message: IncomingMessage
   file: NewReceivedFile | null
-  /** SHA-256 of its keys, since a sender chooses the length and content of its IDs. */
+  /** SHA-256 of the message's keys, because the sender chooses the length and content of the ID. */
   digests: readonly Uint8Array[]
   now: number
 }
@@ -163,7 +163,7 @@ export function findIncomingStatement(
   )
 }
 
-/** Received messages with their media. @param text instead of the whole text */
+/** Received messages with their media. @param text selected instead of the whole text */
 export function selectIncoming(
   { db }: Statements,
   text: RawBuilder<string | null> = sql.ref('incoming_messages.text'),
@@ -246,7 +246,7 @@ function hex(digest: Uint8Array): string {
   return Buffer.from(digest).toString('hex')
 }
 
-/** Finds the recorded ones of these keys: first keys are in `events`, second keys in `incoming_messages`. */
+/** Finds those of the given keys that are recorded: first keys are in `events`, second keys in `incoming_messages`. */
 export function findKnownStatement(statements: Statements) {
   return statements.rows({ instance_id: 'text', digest: 'blob' }, db =>
     db

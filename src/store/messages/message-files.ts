@@ -7,12 +7,12 @@ import type { Statements } from '../engine/statement.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
 import type { AcceptOutcome, NewMessage, NewMessageFile } from './messages.ts'
 
-/** The image of a link preview. A queued message keeps it, like its file. */
+/** The image of a link preview. A queued message keeps it from being erased, like its file. */
 interface PreviewImage {
   previewId: string
 }
 
-/** The file of a message as it is to be sent, or why it cannot be. */
+/** The file of a message as it is to be sent, or why it cannot be sent. */
 type FileCheck =
   | MessageFile
   | PreviewImage
@@ -34,7 +34,7 @@ export function fileChecker(statements: Statements) {
     { where: sql`media.gone_at is null`, lock: 'key share' },
   )
 
-  /** @param messages those that name a medium */
+  /** @param messages each has a file or a preview with an image */
   return async (tx: Transaction, messages: readonly NewMessage[]): Promise<Map<NewMessage, FileCheck>> => {
     const feature = messages.some(({ file }) => file?.url !== undefined) ? 'urls' : 'media'
     if (await hasOldNodes(statements, tx, feature))
@@ -81,7 +81,9 @@ function checkUnknown({ mediaId, form, filename }: NewMessageFile, text: string)
   return { mediaId, form, filename, fetch: 'pending' }
 }
 
-/** The columns of a message that contain its file. Of a preview's image, only the ID: the rest is in the message's extras. */
+/**
+ * The columns of a message that contain its file. A preview's image has only its ID here: the rest is in the extras.
+ */
 export function fileColumns(file: FileCheck): { media_id: string | null; file: string | null } {
   if ('previewId' in file) return { media_id: file.previewId, file: null }
   if ('kind' in file) return { media_id: null, file: null }
@@ -113,7 +115,8 @@ export function fetchInserter(statements: Statements) {
     )
     tx.post(
       insertMedia,
-      // Replaced by its real expiry once the file is stored. Until then the queued message keeps the row from expiring.
+      // The real `expires_at` is set when the file is stored. Until then, the queued message keeps the row from
+      // expiring.
       rows.map(({ instance_id, id, filename, now }) => ({
         instance_id,
         id,

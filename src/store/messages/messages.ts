@@ -12,18 +12,18 @@ import type { Lease } from '../leases/leases.ts'
 /** A file to send. */
 export interface NewMessageFile {
   mediaId: string
-  /** Null: as its type says. */
+  /** Null: the type of the file determines it. */
   form: MediaForm | null
-  /** Null: the file's own. */
+  /** Null: the file's own name. */
   filename: string | null
-  /** It is fetched from here. `mediaId` is then a new ID. */
+  /** The file is fetched from this URL. If it is set, `mediaId` is a new ID. */
   url?: string | undefined
 }
 
 export type NewMessage = Omit<MessageContent, 'file' | 'extras'> & {
   file?: NewMessageFile | undefined
   extras?: RequestedExtras | undefined
-  /** The moment of a scheduled message. */
+  /** The time of a scheduled message. */
   notBefore?: number | undefined
   /** Created by `newMessageId` at acceptance. Lists and retention use the time in it. */
   id: MessageId
@@ -44,11 +44,11 @@ export type AcceptOutcome =
   | { kind: 'not_connected' }
   /** The file does not exist, or its bytes are gone. */
   | { kind: 'no_media' }
-  /** The file is still being fetched from WhatsApp. */
+  /** The file is still being fetched. */
   | { kind: 'pending_media' }
   /** WhatsApp does not show this type of file in this form or in a link preview, or does not allow a caption with it. */
   | { kind: 'unsupported'; why: 'form' | 'caption' | 'preview' }
-  /** The message that it refers to does not exist, or does not allow it. */
+  /** The quoted message, or the target of the command, does not exist or does not allow the command. */
   | {
       kind: 'refused'
       code:
@@ -64,7 +64,7 @@ export type AcceptOutcome =
   /** The instance was deleted after admission. */
   | { kind: 'no_instance' }
 
-/** Refers to a message. Without `id` it is found only once it is prepared. */
+/** Without `id`, the message is found only if it is prepared. */
 export interface MessageReference {
   id?: MessageId | undefined
   whatsappId: string
@@ -108,14 +108,15 @@ export interface PreparedMessage {
 export interface StoredIncoming extends Omit<IncomingMessage, 'file'> {
   messageId: MessageId
   createdAt: number
-  /** When its sender last edited it, and when it was deleted for everyone. Then its text is erased. */
+  /** When its sender last edited it. */
   editedAt: number | null
+  /** When it was deleted for everyone, which erases its text. */
   deletedAt: number | null
   /** Its file, if it has one. */
   media?: ReceivedMedia
 }
 
-/** Until the file is there, its description is that of the message. */
+/** Until the file is stored, `facts` are those that the message states. */
 export interface ReceivedMedia {
   id: string
   facts: FileFacts
@@ -145,20 +146,21 @@ export interface MessageEvent {
   id: EventId
   kind: EventKind
   timestamp: number
-  /** Null if no URL was set when the event was created. */
+  /** Null if no endpoint has received the event. */
   delivery: DeliverySummary | null
 }
 
 export interface Messages {
   /**
    * Checks the idempotency key, then whether the connection accepts messages (`acceptsMessages`), then inserts; all in one
-   * commit. Of concurrent calls with the same key, exactly one is accepted. A key is valid for 24 h after acceptance.
+   * commit. Of concurrent calls with the same key, exactly one is accepted. A key is valid for 24 h after acceptance;
+   * that of a scheduled message, for 24 h after the message was sent or has failed.
    */
   accept(message: NewMessage, now: number): Promise<AcceptOutcome>
   find(instanceId: InstanceId, id: MessageId): Promise<Message | null>
   /** A message that `Events.storeIncoming` stored, with its complete text. */
   findIncoming(instanceId: InstanceId, id: MessageId): Promise<StoredIncoming | null>
-  /** A page ends after about 1 MiB of text, with at least one message. */
+  /** A page contains at most about 1 MiB of text, or one larger message. */
   list(instanceId: InstanceId, page: PageRequest, filter?: MessageFilter): Promise<Page<Message>>
   /** The events of one message, oldest first. */
   listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>
@@ -168,7 +170,7 @@ export interface Messages {
   /**
    * Stores address and content before the message is first written to a socket. From then on the message counts as written:
    * if it becomes too old, it fails as `unconfirmed` instead of `expired`. The first call wins.
-   * @returns the stored values; null if the message is no longer queued, and must not be written
+   * @returns the stored values; null if the message has failed and must not be written
    */
   recordPrepared(lease: Lease, id: MessageId, prepared: PreparedMessage): Promise<PreparedMessage | null>
   /** Records that a message goes out without its quote. */
@@ -178,7 +180,7 @@ export interface Messages {
     id: MessageId,
   ): Promise<(CommandState & { failure: MessageFailure | null }) | null>
   /**
-   * Gives scheduled messages whose moment has come their place in the order of the queue.
+   * Puts scheduled messages that are due into the order of the queue, in several commits.
    * @returns when the next one is due; null if none is scheduled
    */
   releaseDue(lease: Lease, now: number): Promise<number | null>

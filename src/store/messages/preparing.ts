@@ -11,7 +11,7 @@ interface PrepareInput {
   prepared: PreparedMessage
 }
 
-/** Null: the message has failed meanwhile. */
+/** The outcome is null if the message has failed. */
 export function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage | null> {
   // Address and content are set together, so the first call determines both.
   const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
@@ -24,7 +24,7 @@ export function prepareOperation({ statements }: Core): Operation<PrepareInput, 
       }))
       .whereRef('messages.instance_id', '=', 'input.instance_id')
       .whereRef('messages.id', '=', 'input.id')
-      // Not by state: PostgreSQL would then read the index of all queued messages.
+      // Not a condition on `state`: with it, PostgreSQL would read the index of all queued messages.
       .where('messages.failed_at', 'is', null)
       .returning(['messages.instance_id', 'messages.id', 'messages.address', 'messages.content']),
   )

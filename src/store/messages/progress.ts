@@ -59,7 +59,7 @@ export interface ProgressInput {
   whatsappId: string
   news: Move
   now: number
-  /** Addresses of the reporting party, unless that is WhatsApp or this service. */
+  /** Addresses of the person who sent the receipt. Not set for news from WhatsApp or this service. */
   from?: readonly string[] | undefined
 }
 
@@ -203,7 +203,7 @@ export class Progress {
   }
 }
 
-/** A message makes a contact of both spellings of a number. The one that WhatsApp knows is the chat. */
+/** A message makes both spellings of a number contacts. The spelling that WhatsApp knows is the chat. */
 function talksOf({ instance_id: instanceId, recipient, address }: MovingMessage, at: number): Talk[] {
   const chat = address === null ? recipient : chatOf(address)
   const talk = { instanceId, with: chat, at }

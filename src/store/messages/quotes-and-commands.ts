@@ -7,7 +7,10 @@ import type { Lease } from '../leases/leases.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
 import type { QuotedMessage } from './messages.ts'
 
-/** Reads the messages that quotes and commands refer to, and the state of commands. `ExtrasResolver` does this at acceptance. */
+/**
+ * Reads the messages that quotes and commands refer to, and the state of commands. `ExtrasResolver` resolves the
+ * references.
+ */
 export class QuotesAndCommands {
   readonly #core: Core
   readonly #findOwn

@@ -33,7 +33,10 @@ export class ScheduledMessages {
   }
 }
 
-/** The columns of a message that was never prepared. A new column of the content belongs here too, or it is lost on SQLite. */
+/**
+ * The columns of a message that was never prepared. A new column for content must be added here, or SQLite loses its
+ * value.
+ */
 const MOVED = {
   instance_id: 'text',
   id: 'text',
@@ -49,7 +52,7 @@ const MOVED = {
   traceparent: 'text?',
 } as const
 
-/** Gives scheduled messages whose moment has come their place in the order: the next numbers. */
+/** Gives scheduled messages that are due the next numbers in the order of the queue. */
 function releaseOperation(statements: Statements) {
   const columns = Object.keys(MOVED) as (keyof typeof MOVED)[]
   const renumber = RENUMBER[statements.dialect.kind](statements)
@@ -61,7 +64,7 @@ function releaseOperation(statements: Statements) {
         statements.locking(
           due
             .orderBy('not_before')
-            // Clocks may say otherwise, but a command comes after the message that it concerns.
+            // A command comes after the message that it is about, even if clocks were wrong.
             .orderBy(sql`case when id < 'msg_' then 1 else 0 end`)
             .orderBy('created_at')
             .orderBy('id')
@@ -79,7 +82,7 @@ function releaseOperation(statements: Statements) {
 
 type Renumber = (tx: Transaction, rows: readonly RowOf<typeof MOVED>[]) => Promise<unknown>
 
-/** Updates the rows, so that a deletion that waits for such a row finds it afterwards. */
+/** Updates the rows, so that a deletion that waits for the lock of a row finds the row afterwards. */
 function updater(statements: Statements): Renumber {
   const update = statements.update('messages', { instance_id: 'text', id: 'text' }, { seq: 'integer' })
   return async (tx, rows) => {
@@ -94,7 +97,7 @@ function updater(statements: Statements): Renumber {
   }
 }
 
-/** Inserts the rows anew: an update would not count as the latest number. */
+/** Deletes the rows and inserts them again: SQLite does not count an updated number as the latest one. */
 function reinserter(statements: Statements): Renumber {
   const remove = statements.remove('messages', { instance_id: 'text', id: 'text' })
   const insert = statements.insert('messages', MOVED)

@@ -16,7 +16,7 @@ test('finds the same rows as one query over all rows, reading one window at a ti
       const find = async (slice: Slice, at: number, among: number) => {
         expect(within(slice).length).toBeLessThanOrEqual(among)
         expect(among).toBeLessThanOrEqual(WINDOW + 1)
-        expect(at, 'it stops once it has found enough').toBeGreaterThan(0)
+        expect(at, 'it stops when it has found enough').toBeGreaterThan(0)
         return within(slice).filter(wanted).slice(0, at)
       }
       const found = await search({ below: '~', from: '' }, limit, edge, find, first)

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 
 /** Rows read before the search yields to the event loop. */
 export const WINDOW = 5_000
-/** The same at first, for rows that may be large. */
+/** The first window for rows that may be large. */
 export const FEW = 16
 /** After a window that took longer, the next one is as small as the first one. */
 const SLOW_MS = 10
@@ -20,7 +20,7 @@ export interface Slice {
  * block the process.
  *
  * @param edge finds the ID of the row at this distance from the slice's upper end; null if the slice is shorter
- * @param find finds the first `limit` rows of the slice, which has at most `among`, that meet the condition
+ * @param find finds the first `limit` rows that meet the condition in the slice, which has at most `among` rows
  * @param first the size of the first window; later ones are larger if the rows are read quickly
  */
 export async function search<R>(

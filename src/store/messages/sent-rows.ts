@@ -28,7 +28,7 @@ const BESIDES_TEXT = [
   'deleted_at',
 ] as const
 
-/** All columns but the encoded content, which may be as long as the text. */
+/** The columns that `toMessage` needs. */
 export const SHOWN = [...BESIDES_TEXT, 'text'] as const
 
 /** The sent messages of a slice that meet all conditions, newest first. */
@@ -59,12 +59,12 @@ export function findSent(
   }
   const edge = async (part: Slice, distance: number) =>
     (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
-  // Of these states, `messageIds` finds no other messages.
+  // For these states, `messageIds` finds exactly the messages in the state.
   const isFound = state === undefined || state === 'queued' || state === 'failed'
   return isFound && conditions.length === 0 ? find(slice, limit, limit) : search(slice, limit, edge, find)
 }
 
-/** Messages and commands by their IDs. @param text instead of the whole text */
+/** Messages and commands by their IDs. @param text selected instead of the whole text */
 export function selectSent(
   { db }: Statements,
   instanceId: InstanceId,

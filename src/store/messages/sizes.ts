@@ -6,7 +6,7 @@ import type { Core } from '../engine/core.ts'
 export interface FoundMessage {
   id: string
   table: 'messages' | 'incoming_messages'
-  /** The size of what can be long in it. */
+  /** The size of the fields that can be long. */
   bytes: number
 }
 

@@ -45,7 +45,7 @@ export class StoredMessages implements Messages {
     this.#core = core
     this.#progress = progress
     this.#accept = acceptOperation(core, (tx, cancellations) => progress.cancel(tx, cancellations))
-    // Changes a message that the owner may change too.
+    // A deletion may change the same message as a write of the owner.
     this.#delete = { ...this.#accept, name: 'messages.delete', isIndependent: false }
     this.#quotesAndCommands = new QuotesAndCommands(core)
     this.#scheduled = new ScheduledMessages(core)
@@ -68,7 +68,7 @@ export class StoredMessages implements Messages {
   }
 
   async find(instanceId: InstanceId, id: MessageId): Promise<Message | null> {
-    // A command is not a message, although it is a row among them.
+    // A command is not a message, although its row is in the same table.
     if (isCommandId(id)) return null
     const [row] = await this.#core.reader.run(this.#statements.find, { instanceId, id })
     return row === undefined ? null : toMessage(row)
@@ -181,8 +181,8 @@ function matches(search: string, text: RawBuilder<string>) {
 }
 
 /**
- * Subqueries, not joins: each is one key look-up per row, whatever the planner knows about the tables. A LID that was never
- * written to has no look-up, but the person's number may be known from an incoming message.
+ * Subqueries, not joins: each is one search by key for each row, whatever the planner knows about the tables. A LID
+ * that no message was sent to has no look-up, but the person's number may be known from an incoming message.
  */
 const FOUND_ADDRESS = sql<string | null>`coalesce(
   (select numbers.address from numbers
@@ -231,7 +231,7 @@ function toQueued(row: QueuedRow): QueuedMessage {
     ...fileOf(row),
     ...extrasOf(row),
     whatsappId: row.whatsapp_id,
-    // The age of a scheduled message counts from its moment.
+    // The age of a scheduled message counts from its scheduled time.
     createdAt: row.not_before ?? row.created_at,
     foundAddress: row.found_address,
     prepared: row.address === null ? null : { address: row.address, content: row.content! },
