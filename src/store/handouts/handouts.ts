@@ -51,7 +51,9 @@ export interface Handouts {
    * `full`: the instance has `MAX_HANDOUTS` open links; `linked`: it has a number. Null if there is no such instance.
    */
   create(handout: NewHandout, now: number): Promise<Handout | 'full' | 'linked' | null>
-  /** Newest first, including those that ended less than a day ago. Null if there is no such instance. */
+  /**
+   * Newest first, including used links and those that expired less than a day ago. Null if there is no such instance.
+   */
   list(instanceId: InstanceId): Promise<Handout[] | null>
   /**
    * Takes effect immediately. If the link's last request is still under way, that request ends in the same commit.
