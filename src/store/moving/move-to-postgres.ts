@@ -24,10 +24,10 @@ interface MoveOptions {
   /** The folder of the SQLite database. */
   dataDir: string
   databaseUrl: string
-  /** 32 bytes. The key of the data, under which it stays encrypted. */
+  /** 32 bytes. The data stays encrypted under this key. */
   masterKey: Uint8Array
   onProgress?(progress: { done: number; total: number; table: string }): void
-  /** All rows are in PostgreSQL, and are now compared. */
+  /** Called when all rows are in PostgreSQL, before they are compared. */
   onCompare?(): void
 }
 
@@ -37,14 +37,15 @@ type MoveOutcome = { kind: 'moved'; rows: number; tables: number } | { kind: 'al
 const NOTHING: TableProgress = { rows: 0, sum: '0', after: null }
 
 /**
- * Moves all data from SQLite to PostgreSQL while the service is stopped. If it is killed, run it again. What a kill leaves
- * behind:
+ * Moves all data from SQLite to PostgreSQL while the service is stopped. If the move is killed, run it again. A kill
+ * leaves this state:
  *
  * | killed … | leaves |
  * |---|---|
  * | before the marker in the data folder | no change, or empty tables in PostgreSQL |
- * | while rows are copied or compared | the marker, and in PostgreSQL the record of the move with the rows that it counts; the service starts on neither |
- * | after the record is removed | a finished move; the service starts on PostgreSQL, and the next run completes the marker |
+ * | while rows are copied or compared | the marker, and in PostgreSQL the record of the move with the rows that it
+ * counts; the service starts on neither database | | after the record is removed | a finished move; the service starts
+ * on PostgreSQL, and the next run completes the marker |
  *
  * The SQLite database is only read.
  * @throws StoreUnusable or StoreUnavailable
@@ -91,14 +92,14 @@ class Move {
       this.#markMoved(marker)
       return { kind: 'already' }
     }
-    // A second copy would send again what the first one has sent.
+    // A second copy of the data would send the same messages again.
     if (marker.state === 'moved') refuseMoved(dataDir)
     if (state.kind === 'empty') this.#refuseOtherTarget(marker)
     const begun = state.kind === 'begun' ? state.record : await this.#begin(marker)
-    // From now on, no other database is accepted: this one may have everything although its last answer is lost.
+    // From now on, no other database is accepted: this one may contain all data even if its last answer was lost.
     marker.into ??= this.#target.place
     writeMoveMarker(dataDir, marker)
-    // No service starts from now on, but one may have started before.
+    // No service can start on this database any more, but one may have started before.
     await this.#target.refuseOthers()
     const record = await this.#copy(begun)
     this.#options.onCompare?.()
@@ -121,7 +122,7 @@ class Move {
 
   async #begin(marker: MoveMarker): Promise<MoveRecord> {
     await this.#target.prepare(this.#keyCheck)
-    // First, so that the service never runs on SQLite while a part of its data is in PostgreSQL.
+    // Written first, so that the service never runs on SQLite while a part of its data is in PostgreSQL.
     writeMoveMarker(this.#options.dataDir, marker)
     return this.#target.begin(marker.id)
   }
@@ -149,7 +150,7 @@ class Move {
     return record
   }
 
-  /** Copies what PostgreSQL does not have yet. @returns the record afterwards */
+  /** Copies the rows that PostgreSQL does not have yet. @returns the record after the last page */
   async #copyTable(table: string, begun: MoveRecord, onRows: (rows: number) => void): Promise<MoveRecord> {
     let record = begun
     const { rows, sum, after } = begun.tables[table] ?? NOTHING
@@ -183,7 +184,7 @@ class Move {
     return columns
   }
 
-  /** @throws StoreUnusable if PostgreSQL contains anything else than what was read */
+  /** @throws StoreUnusable if PostgreSQL contains anything other than the rows that were read */
   async #compare(record: MoveRecord): Promise<void> {
     for (const table of MOVED_TABLES) {
       const expected = record.tables[table] ?? NOTHING

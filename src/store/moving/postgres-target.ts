@@ -23,7 +23,7 @@ export interface TableProgress {
   rows: number
   /** The sum of the rows' digests, as a decimal number. */
   sum: string
-  /** The last row in the order of the primary key. */
+  /** The primary key of the last copied row; null if none was copied. */
   after: After | null
 }
 
@@ -43,7 +43,7 @@ export class PostgresTarget {
   readonly #pool: pg.Pool
   readonly #db: Kysely<Database>
 
-  /** Its host and name, for people. */
+  /** The host and name of the database, for messages to people. */
   readonly place: string
 
   constructor(url: string) {
@@ -67,7 +67,7 @@ export class PostgresTarget {
     await refuseIncompatible(this.#db, 'postgres')
   }
 
-  /** @throws StoreUnusable if the database contains anything else than this move */
+  /** @throws StoreUnusable if the database contains anything other than this move */
   async find(id: string): Promise<TargetState> {
     const tables = await listTables(this.#db, 'postgres')
     if (!tables.includes('meta')) return { kind: 'empty' }
@@ -124,7 +124,7 @@ export class PostgresTarget {
     return record
   }
 
-  /** Waits for a commit that a killed move has left behind. @returns null if no move has begun */
+  /** Waits for a commit of a killed move that is still running. @returns null if no move has begun */
   async readRecord(): Promise<MoveRecord | null> {
     const value = await this.#meta(MOVE_KEY, 'for update')
     return value && (JSON.parse(value.toString()) as MoveRecord)
@@ -139,7 +139,10 @@ export class PostgresTarget {
     return rows
   }
 
-  /** Stores a page and how far the move is, in one commit. @throws StoreUnusable if another process continues the move */
+  /**
+   * Stores a page and the progress of the move in one commit.
+   * @throws StoreUnusable if another process continues the move
+   */
   async store(
     table: string,
     columns: readonly Column[],
@@ -163,7 +166,10 @@ export class PostgresTarget {
     return rows[0]!
   }
 
-  /** A crash of the server may lose the newest commits of pages, each with its progress. `finish` waits for all of them. */
+  /**
+   * After this, a crash of the server may lose the newest pages together with their progress. `finish` waits for all of
+   * them.
+   */
   async commitWithoutWaiting(): Promise<void> {
     await this.#pool.query('set synchronous_commit = off')
   }

@@ -31,7 +31,7 @@ export class SqliteSource {
     this.#database = openSqlite(path, { readonly: true })
   }
 
-  /** @throws StoreUnusable unless the data has the schema of this version and the master key fits */
+  /** @throws StoreUnusable unless the data has the schema of this version and the master key is right */
   async refuseUnusable(keyCheck: KeyCheck): Promise<void> {
     const db = new Kysely<Database>({ dialect: new SqliteDialect({ database: this.#database }) })
     try {
@@ -46,7 +46,7 @@ export class SqliteSource {
     } catch (error) {
       if (isInterruptedWrite(error))
         throw new StoreUnusable(
-          `${this.#path} was being created when its process ended. Start the service: it completes that.`,
+          `${this.#path} was being created when its process ended. Start the service, which completes it.`,
         )
       throw error
     }

@@ -10,8 +10,9 @@ export interface Column {
 }
 
 /**
- * The number of the rows of a table, and the sum of their digests, which does not depend on their order. A digest is the first
- * 8 bytes of the SHA-256 of the row's values, each with its length. Both sides compute it from what they contain.
+ * The number of rows of a table, and the sum of the digests of the rows. The sum does not depend on their order. A
+ * digest is the first 8 bytes of the SHA-256 of the row's values, each with its length. Each side computes it from its
+ * own rows.
  */
 export class TableDigest {
   rows: number

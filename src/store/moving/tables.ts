@@ -3,8 +3,8 @@ import type { Database } from '../engine/schema/database.ts'
 type Table = Exclude<keyof Database, 'meta'>
 
 /**
- * Whether the rows of each table are moved, in the order of the move: a table comes after those that its foreign keys name.
- * `meta` follows at the end, because the service starts only on a database that has its rows.
+ * Whether the rows of each table are moved, in the order of the move: a table comes after the tables that its foreign
+ * keys name. `meta` follows at the end, because the service starts only on a database that has its rows.
  */
 const IS_MOVED: Record<Table, boolean> = {
   instances: true,
@@ -64,7 +64,9 @@ export const MOVED_TABLES: readonly string[] = Object.entries(IS_MOVED).flatMap(
   isMoved ? [table] : [],
 )
 
-/** SQL instead of a column's value: the node that held the leases has ended, so nobody need wait until they lapse. */
+/**
+ * SQL that replaces a column's value. The node that held the leases has ended, so no node has to wait until they lapse.
+ */
 export const REPLACED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   leases: { owner: 'null', lease_until: '0' },
 }
