@@ -25,11 +25,11 @@ interface GroupStep {
 }
 
 /**
- * Erases what is stored of one contact in small commits, the newest messages first. After a kill it can be repeated. What is
- * still being sent or posted stays, and is counted.
+ * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
+ * Rows that are still needed to send or post something stay, and are counted as `kept`.
  *
- * An event keeps its row, because it prevents recording its message twice and the feed numbers it. Its body loses everything
- * but the ID of the message. An event about the members of a group loses this member.
+ * An event keeps its row, because the row prevents recording its message twice and the feed numbers it. Its `data`
+ * keeps only the ID of the message. An event about the members of a group loses only this member.
  */
 export class ContactErasure {
   readonly #core: Core
@@ -66,7 +66,7 @@ export class ContactErasure {
       total.events += erased.events
       total.kept += erased.kept
     }
-    // The names are needed to find what is left.
+    // A later call needs these rows to find the kept messages by all names of the contact.
     if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
     this.#core.traces.note()
     // Removes the deleted rows from the database's log. If another process is reading the database, this fails silently, and a later
@@ -96,7 +96,7 @@ class ContactEraser {
       row =>
         row.state !== 'queued' &&
         row.created_at < old &&
-        // The key of a scheduled message is valid for a day after it has ended.
+        // The key of a scheduled message is valid for a day after the message was sent or has failed.
         (row.not_before === null || Math.max(row.not_before, row.sent_at ?? row.failed_at ?? 0) < old),
     )
     const received = await tx.each(this.#prepared.findReceived, keysOf('in'))
@@ -176,7 +176,7 @@ class ContactEraser {
   }
 }
 
-/** The event without what it says about the contact. */
+/** The body of the event without its data about the contact. */
 function blanked(body: string, messageId: string | null): string {
   const { data, ...envelope } = JSON.parse(body) as { data: unknown }
   return JSON.stringify({ ...envelope, data: { id: messageId, erased: true } })

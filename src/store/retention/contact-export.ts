@@ -7,7 +7,10 @@ import { ContactRows, NAMING_TABLES } from './contact-rows.ts'
 import { GroupMemberships, split } from './group-memberships.ts'
 import type { ContactData, ContactEvent, ContactMessage } from './retention.ts'
 
-/** Reads what is stored of one contact, a few rows at a time: the rows that its erasure removes, and the groups of the person. */
+/**
+ * Reads the stored data of one contact, a few rows at a time: the rows that its erasure removes, and the person's
+ * groups.
+ */
 export class ContactExport {
   readonly #core: Core
   readonly #rows: ContactRows
@@ -59,7 +62,7 @@ export class ContactExport {
         instanceId,
         found.map(({ id }) => id),
       )
-      // A message that was erased meanwhile is not there.
+      // A message that was erased in the meantime is left out.
       const there = found.flatMap(({ id }) => sizes.get(id) ?? [])
       yield* readEntries(this.#core, instanceId, there)
     }

@@ -10,7 +10,7 @@ import { chatOf } from '../numbers/contacts.ts'
 
 /** Messages found at a time. */
 const STEP = 50
-/** Messages that are read at once to find what somebody wrote in groups. */
+/** Messages that one query reads to find those that somebody wrote in groups. */
 const WINDOW = 1_000
 /** Above the IDs of all messages and commands. */
 const ABOVE_ALL = 'msh'
@@ -53,8 +53,8 @@ export class ContactRows {
   }
 
   /**
-   * Finds all messages of the contact in both directions and what the person wrote in groups, the newest first. The caller may
-   * erase what it got before it asks for more.
+   * Finds all messages of the contact's chat in both directions, the newest first, and then those that the person wrote
+   * in groups. The caller may erase one part before it asks for the next.
    * @param top only messages below this ID, and all commands
    */
   async *walk(instanceId: InstanceId, names: Names, top = ABOVE_ALL): AsyncGenerator<readonly Found[], void> {
@@ -69,7 +69,7 @@ export class ContactRows {
       const part = await this.#findInGroups(instanceId, names, below)
       for (let at = 0; at < part.found.length; at += STEP) yield part.found.slice(at, at + STEP)
       below = part.next
-      // On SQLite reads do not let other calls take their turn.
+      // On SQLite, reads block the event loop, so other calls run in between.
       await setImmediate()
     }
   }

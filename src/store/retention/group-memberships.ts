@@ -25,7 +25,7 @@ export interface GroupEvent {
   body: string
 }
 
-/** A group whose list of members has the person. */
+/** A group whose list of members contains the person. */
 export interface Membership {
   group: string
   subject: string
@@ -33,7 +33,10 @@ export interface Membership {
   as_of: number
 }
 
-/** Finds what names a person as a member of groups: the lists of members, and the events that report their changes. */
+/**
+ * Finds where a person is named as a member of groups: in the lists of members, and in the events that report their
+ * changes.
+ */
 export class GroupMemberships {
   readonly #core: Core
 
@@ -65,7 +68,7 @@ export class GroupMemberships {
     })
   }
 
-  /** Reads all events of the instance, the newest first, because there is no index for these. */
+  /** Reads all events of the instance, the newest first, because there is no index for events about groups. */
   async *walk(instanceId: InstanceId, names: Names): AsyncGenerator<readonly GroupEvent[], void> {
     const { db } = this.#core.statements
     for (let below: number | null = Number.MAX_SAFE_INTEGER; below !== null; ) {
@@ -85,13 +88,16 @@ export class GroupMemberships {
       )
       if (found.length > 0) yield found
       below = rows.length < WINDOW ? null : rows.at(-1)!.seq
-      // On SQLite reads do not let other calls take their turn.
+      // On SQLite, reads block the event loop, so other calls run in between.
       await setImmediate()
     }
   }
 }
 
-/** @returns the body of a `group.changed` without the person, and without everybody else; null if it does not name the person */
+/**
+ * @returns two forms of the body of a `group.changed`: without the person, and without everybody else; null if it does
+ * not name the person
+ */
 export function split(body: string, names: Names): { others: string; person: string } | null {
   const { data, ...envelope } = JSON.parse(body) as { data: Lists }
   const all = LISTS.flatMap(name => data[name] ?? [])

@@ -17,7 +17,9 @@ const EXAMINED = 500
 const KINDS = ['command', 'message', 'incoming', 'event'] as const
 type Kind = (typeof KINDS)[number]
 
-/** The rows of this kind up to `after` are examined, and those of the kinds before it. */
+/**
+ * The place of the walk: the rows of this kind up to `after`, and all rows of the kinds before it, have been examined.
+ */
 interface Place {
   instanceId: InstanceId
   kind: Kind
@@ -96,15 +98,17 @@ export function agesOf(before: number): Ages {
   }
 }
 
-/** Commands are rows among the messages, with IDs before those of messages. One condition for both would select recent commands too. */
+/**
+ * Commands are in the same table as messages, with lower IDs. One condition for both would also select recent commands.
+ */
 const IS_OLD = {
   command: ({ beforeCommand }: Ages) => sql<boolean>`m.id < ${beforeCommand}`,
   message: ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
 }
 
 /**
- * The age of a message counts from its last event, because the pace or a lost connection may delay it for long; that of a scheduled
- * one also from its scheduled time.
+ * The age of a message counts from its last event, because the pace or a lost connection may delay the message for a
+ * long time. The age of a scheduled message also counts from its scheduled time.
  */
 export function isErasable(before: number) {
   return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
@@ -112,9 +116,10 @@ export function isErasable(before: number) {
 }
 
 /**
- * No event of the message has an unfinished delivery. Found by the events, because deliveries of incoming messages and of commands,
- * and redeliveries, do not name the message. `limit` and `cross join` make PostgreSQL and SQLite look up the events of each message.
- * Otherwise they read all events of the instance, or all its unfinished deliveries.
+ * Whether no event of the message has an unfinished delivery. The query starts from the events, because not every
+ * delivery names its message: those of incoming messages usually do not, and redeliveries never do. `limit` and `cross
+ * join` make PostgreSQL and SQLite search the events of each message. Otherwise they would read all events or all
+ * unfinished deliveries of the instance.
  */
 export function hasNoOpenDelivery(message: 'm' | 'i') {
   return sql<boolean>`(select 1 from events as of_message cross join deliveries as d
@@ -126,7 +131,7 @@ export function hasNoOpenDelivery(message: 'm' | 'i') {
 export const EVENT_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from deliveries as d
     where d.instance_id = e.instance_id and d.event_id = e.id)`
 
-/** The event `e` does not report a message, or its message is erased. */
+/** The event `e` is not about a message, or its message is erased. */
 export const HAS_NO_MESSAGE = sql<boolean>`(e.message_id is null or (
   not exists (select 1 from messages as of_e where of_e.instance_id = e.instance_id and of_e.id = e.message_id)
   and not exists (select 1 from incoming_messages as of_e
@@ -178,7 +183,7 @@ function prepare(statements: Statements) {
   }
 }
 
-/** The next instance that has rows of that age, whether they may be erased or not. */
+/** The next instance that has old rows, whether they may be erased or not. */
 function findInstance(statements: Statements) {
   return statements.one((p: Ages & { after: InstanceId }) =>
     statements.db

@@ -33,7 +33,10 @@ export interface ContactEvent {
   }[]
 }
 
-/** What is stored of a contact. Messages and events are read while they are iterated, newest first, each time anew. */
+/**
+ * The stored data of a contact. Every iteration reads the messages or events again, the newest first, but those of
+ * groups after those of the chat.
+ */
 export interface ContactData {
   /** All numbers and LIDs of the person. */
   names: readonly string[]
@@ -45,20 +48,24 @@ export interface ContactData {
 
 export interface Retention {
   /**
-   * Finds the data of a contact: what `eraseContact` erases, and what it keeps for now. Not messages that are stored later than `now`.
+   * Finds the data of a contact, including the rows that `eraseContact` would keep for now, but no messages that are
+   * stored after `now`.
    * @param contact a number or a LID
    */
   openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
-   * Erases the messages of a contact in both directions, also those in groups, the received files, and what else names it. Events lose their
-   * content, and those about groups this member. Keeps messages that are queued, younger than 25 hours if they were sent (scheduled ones also for 25 hours after they ended), or whose events are still being posted.
+   * Erases the messages of a contact in both directions, those that the person wrote in groups, and the received files.
+   * Events lose their content, but events about groups lose only this member. Keeps messages that are queued, sent
+   * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), and messages
+   * whose events are still being posted. If nothing is kept, the other rows that name the contact are erased too.
    * @param contact a number or a LID
    */
   eraseContact(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact>
   /**
-   * Erases a limited number of rows that are older than `before`: settled messages, whose age counts from their last event, and
-   * incoming messages, both without an unfinished delivery, and events with their deliveries and attempts. Also erases expired idempotency keys and expired look-ups of numbers.
-   * A failure concerning one instance is thrown after the other instances were handled.
+   * Erases a limited number of rows that are older than `before`: settled messages, whose age counts from their last
+   * event, incoming messages, and events with their deliveries and attempts. Rows with an unfinished delivery stay.
+   * Also erases expired idempotency keys, look-ups of numbers and hand-out links, and deleted endpoints without
+   * unfinished deliveries. A failure of one instance is thrown after the other instances were handled.
    * @param stopping ends the step early
    * @returns the number of erased rows; 0 if nothing is left to erase
    */

@@ -79,7 +79,7 @@ export class StoredRetention implements Retention {
         failures.push(error)
       }
       if (rows > 0) this.#core.traces.note()
-      // Lets others proceed: on SQLite the rows are read in this thread.
+      // On SQLite, reads block the event loop, so other calls run in between.
       await setImmediate()
     }
     if (failures.length > 0) throw failures[0]
