@@ -13,8 +13,8 @@ export interface PaceState {
 }
 
 /**
- * `new_recipients`: the day's budget is spent, and only messages to new recipients wait. `gone`: the message has failed meanwhile, for
- * example because it was cancelled. It uses up nothing.
+ * `new_recipients`: the day's budget is spent, and only messages to new recipients wait. `gone`: the message has
+ * failed, for example because it was cancelled.
  */
 export type PaceTurn =
   | { kind: 'granted' }
@@ -24,14 +24,17 @@ export type PaceTurn =
 export interface Paces {
   /** Null if the instance never had a pace. */
   find(instanceId: InstanceId): Promise<PaceState | null>
-  /** Finds what queued messages wait for, from their rows and others. Messages that are being sent, or are not queued, are left out. */
+  /** Finds out what queued messages wait for. Messages that are being sent, or are not queued, are left out. */
   findWaits(instanceId: InstanceId, ids: readonly MessageId[], now: number): Promise<ReadonlyMap<MessageId, Waiting>>
-  /** The hint `pace` announces it. What was used up under the old pace still counts. @returns false if there is no such instance */
+  /**
+   * The hint `pace` announces the new pace. Turns that the old pace granted still count.
+   * @returns false if there is no such instance
+   */
   set(instanceId: InstanceId, pace: Pace, now: number): Promise<boolean>
   /**
-   * Grants a message its turn, once: the turn of a message that has one is granted again and uses up nothing. A message that has to
-   * wait uses up nothing.
-   * @param recipient of a message to somebody who is not a contact; else null
+   * Grants a message its turn. A message that has to wait uses up nothing, and neither does a message that recently got
+   * its turn.
+   * @param recipient the recipient, if it is not a contact; otherwise null
    */
   take(lease: Lease, message: MessageId, recipient: string | null, now: number): Promise<PaceTurn>
 }

@@ -41,7 +41,8 @@ export class StoredPaces implements Paces {
         )
         if (!instance) return false
         const before = await this.#lock(tx, instanceId)
-        // Messages that the old pace made wait until now keep the age that they had before: it counts from here.
+        // If the old pace still makes messages wait, that wait ends now, and their age counts from now
+        // (`Pacing.waitedUntil`).
         const row = {
           settings: JSON.stringify(pace),
           opens_at: Math.min(before?.opensAt ?? 0, now),
@@ -156,7 +157,7 @@ function waitOf(
   if (perMinute === null) return null
   const recent = uses.filter(({ at }) => at > now - MINUTE_MS)
   if (recent.length < perMinute) return null
-  // A clock that was set back must not stop the instance for longer.
+  // A clock that was set back must not make the instance wait for more than a minute.
   const until = Math.min(recent[recent.length - perMinute]!.at, now) + MINUTE_MS
   return { for: 'all', until }
 }

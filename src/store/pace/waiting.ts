@@ -6,12 +6,12 @@ import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
 
-/** Few, because the first of a chat is often among the first of the queue. */
+/** Few, because the first message of a chat is often among the first messages of the queue. */
 const QUEUED_AT_ONCE = 500
 
 type Row = Awaited<ReturnType<WaitingReader['findRows']>>[number]
 
-/** Finds out from the rows why queued messages have not been sent yet. */
+/** Finds out from the database why queued messages have not been sent yet. */
 export class WaitingReader {
   readonly #core: Core
 
@@ -71,10 +71,10 @@ export class WaitingReader {
           .limit(QUEUED_AT_ONCE),
       )
       for (const { recipient, seq } of found) if (missing.delete(recipient)) firsts.set(recipient, seq)
-      // The rest was sent meanwhile.
+      // The other messages have been sent in the meantime.
       if (found.length < QUEUED_AT_ONCE) break
       after = found.at(-1)!.seq
-      // On SQLite reads do not let other calls take their turn.
+      // On SQLite, reads block the event loop, so other calls run in between.
       await setImmediate()
     }
     return firsts
