@@ -1,9 +1,12 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/** Orders from any node to the simulated phone of an instance, which its owner runs. The hint `phone` announces orders and answers. */
+/**
+ * Orders from any node to the simulated phone that an instance's owner runs. The hint `phone` announces orders and
+ * answers.
+ */
 export interface PhoneOrders {
-  /** @param id unique for each order; with the same ID again, only the hint is repeated */
+  /** @param id unique for each order. A call with a known ID only repeats the hint */
   leave(instanceId: InstanceId, id: string, body: string): Promise<void>
   /** New orders, oldest first. Each is returned once. */
   take(lease: Lease): Promise<{ id: string; body: string }[]>

@@ -5,7 +5,7 @@ import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { PhoneOrders } from './phone-orders.ts'
 
-/** Much longer than the sender of an order waits for its answer. */
+/** Orders are deleted after this time. Their senders wait for a much shorter time. */
 const FORGOTTEN_AFTER_MS = 60_000
 
 export class StoredPhoneOrders implements PhoneOrders {
@@ -40,7 +40,7 @@ function operations({ statements }: Core) {
   const { db, now } = statements
   const ofInstance = ({ instanceId }: { instanceId: InstanceId }) => instanceId
 
-  // The phone may refuse an order, so the audit records the call when it has succeeded.
+  // The phone may refuse an order, so the audit records the call only after it has succeeded.
   return {
     leave: oneByOne(
       'phoneOrders.leave',
