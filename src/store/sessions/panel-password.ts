@@ -9,7 +9,7 @@ export async function clearPanelPassword(tx: Transaction, { db }: Statements): P
   await tx.query(db.deleteFrom('meta').where('key', 'in', [PASSWORD_KEY, PASSWORD_SETTER_KEY]))
 }
 
-/** Clears the password if this account set it, and ends the sessions that it may have opened. */
+/** If this account set the password, clears it and ends all sessions without an account, which it may have opened. */
 export async function clearPanelPasswordOf(tx: Transaction, statements: Statements, accountId: string): Promise<void> {
   const { db } = statements
   const setter = db.selectFrom('meta').select('value').where('key', '=', PASSWORD_SETTER_KEY)

@@ -21,7 +21,9 @@ export interface NewSession extends Omit<PanelSession, 'account'> {
   tokenDigest: Uint8Array
   /** Null: opened with the admin key or the panel's password. */
   accountId: string | null
-  /** The hash of the password that was checked. Null without an account: the admin key. */
+  /**
+   * The hash of the password that was checked. Null if an identity or, without an account, the admin key was checked.
+   */
   passwordHash: string | null
   /** The login of the provider that was checked instead of a password. Only with an account. */
   identity?: Identity | null
@@ -48,15 +50,19 @@ export interface Sessions {
    * since.
    */
   create(session: NewSession): Promise<boolean>
-  /** Null if it is unknown, was ended, is expired at `now`, or its account was removed. */
+  /** Null if the session is unknown, was ended, is expired at `now`, or its account was removed. */
   find(tokenDigest: Uint8Array, now: number): Promise<PanelSession | null>
   /**
-   * Those of an account, or (null) those without one; newest first. Erases sessions that are expired at `now`, of every account.
+   * The sessions of an account, or (null) those without an account, newest first. Also erases all sessions that are
+   * expired at `now`.
    */
   list(accountId: string | null, now: number): Promise<PanelSession[]>
-  /** Ends a session of an account, or (null) one without. False if there is none. */
+  /** Ends a session of an account, or (null) one without an account. False if there is no such session. */
   end(id: string, accountId: string | null): Promise<boolean>
-  /** Ends all of them except `keptId`. False if there is no other. */
+  /**
+   * Ends the sessions of an account, or (null) those without an account, except `keptId`. False if there is no other
+   * session.
+   */
   endOthers(accountId: string | null, keptId: string | null): Promise<boolean>
   /** The hash of the panel password as it was stored; null if none is set. */
   findPasswordHash(): Promise<string | null>
@@ -64,12 +70,13 @@ export interface Sessions {
   countWrongKey(windows: readonly WrongKeyWindow[]): Promise<WrongKeyCount[]>
   /** Subtracts a counted key that turned out to be right. */
   uncountWrongKey(windows: readonly WrongKeyWindow[]): Promise<void>
-  /** The account that set the panel's password. Null: none is set, or it was set with the admin key or the old password. */
+  /** The account that set the panel's password. Null: no password is set, or it was set without an account. */
   findPasswordSetter(): Promise<string | null>
   /**
    * Sets or clears (null) the panel's password and ends every session without an account except `keptId`, in one commit.
    * @param keptId the caller's session. Null: the admin key
-   * @param setBy the account, whose removal will clear the password. Null: the admin key, or a session without an account
+   * @param setBy the account that sets it. The password is cleared when this account is removed or is no longer an
+   * owner. Null: the admin key, or a session without an account
    */
   setPasswordHash(hash: string | null, keptId: string | null, setBy?: string | null): Promise<PanelPasswordChange>
 }

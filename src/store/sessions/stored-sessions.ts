@@ -221,7 +221,7 @@ function operations({ statements }: Core) {
         for (const { key } of windows) {
           const counted = db.updateTable('wrong_keys').where('address', '=', key).where('count', '>', 0)
           await tx.query(counted.set(eb => ({ count: eb('count', '-', 1) })))
-          // A window begins with a wrong key, not with a right one.
+          // Only a wrong key begins a window.
           await tx.query(db.deleteFrom('wrong_keys').where('address', '=', key).where('count', '<=', 0))
         }
       },
