@@ -14,7 +14,7 @@ import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
 /** Instances checked by one query. Other calls run in between. */
 const WINDOW = 1_000
 
-/** An unlinked number waits for a person because of these. It may also wait because nobody has linked it yet. */
+/** An unlinked instance needs a person for these causes, but not if nobody has tried to link it yet. */
 const FAILED_TO_LINK = [
   'banned',
   'version_refused',
@@ -49,7 +49,7 @@ interface TroubleRow {
 }
 
 /**
- * Reads the instances in the order of their creation, window by window, each by a few index look-ups.
+ * Reads the instances in the order of their creation, window by window, with a few index searches for each instance.
  * @param ids null: all instances
  */
 export async function readTroubles(
@@ -102,7 +102,7 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
   ) as checked where is_down = 1 or given_up = 1 or retrying = 1 or coalesce(restricted_until, 0) > now`
 }
 
-/** The instance `i` still has this endpoint, so the event can be redelivered to it. */
+/** Whether the instance `i` still has this endpoint. Only then can its events be redelivered. */
 function isOwnEndpoint(id: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`case when ${id} = ${sql.lit(DEFAULT_ENDPOINT)} then i.webhook_url is not null
     else exists (select 1 from endpoints as own

@@ -29,7 +29,10 @@ export async function readMessageCounts(
   return { sent: settled - failed, failed, received: Number(row?.received ?? 0) }
 }
 
-/** Reads the whole queue once, in slices: its index is in the order of acceptance, and knows no periods. */
+/**
+ * Reads the whole queue once, in slices: its index is in the order of acceptance and cannot find the messages of a
+ * period.
+ */
 export async function readQueued(
   { reader, statements }: Core,
   instanceId: InstanceId,
@@ -48,7 +51,9 @@ export async function readQueued(
   }
 }
 
-/** How many of `firsts`, from number `from` and below number `to`, are not above the ID of a row. Found by halving. */
+/**
+ * SQL that finds, by bisection between the indexes `from` and `to`, how many of `firsts` are not above the ID of a row.
+ */
 function placeAmong(firsts: readonly MessageId[], from: number, to: number): RawBuilder<number> {
   if (from === to) return sql<number>`${sql.lit(from)}`
   const middle = Math.floor((from + to) / 2)
@@ -56,7 +61,7 @@ function placeAmong(firsts: readonly MessageId[], from: number, to: number): Raw
     else ${placeAmong(firsts, middle + 1, to)} end`
 }
 
-/** Counts the newest `MAX_COUNTED` failed messages since then. */
+/** Counts the newest `MAX_COUNTED` failed messages since `since` by their failure. */
 export async function readFailures(
   { reader, statements }: Core,
   instanceId: InstanceId,

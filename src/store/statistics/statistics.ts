@@ -22,21 +22,21 @@ export interface InstanceActivity {
 /** The limit for counts of deliveries in a list of instances. */
 export const MAX_RECENT = 1_000
 
-/** Finished deliveries of an instance that are read to find those of each endpoint. */
+/** At most this many finished deliveries of an instance are read to find those of each endpoint. */
 export const MAX_LOOKED_AT = 2_000
 
 export interface EndpointDeliveries {
   endpointId: EndpointId
   /** Up to `MAX_RECENT`. */
   recent: RecentDeliveries
-  /** Unfinished deliveries, those that are retried or blocked included; up to `MAX_RECENT`. */
+  /** Unfinished deliveries, including those that are retried or blocked; up to `MAX_RECENT`. */
   waiting: number
-  /** The newest failed attempt of those that are retried, else of those that were given up. */
+  /** The newest failed attempt of a delivery that is being retried or, if there is none, of one that was given up. */
   lastFailure: { at: number; status: number | null; error: string | null } | null
 }
 
 export interface MessageCounts {
-  /** Those that WhatsApp has. */
+  /** Messages that WhatsApp has. */
   sent: number
   failed: number
   queued: number
@@ -59,7 +59,7 @@ export interface DeliveryOutcomes {
   exhausted: number
   /** Pending or blocked. */
   waiting: number
-  /** Created while no URL was set. */
+  /** Events that the default filter includes, but that have no delivery, for example because no URL was set. */
   notPosted: number
   /**
    * Events delivered without a redelivery, by the time from the event to the end of the successful attempt. Entry `i` has
@@ -84,7 +84,10 @@ export interface InstanceTrouble {
   since: number
   /** Null without a restriction in force. */
   restrictedUntil: number | null
-  /** Has exhausted events that were not delivered later, among the newest `MAX_LOOKED_AT`. Those of deleted endpoints do not count. */
+  /**
+   * Whether some of the newest `MAX_LOOKED_AT` exhausted events were not delivered later. Deleted endpoints are
+   * ignored.
+   */
   hasGivenUp: boolean
   isRetrying: boolean
 }
@@ -96,13 +99,15 @@ export const MAX_TOTAL = 100_000
 
 /** Totals of the whole store, the same on every node. Ages are milliseconds by the store's own clock. */
 export interface StoreTotals {
-  /** Queued messages, up to `MAX_TOTAL`. */
+  /** Queued messages, except scheduled ones and commands, up to `MAX_TOTAL`. */
   queued: number
-  /** Age of the oldest queued message; 0 if there is none. */
+  /** Age of the oldest of these messages; 0 if there is none. */
   oldestQueuedMs: number
   /** Unfinished deliveries by readiness, each up to `MAX_TOTAL`. */
   deliveries: { first: number; retry: number; blocked: number }
-  /** How long the most overdue delivery has been due; 0 if none is due. */
+  /**
+   * How long the most overdue delivery has been due; 0 if none is due. Deliveries of inactive endpoints are ignored.
+   */
   oldestDueMs: number
   connections: Record<ConnectionState, number>
   /** Instances that no node runs. */
@@ -116,23 +121,24 @@ export interface StoreTotals {
     pending: number
     /** Files that are still to be fetched from URLs, up to `MAX_TOTAL`. */
     fromUrls: number
-    /** Received files that are not there and not forgotten yet, by reason, each up to `MAX_TOTAL`. */
+    /** Received files that could not be fetched and whose rows still exist, by reason, each up to `MAX_TOTAL`. */
     failed: Record<ReceivingFailure, number>
   }
 }
 
 export interface Statistics {
   /**
-   * The instances whose number is down or restricted, or whose events are retried or, since `givenUpSince`, exhausted. In the
-   * order of their creation, up to `MAX_TROUBLES`. Costs a few look-ups per instance.
+   * The instances whose number is down or restricted, whose events are being retried, or that have exhausted events
+   * created since `givenUpSince`. In the order of their creation, up to `MAX_TROUBLES`. Costs a few index searches per
+   * instance.
    * @param reached at most 1,000 instances. Default: all of them
    */
   troubles(givenUpSince: number, reached?: readonly InstanceId[] | null): Promise<InstanceTrouble[]>
-  /** Costs a few look-ups per instance, and counts up to `MAX_TOTAL`. */
+  /** Costs a few index searches per instance, and counts up to `MAX_TOTAL`. */
   totals(): Promise<StoreTotals>
   /**
-   * Counts messages since `since` and exhausted deliveries of events since `givenUpSince`. In no particular order; unknown
-   * instances count as idle.
+   * Counts messages since `since` and exhausted deliveries of events since `givenUpSince`. The result is in no
+   * particular order. Unknown instances are returned as idle.
    */
   activity(ids: readonly InstanceId[], since: number, givenUpSince: number): Promise<InstanceActivity[]>
   /**
@@ -144,14 +150,14 @@ export interface Statistics {
     endpointIds: readonly EndpointId[],
     givenUpSince: number,
   ): Promise<EndpointDeliveries[]>
-  /** The messages accepted and received in a period, queued ones excepted. */
+  /** The messages accepted and received in a period, except queued ones. */
   messages(instanceId: InstanceId, since: number, until: number): Promise<Omit<MessageCounts, 'queued'>>
   /**
    * The queued messages that were accepted in each of the periods between neighbouring bounds. Reads the whole queue, in slices.
    * @param bounds moments, the earliest first
    */
   queued(instanceId: InstanceId, bounds: readonly number[]): Promise<number[]>
-  /** Messages accepted since then that failed, by reason, most first; of the newest `MAX_COUNTED`. */
+  /** Counts the newest `MAX_COUNTED` failed messages accepted since `since` by reason, the most frequent first. */
   failures(instanceId: InstanceId, since: number): Promise<{ code: FailureCode; count: number }[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
   /** The number of events created since `since` whose latest delivery is in `state`, up to `MAX_COUNTED`. */

@@ -222,7 +222,7 @@ function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
   return sql<number | null>`(select ${attemptEnd} from ${events} order by f.event_id desc limit 1)`
 }
 
-/** The creation time of the oldest event with a delivery of this readiness. There are few of them. */
+/** The creation time of the oldest event with a delivery of this readiness. Usually few deliveries have it. */
 function oldest(readiness: Exclude<Readiness, 'first'>): RawBuilder<number | null> {
   return sql<number | null>`(select e.created_at from deliveries d
     join events e on e.instance_id = d.instance_id and e.id = d.event_id

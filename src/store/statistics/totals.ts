@@ -55,8 +55,8 @@ interface WaitingRow {
 const WAITS = sql`state = 'queued' and seq > 0 and messages.id >= 'msg_'`
 
 /**
- * Counts use partial indexes. The oldest entry is found among the first entries of each instance's or endpoint's index.
- * Endpoints whose deliveries are held do not count.
+ * Counts use partial indexes. The oldest entry is found among the first entries of each instance's or endpoint's index,
+ * without the endpoints whose deliveries are held.
  */
 function waitingQuery(now: RawBuilder<number>): RawBuilder<WaitingRow> {
   const oldest = (first: RawBuilder<unknown>, of = sql`leases as l`) =>
