@@ -98,7 +98,7 @@ function operations(core: Core, reports: ConnectionReports) {
         if (known !== undefined) return { kind: 'known', ...known }
         const connection = { goal: 'idle', state: 'stopped', cause: 'imported', reason: IMPORTED } as const
         await insertInstance(tx, core, { ...instance, ...connection, kind: 'whatsapp' }, now)
-        // The stop needs no event. The first event reports the connection.
+        // The stop needs no event: the first event will report the connection.
         const report = { instance_id: instance.id, reported: 'instance.stopped' } as const
         await tx.query(db.insertInto('connection_reports').values(report))
         await tx.each(
@@ -144,7 +144,7 @@ function operations(core: Core, reports: ConnectionReports) {
         .where('instances.kind', '=', 'whatsapp')
         .where('instances.deleted_at', 'is', null)
         .where('credentials.type', '=', 'creds')
-        // A logout that was accepted is carried out.
+        // An accepted logout is still carried out, so the session is not exported.
         .where('connections.goal', 'not in', ['logged_out', 'relinked']),
     )
     return linked?.phone ?? null

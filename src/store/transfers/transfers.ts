@@ -22,7 +22,7 @@ export interface LinkedInstance {
 
 export type ImportOutcome =
   | { kind: 'imported'; id: InstanceId }
-  /** The number is linked to this instance. Nothing was changed. */
+  /** The number is already linked to this instance. Nothing was changed. */
   | ({ kind: 'known' } & LinkedInstance)
 
 export type ExportOutcome =
@@ -32,7 +32,7 @@ export type ExportOutcome =
   /** There is no such instance, it is a sandbox, or no number is linked to it. Nothing was changed. */
   | { kind: 'not_linked' }
 
-/** Linked numbers that come from another program or go to one. Two programs with one session destroy it. */
+/** Imports linked numbers from other programs and exports them. Two programs that use the same session destroy it. */
 export interface Transfers {
   /** The instance that the number is linked to, even if it is stopped. */
   findLinked(phone: string): Promise<LinkedInstance | null>
