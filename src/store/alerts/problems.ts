@@ -65,7 +65,7 @@ interface EndpointRow {
   /** Null also for a paused endpoint: nothing is posted to it, so its retries wait. */
   retried_since: number | null
   given_up: number
-  /** 1 if no event after the newest one that was given up was delivered. 0 for a paused endpoint. */
+  /** 1 if an event was given up and no later event was delivered. 0 for a paused endpoint. */
   ends_in_failure: number
 }
 

@@ -4,10 +4,7 @@ import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient
 import type { Core } from '../engine/core.ts'
 import { addressOf, type Names, namesOf } from './chat-lines.ts'
 
-/**
- * All names of a chat: the given one, the number or LID that the contacts show, and the other spelling if a look-up
- * shows it.
- */
+/** All names of a chat: the given one, those that the contacts show, and the other spelling if a look-up shows it. */
 export async function findNames(core: Core, instanceId: InstanceId, chat: string): Promise<Names> {
   const kind = parseRecipient(chat)?.kind
   if (kind === 'number') {

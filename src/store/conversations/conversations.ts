@@ -47,8 +47,8 @@ export const MAX_LAST_TEXT_UNITS = 1_000
 /** A chat as an inbox lists it. */
 export interface InboxChat extends Chat {
   /**
-   * The received messages, without reactions, after the last message to the chat that did not fail and after the last
-   * message that was marked as read. At most `MAX_UNREAD`.
+   * Received messages, except reactions, that are newer than the last message to the chat (failed ones are ignored) and
+   * newer than the last message that was marked as read. At most `MAX_UNREAD`.
    */
   unreadCount: number
   lastReceivedId: MessageId | null
@@ -74,8 +74,6 @@ export interface Conversations {
   listInbox(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<InboxChat>>
   /** Messages and commands of one chat, latest first. @param chat a number, a LID or a group */
   listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>>
-  /**
-   * Asks the owner to show a typing indicator in a chat for this many seconds. It is only a hint: nothing is stored.
-   */
+  /** Asks the owner to show a typing indicator for this many seconds. It is only a hint: nothing is stored. */
   requestTyping(instanceId: InstanceId, chat: string, seconds: number): void
 }

@@ -101,10 +101,7 @@ function outcomesOf(
   })
 }
 
-/**
- * Whether a requested attempt is already recorded. The query `find` finds no row for a scheduled attempt that is
- * recorded.
- */
+/** Whether a requested attempt is already recorded. For a recorded scheduled attempt, `find` returns no row. */
 function isRecorded({ delivery }: AttemptInput, row: { requested_at: number | null; scheduled_at: number | null }) {
   return delivery.requested !== null && (row.scheduled_at === null || row.requested_at !== delivery.requested.at)
 }

@@ -92,8 +92,6 @@ export interface Directory {
   findFilled(instanceId: InstanceId): Promise<{ groups: boolean; contacts: boolean }>
   /** @param at when all contacts were recorded; null if some are missing */
   recordContactsFilled(lease: Lease, at: number | null): Promise<void>
-  /**
-   * @param ids all groups of the account. Other groups are recorded as left, unless they were recorded since `askedAt`
-   */
+  /** @param ids all groups of the account. Others are marked as left, unless they were recorded since `askedAt` */
   recordGroupsFilled(lease: Lease, ids: readonly string[], of: { askedAt: number; now: number }): Promise<void>
 }

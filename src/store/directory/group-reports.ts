@@ -14,10 +14,7 @@ interface GroupTransition {
   /** Null: the account is not a member any more. */
   after: GroupDetails | null
   self: OwnAddresses
-  /**
-   * WhatsApp reported that the account has just become a member. If not, a group that is new in the directory is no
-   * event.
-   */
+  /** WhatsApp reported that the account has just become a member. If not, a new group causes no event. */
   hasJoined: boolean
 }
 

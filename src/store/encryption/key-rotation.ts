@@ -30,18 +30,13 @@ export interface RotationOptions {
   currentKey: Uint8Array
   /** Must return the same key until the rotation has finished. Not called if only the clean-up is left. */
   nextKey(): Uint8Array
-  /**
-   * Makes the service use the next key. Called when all data is encrypted under it, and possibly again after a crash.
-   */
+  /** Makes the service use the next key. Called when all data is encrypted under it, perhaps again after a crash. */
   adopt(): void
   onProgress?(done: number, total: number): void
   logger?: StoreLogger | undefined
 }
 
-/**
- * `already`: the data was already encrypted under the next key. At most `adopt` and the removal of the record were
- * left.
- */
+/** `already`: the data was already encrypted under the next key. At most `adopt` and the clean-up were left. */
 type RotationOutcome = ({ kind: 'rotated' } & Resealed) | { kind: 'already' }
 
 /**

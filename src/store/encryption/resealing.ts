@@ -20,9 +20,9 @@ import {
 const STEP = 500
 
 export interface Resealed {
-  /** The rows with sealed values. */
+  /** The number of rows with sealed values. */
   values: number
-  /** The values that neither key decrypts. They are left unchanged. */
+  /** The number of values that neither key decrypts. They are left unchanged. */
   unreadable: number
 }
 

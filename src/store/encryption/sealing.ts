@@ -67,9 +67,7 @@ export class Sealing {
 
 // A sealed value authenticates the identity of its row: a value that was copied into another row does not open.
 
-/**
- * The place of an endpoint's current and previous secrets. The default endpoint's secrets are in the instance's row.
- */
+/** The place of an endpoint's current and previous secrets. Those of the default endpoint are in the instance's row. */
 export function endpointSecretPlace(instanceId: InstanceId, id: EndpointId): string {
   return id === DEFAULT_ENDPOINT ? `instances:${instanceId}:webhook_secret` : `endpoints:${instanceId}:${id}:secret`
 }

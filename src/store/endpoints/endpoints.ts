@@ -30,9 +30,7 @@ export interface PostingState {
   active: boolean
 }
 
-/**
- * The endpoints of instances. The default endpoint is the instance's webhook. It exists while the webhook has a URL.
- */
+/** The endpoints of instances. The default endpoint is the instance's webhook. It exists while it has a URL. */
 export interface Endpoints {
   create(endpoint: NewEndpoint, now: number): Promise<CreateOutcome>
   /** The default one first, then by age. Empty if there is no such instance. */

@@ -7,9 +7,7 @@ export interface NewOperatorEndpoint extends EndpointSettings {
   secret: string
 }
 
-/**
- * `old_nodes`: a node of the previous version is running and would record events without deliveries to the endpoint.
- */
+/** `old_nodes`: a node of the previous version runs. It would record events without deliveries to the endpoint. */
 export type CreateOperatorOutcome =
   | { kind: 'created'; endpoint: OperatorEndpoint }
   | { kind: 'too_many' }

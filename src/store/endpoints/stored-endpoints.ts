@@ -199,10 +199,7 @@ function selectOthers({ db }: Statements) {
     .select(['active', 'description', 'created_at', 'deleted_at'])
 }
 
-/**
- * The endpoint counts as deleted if the instance is: the instance's deliveries are completed even if the endpoint is
- * paused.
- */
+/** The endpoint counts as deleted if the instance is, so that even deliveries to a paused endpoint are completed. */
 function selectOperator({ db }: Statements, { instanceId, id }: Named) {
   return db
     .selectFrom('operator_endpoints')
@@ -214,9 +211,7 @@ function selectOperator({ db }: Statements, { instanceId, id }: Named) {
     .where('operator_endpoints.id', '=', id)
 }
 
-/**
- * The columns of a cleared default endpoint. When a URL is set again, the endpoint receives the kinds of the contract.
- */
+/** The columns of a cleared default endpoint. After a new URL is set, it receives the kinds of the contract. */
 export const CLEARED = { webhook_url: null, webhook_events: null, webhook_active: 1, webhook_description: null }
 
 function operations({ statements, sealing }: Core) {

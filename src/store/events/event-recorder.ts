@@ -181,8 +181,7 @@ export class Subscriptions {
     for (const id of instances) rows.push({ id, instance_id: id })
     const found = new Map<InstanceId, Subscription[]>()
     if (rows.length === 0) return found
-    // One round trip for all. The second statement sees everything that was committed while the first one waited for
-    // its lock.
+    // One round trip for all. The second statement sees what was committed while the first one waited for its lock.
     const [defaults, others, operators] = await Promise.all([
       tx.each(this.#findDefault, rows),
       tx.each(this.#findOthers, rows),

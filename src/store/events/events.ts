@@ -48,7 +48,7 @@ export interface FeedQuery {
   /** The page begins with the first event after this place. Undefined: it begins with the oldest event in the feed. */
   after?: FeedPlace | undefined
   limit: number
-  /** The largest size of a page. The first event is included however large it is. */
+  /** The largest size of a page's events. The first event is included however large it is. */
   maxBytes: number
   kind?: EventKind | undefined
 }

@@ -251,9 +251,7 @@ const IS_SHOWN = {
   any: sql<boolean>`(open.seq is not null or done.seq is not null)`,
 } as const satisfies Record<DeliveryFilter | 'any', unknown>
 
-/**
- * Selects the columns that name the other party of an event: those of its message or, without a message, a short body.
- */
+/** Selects the columns that name the other party of an event: those of its message or, without one, a short body. */
 function withOtherSide<O>(query: SelectQueryBuilder<Database, 'events', O>) {
   return query
     .leftJoin('messages as sent', join =>

@@ -34,9 +34,7 @@ export interface HandoutKey {
   browser: Uint8Array
 }
 
-/**
- * `none`: the link was used or revoked, has expired, or never existed. `in_use`: another browser has opened the link.
- */
+/** `none`: the link was used or revoked, has expired, or never existed. `in_use`: another browser has opened it. */
 export type FoundHandout = { kind: 'found'; handout: Handout } | { kind: 'in_use' } | { kind: 'none' }
 
 /** `under_way`: the link is bound to this browser, and a QR code is already requested. Nothing changed. */
@@ -47,13 +45,9 @@ export type HandoutRequest =
   | { kind: 'too_soon'; waitMs: number }
 
 export interface Handouts {
-  /**
-   * `full`: the instance has `MAX_HANDOUTS` open links; `linked`: it has a number. Null if there is no such instance.
-   */
+  /** `full`: there are `MAX_HANDOUTS` open links. `linked`: there is a number. Null if there is no such instance. */
   create(handout: NewHandout, now: number): Promise<Handout | 'full' | 'linked' | null>
-  /**
-   * Newest first, including used links and those that expired less than a day ago. Null if there is no such instance.
-   */
+  /** Newest first, also used links, and those that expired less than a day ago. Null if there is no such instance. */
   list(instanceId: InstanceId): Promise<Handout[] | null>
   /**
    * Takes effect immediately. If the link's last request is still under way, that request ends in the same commit.
@@ -66,8 +60,8 @@ export interface Handouts {
   find(key: HandoutKey): Promise<FoundHandout>
   /**
    * Binds the link to the browser, and requests a QR code or, for `phone`, a pairing code, in one commit. `linked`: the
-   * number is linked already. A QR code that is under way is not requested again: the link is only bound, or if it
-   * already is, nothing changes.
+   * number is linked already. If a QR code is already under way, the link is only bound. If it was bound before,
+   * nothing changes.
    */
   request(key: HandoutKey, phone: PhoneNumber | null): Promise<HandoutRequest>
 }

@@ -256,10 +256,7 @@ function openSecret(core: Core, id: InstanceId, sealed: Uint8Array): string {
   return core.sealing.open(id, endpointSecretPlace(id, DEFAULT_ENDPOINT), sealed).toString()
 }
 
-/**
- * Searches name, ID and number, without regard to case and accents. A number may be written with spaces and
- * punctuation.
- */
+/** Searches name, ID and number, without regard to case and accents. A number may contain spaces and punctuation. */
 function matches(search: string, folded: RawBuilder<string>) {
   const { words, number } = searchPatterns(search)
   return sql<boolean>`(${folded} like ${words} escape '\\'

@@ -190,10 +190,7 @@ function operations({ db, now, dialect }: Statements) {
     }
   }
 
-  /**
-   * On the connection of other writes, a renewal could wait, until the leases lapse, behind a write that waits for a
-   * frozen node's lock.
-   */
+  /** Otherwise a renewal could wait behind a write that waits for a frozen node's lock, until the leases lapse. */
   const apart = { connection: 'leases' } as const
 
   const acquire = oneByOne(

@@ -24,10 +24,7 @@ export function toMedia({ id, mimetype, size, sha256, filename, expires_at }: Me
 export const IS_QUEUED_IN = sql<boolean>`exists (select 1 from messages where messages.instance_id = media.instance_id
   and messages.media_id = media.id and messages.media_id is not null and ${IS_QUEUED})`
 
-/**
- * Every transaction that adds to an instance's usage begins with `lockUsage`, so that two of them cannot exceed the
- * quota.
- */
+/** A transaction that changes an instance's usage calls `lockUsage` first, so that two cannot exceed the quota. */
 export class FileRows {
   readonly #statements: Statements
 
@@ -79,10 +76,7 @@ export class FileRows {
     return row?.size ?? null
   }
 
-  /**
-   * The medium that callers uploaded with this content. Received and fetched media are ignored: each belongs to its
-   * message.
-   */
+  /** The medium that callers uploaded with this content. Received and fetched media belong to their messages only. */
   async findContent(tx: Transaction, instanceId: InstanceId, sha256: Uint8Array) {
     const { db } = this.#statements
     const media = db.selectFrom('media').select(['id', 'file_id']).where('instance_id', '=', instanceId)

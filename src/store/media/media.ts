@@ -67,15 +67,12 @@ export type DiscardOutcome = 'doomed' | 'stored' | 'given_up'
  * | killed … | leaves |
  * |---|---|
  * | before `begin` | nothing |
- * | after `begin`, while the bytes are written, or before `finish` | a file that is `writing`: `claimDoomed` returns it
- * when it is due | | after `finish` | the medium | | after bytes were declared gone, before `forget` | a file that is
- * `removing`: `claimDoomed` returns it |
+ * | after `begin`, before `finish` | a file that is `writing`: `claimDoomed` returns it when it is due |
+ * | after `finish` | the medium |
+ * | after bytes were declared gone, before `forget` | a file that is `removing`: `claimDoomed` returns it |
  */
 export interface MediaRows {
-  /**
-   * Announces a file. `full`: the declared size exceeds the quota, and callers have uploaded no file of exactly this
-   * size.
-   */
+  /** Announces a file. `full`: it would exceed the quota, and callers have uploaded no file of exactly this size. */
   begin(file: NewFile): Promise<'begun' | 'full' | 'no_instance'>
   /** Reports that the file is still being written. False if it was given up. One call a minute is enough. */
   extend(file: FileName): Promise<boolean>
@@ -84,9 +81,7 @@ export interface MediaRows {
    * and expires later.
    */
   finish(file: FinishedFile, now: number): Promise<FinishOutcome>
-  /**
-   * Marks an unneeded file for immediate removal. Does nothing if it is `stored`, because its `finish` was committed.
-   */
+  /** Marks an unneeded file for immediate removal, unless it is `stored` because its `finish` was committed. */
   discard(file: FileName): Promise<DiscardOutcome>
   /** Null if the instance has no such medium. */
   find(instanceId: InstanceId, id: string): Promise<FoundMedia | null>

@@ -15,10 +15,7 @@ import { FileRows } from './file-rows.ts'
 const CLAIM_MS = 8_000
 /** One claim drops at most this many fetches without a queued message. */
 const MAX_TRIES = 50
-/**
- * At most this many fetches of an instance are examined to find one that may be claimed, so that a backlog does not
- * block the process.
- */
+/** At most this many fetches of an instance are examined for a claim, so that a backlog does not block the process. */
 const EXAMINED = 200
 
 type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>

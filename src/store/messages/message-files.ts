@@ -81,9 +81,7 @@ function checkUnknown({ mediaId, form, filename }: NewMessageFile, text: string)
   return { mediaId, form, filename, fetch: 'pending' }
 }
 
-/**
- * The columns of a message that contain its file. A preview's image has only its ID here: the rest is in the extras.
- */
+/** The columns of a message that contain its file. Of a preview's image, they contain only the ID. */
 export function fileColumns(file: FileCheck): { media_id: string | null; file: string | null } {
   if ('previewId' in file) return { media_id: file.previewId, file: null }
   if ('kind' in file) return { media_id: null, file: null }
@@ -115,8 +113,7 @@ export function fetchInserter(statements: Statements) {
     )
     tx.post(
       insertMedia,
-      // The real `expires_at` is set when the file is stored. Until then, the queued message keeps the row from
-      // expiring.
+      // The real `expires_at` is set when the file is stored. Until then, the queued message prevents the expiry.
       rows.map(({ instance_id, id, filename, now }) => ({
         instance_id,
         id,

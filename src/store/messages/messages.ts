@@ -146,15 +146,15 @@ export interface MessageEvent {
   id: EventId
   kind: EventKind
   timestamp: number
-  /** Null if no endpoint has received the event. */
+  /** Null if the event has no delivery. */
   delivery: DeliverySummary | null
 }
 
 export interface Messages {
   /**
    * Checks the idempotency key, then whether the connection accepts messages (`acceptsMessages`), then inserts; all in one
-   * commit. Of concurrent calls with the same key, exactly one is accepted. A key is valid for 24 h after acceptance;
-   * that of a scheduled message, for 24 h after the message was sent or has failed.
+   * commit. Of concurrent calls with the same key, exactly one is accepted. A key is valid for 24 h after acceptance.
+   * The key of a scheduled message is valid until 24 h after the message was sent or has failed.
    */
   accept(message: NewMessage, now: number): Promise<AcceptOutcome>
   find(instanceId: InstanceId, id: MessageId): Promise<Message | null>

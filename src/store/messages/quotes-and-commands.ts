@@ -7,10 +7,7 @@ import type { Lease } from '../leases/leases.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
 import type { QuotedMessage } from './messages.ts'
 
-/**
- * Reads the messages that quotes and commands refer to, and the state of commands. `ExtrasResolver` resolves the
- * references.
- */
+/** Reads the messages that quotes and commands refer to (resolved by `ExtrasResolver`), and the state of commands. */
 export class QuotesAndCommands {
   readonly #core: Core
   readonly #findOwn

@@ -33,10 +33,7 @@ export class ScheduledMessages {
   }
 }
 
-/**
- * The columns of a message that was never prepared. A new column for content must be added here, or SQLite loses its
- * value.
- */
+/** The columns of a message that was never prepared. Add every new column for content, or SQLite loses its value. */
 const MOVED = {
   instance_id: 'text',
   id: 'text',

@@ -45,7 +45,7 @@ export class StoredMessages implements Messages {
     this.#core = core
     this.#progress = progress
     this.#accept = acceptOperation(core, (tx, cancellations) => progress.cancel(tx, cancellations))
-    // A deletion may change the same message as a write of the owner.
+    // A deletion is not independent: it may change the same message as a write of the owner.
     this.#delete = { ...this.#accept, name: 'messages.delete', isIndependent: false }
     this.#quotesAndCommands = new QuotesAndCommands(core)
     this.#scheduled = new ScheduledMessages(core)

@@ -43,9 +43,8 @@ const NOTHING: TableProgress = { rows: 0, sum: '0', after: null }
  * | killed … | leaves |
  * |---|---|
  * | before the marker in the data folder | no change, or empty tables in PostgreSQL |
- * | while rows are copied or compared | the marker, and in PostgreSQL the record of the move with the rows that it
- * counts; the service starts on neither database | | after the record is removed | a finished move; the service starts
- * on PostgreSQL, and the next run completes the marker |
+ * | during the copy or comparison | the marker, and in PostgreSQL the record and its rows; no service starts on either |
+ * | after the record is removed | a finished move; the service starts on PostgreSQL; the next run completes the marker |
  *
  * The SQLite database is only read.
  * @throws StoreUnusable or StoreUnavailable

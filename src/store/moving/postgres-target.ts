@@ -166,10 +166,7 @@ export class PostgresTarget {
     return rows[0]!
   }
 
-  /**
-   * After this, a crash of the server may lose the newest pages together with their progress. `finish` waits for all of
-   * them.
-   */
+  /** A crash of the server may then lose the newest pages with their progress. `finish` waits for all of them. */
   async commitWithoutWaiting(): Promise<void> {
     await this.#pool.query('set synchronous_commit = off')
   }

@@ -64,9 +64,7 @@ export const MOVED_TABLES: readonly string[] = Object.entries(IS_MOVED).flatMap(
   isMoved ? [table] : [],
 )
 
-/**
- * SQL that replaces a column's value. The node that held the leases has ended, so no node has to wait until they lapse.
- */
+/** SQL that replaces a column's value. The node that held the leases has ended, so they are free immediately. */
 export const REPLACED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   leases: { owner: 'null', lease_until: '0' },
 }

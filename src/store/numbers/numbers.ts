@@ -18,10 +18,7 @@ export const SETTLED = 'settled'
 export type CheckOrder = { kind: 'ordered' } | { kind: 'spent'; left: number; renewsInMs: number }
 
 export interface Numbers {
-  /**
-   * Null if there is no result or it has expired: after 7 days for a number on WhatsApp, after 1 hour for any other
-   * number.
-   */
+  /** Null if there is no result or it has expired: after 7 days for a number on WhatsApp, otherwise after 1 hour. */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
   /** The results of these numbers that have not expired. */
   findMany(

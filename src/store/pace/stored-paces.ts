@@ -41,8 +41,7 @@ export class StoredPaces implements Paces {
         )
         if (!instance) return false
         const before = await this.#lock(tx, instanceId)
-        // If the old pace still makes messages wait, that wait ends now, and their age counts from now
-        // (`Pacing.waitedUntil`).
+        // A wait by the old pace ends now, and the age of its messages counts from now (`Pacing.waitedUntil`).
         const row = {
           settings: JSON.stringify(pace),
           opens_at: Math.min(before?.opensAt ?? 0, now),

@@ -26,7 +26,7 @@ interface GroupStep {
 
 /**
  * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
- * Rows that are still needed to send or post something stay, and are counted as `kept`.
+ * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`.
  *
  * An event keeps its row, because the row prevents recording its message twice and the feed numbers it. Its `data`
  * keeps only the ID of the message. An event about the members of a group loses only this member.

@@ -7,10 +7,7 @@ import { ContactRows, NAMING_TABLES } from './contact-rows.ts'
 import { GroupMemberships, split } from './group-memberships.ts'
 import type { ContactData, ContactEvent, ContactMessage } from './retention.ts'
 
-/**
- * Reads the stored data of one contact, a few rows at a time: the rows that its erasure removes, and the person's
- * groups.
- */
+/** Reads the stored data of one contact, a few rows at a time: what its erasure removes, and the person's groups. */
 export class ContactExport {
   readonly #core: Core
   readonly #rows: ContactRows

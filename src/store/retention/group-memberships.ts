@@ -33,10 +33,7 @@ export interface Membership {
   as_of: number
 }
 
-/**
- * Finds where a person is named as a member of groups: in the lists of members, and in the events that report their
- * changes.
- */
+/** Finds where a person is named as a member of groups: in lists of members, and in events about their changes. */
 export class GroupMemberships {
   readonly #core: Core
 
@@ -94,10 +91,7 @@ export class GroupMemberships {
   }
 }
 
-/**
- * @returns two forms of the body of a `group.changed`: without the person, and without everybody else; null if it does
- * not name the person
- */
+/** @returns the body of a `group.changed` without the person, and with nobody else; null if the person is absent */
 export function split(body: string, names: Names): { others: string; person: string } | null {
   const { data, ...envelope } = JSON.parse(body) as { data: Lists }
   const all = LISTS.flatMap(name => data[name] ?? [])

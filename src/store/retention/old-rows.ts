@@ -17,9 +17,7 @@ const EXAMINED = 500
 const KINDS = ['command', 'message', 'incoming', 'event'] as const
 type Kind = (typeof KINDS)[number]
 
-/**
- * The place of the walk: the rows of this kind up to `after`, and all rows of the kinds before it, have been examined.
- */
+/** The rows of this kind up to `after`, and all rows of the kinds before it, have been examined. */
 interface Place {
   instanceId: InstanceId
   kind: Kind
@@ -98,9 +96,7 @@ export function agesOf(before: number): Ages {
   }
 }
 
-/**
- * Commands are in the same table as messages, with lower IDs. One condition for both would also select recent commands.
- */
+/** Commands are in the table of the messages, with lower IDs. One condition would also select recent commands. */
 const IS_OLD = {
   command: ({ beforeCommand }: Ages) => sql<boolean>`m.id < ${beforeCommand}`,
   message: ({ beforeMessage }: Ages) => sql<boolean>`m.id >= 'msg_' and m.id < ${beforeMessage}`,
@@ -117,9 +113,9 @@ export function isErasable(before: number) {
 
 /**
  * Whether no event of the message has an unfinished delivery. The query starts from the events, because not every
- * delivery names its message: those of incoming messages usually do not, and redeliveries never do. `limit` and `cross
- * join` make PostgreSQL and SQLite search the events of each message. Otherwise they would read all events or all
- * unfinished deliveries of the instance.
+ * delivery names its message: those of incoming messages usually do not, and redeliveries never do. `limit` and
+ * `cross join` make PostgreSQL and SQLite search the events of each message. Otherwise they would read all events or
+ * all unfinished deliveries of the instance.
  */
 export function hasNoOpenDelivery(message: 'm' | 'i') {
   return sql<boolean>`(select 1 from events as of_message cross join deliveries as d

@@ -1,10 +1,7 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Lease } from '../leases/leases.ts'
 
-/**
- * Orders from any node to the simulated phone that an instance's owner runs. The hint `phone` announces orders and
- * answers.
- */
+/** Orders from any node to the simulated phone of an instance. The hint `phone` announces orders and answers. */
 export interface PhoneOrders {
   /** @param id unique for each order. A call with a known ID only repeats the hint */
   leave(instanceId: InstanceId, id: string, body: string): Promise<void>

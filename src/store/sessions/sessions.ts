@@ -21,9 +21,7 @@ export interface NewSession extends Omit<PanelSession, 'account'> {
   tokenDigest: Uint8Array
   /** Null: opened with the admin key or the panel's password. */
   accountId: string | null
-  /**
-   * The hash of the password that was checked. Null if an identity or, without an account, the admin key was checked.
-   */
+  /** The hash of the password that was checked. Null if an identity or the admin key was checked instead. */
   passwordHash: string | null
   /** The login of the provider that was checked instead of a password. Only with an account. */
   identity?: Identity | null
@@ -59,10 +57,7 @@ export interface Sessions {
   list(accountId: string | null, now: number): Promise<PanelSession[]>
   /** Ends a session of an account, or (null) one without an account. False if there is no such session. */
   end(id: string, accountId: string | null): Promise<boolean>
-  /**
-   * Ends the sessions of an account, or (null) those without an account, except `keptId`. False if there is no other
-   * session.
-   */
+  /** Ends the sessions of an account, or (null) those without an account, except `keptId`. False if there are none. */
   endOthers(accountId: string | null, keptId: string | null): Promise<boolean>
   /** The hash of the panel password as it was stored; null if none is set. */
   findPasswordHash(): Promise<string | null>

@@ -14,7 +14,7 @@ import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
 /** Instances checked by one query. Other calls run in between. */
 const WINDOW = 1_000
 
-/** An unlinked instance needs a person for these causes, but not if nobody has tried to link it yet. */
+/** The causes for which an unlinked instance needs attention. It needs none if nobody has tried to link it yet. */
 const FAILED_TO_LINK = [
   'banned',
   'version_refused',

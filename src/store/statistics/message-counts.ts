@@ -29,10 +29,7 @@ export async function readMessageCounts(
   return { sent: settled - failed, failed, received: Number(row?.received ?? 0) }
 }
 
-/**
- * Reads the whole queue once, in slices: its index is in the order of acceptance and cannot find the messages of a
- * period.
- */
+/** Reads the whole queue once, in slices: its index is in the order of acceptance, and does not contain times. */
 export async function readQueued(
   { reader, statements }: Core,
   instanceId: InstanceId,
@@ -51,9 +48,7 @@ export async function readQueued(
   }
 }
 
-/**
- * SQL that finds, by bisection between the indexes `from` and `to`, how many of `firsts` are not above the ID of a row.
- */
+/** SQL that finds how many of `firsts` are not above the ID of a row, by bisection between indexes `from` and `to`. */
 function placeAmong(firsts: readonly MessageId[], from: number, to: number): RawBuilder<number> {
   if (from === to) return sql<number>`${sql.lit(from)}`
   const middle = Math.floor((from + to) / 2)
@@ -61,7 +56,7 @@ function placeAmong(firsts: readonly MessageId[], from: number, to: number): Raw
     else ${placeAmong(firsts, middle + 1, to)} end`
 }
 
-/** Counts the newest `MAX_COUNTED` failed messages since `since` by their failure. */
+/** Counts the newest `MAX_COUNTED` failed messages since `since` by failure code. */
 export async function readFailures(
   { reader, statements }: Core,
   instanceId: InstanceId,

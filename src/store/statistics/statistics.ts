@@ -84,10 +84,7 @@ export interface InstanceTrouble {
   since: number
   /** Null without a restriction in force. */
   restrictedUntil: number | null
-  /**
-   * Whether some of the newest `MAX_LOOKED_AT` exhausted events were not delivered later. Deleted endpoints are
-   * ignored.
-   */
+  /** Some of the newest `MAX_LOOKED_AT` exhausted events were not delivered later. Ignores deleted endpoints. */
   hasGivenUp: boolean
   isRetrying: boolean
 }
@@ -105,9 +102,7 @@ export interface StoreTotals {
   oldestQueuedMs: number
   /** Unfinished deliveries by readiness, each up to `MAX_TOTAL`. */
   deliveries: { first: number; retry: number; blocked: number }
-  /**
-   * How long the most overdue delivery has been due; 0 if none is due. Deliveries of inactive endpoints are ignored.
-   */
+  /** How long the most overdue delivery has been due; 0 if none is due. Ignores inactive endpoints. */
   oldestDueMs: number
   connections: Record<ConnectionState, number>
   /** Instances that no node runs. */
