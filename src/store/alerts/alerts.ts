@@ -26,8 +26,9 @@ export interface AlertTarget extends NewAlertTarget {
   createdAt: number
   /** When a message last arrived; null if none did. */
   lastSentAt: number | null
-  /** The failed attempts since then, and the last one's error. */
+  /** Failed attempts since then. */
   failures: number
+  /** The error of the last failed attempt. */
   lastError: string | null
 }
 
@@ -68,7 +69,7 @@ export interface Alerts {
   findTarget(id: string): Promise<AlertTarget | null>
   /** Oldest first. */
   listTargets(): Promise<AlertTarget[]>
-  /** Deletes it with its notices. False if there is no such target. */
+  /** Deletes the target and its notices. False if there is no such target. */
   deleteTarget(id: string): Promise<boolean>
   /** Claims the notices of one target for `CLAIMED_FOR_MS`. Null if none are due. */
   claimNotices(): Promise<DueNotices | null>

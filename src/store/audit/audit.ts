@@ -40,9 +40,9 @@ export interface AuditFilter {
 export interface AuditCheck {
   /** The number of the newest record, which equals the number of records in an intact chain. */
   entries: number
-  /** The digest of the newest record, in hexadecimal. It covers all of them. */
+  /** The digest of the newest record, in hexadecimal. It covers all records. */
   digest: string
-  /** The first record that is missing or does not match the one before. Null: none. */
+  /** The first record that is missing or does not match the previous record. Null: none. */
   brokenAt: number | null
 }
 
@@ -55,8 +55,8 @@ export interface PendingAudit {
 export type AuditNumber = Pick<AuditRecord, 'seq' | 'digest'>
 
 /**
- * Records of who did what. They are only ever added, each with the digest of the one before, and outlive the instance and the
- * account that they name.
+ * Records of who did what. Records are only added, each with the digest of the previous record. They outlive the
+ * instance and the account that they name.
  */
 export interface Audit {
   /**

@@ -68,8 +68,8 @@ export class AuditedWrites {
   }
 
   /**
-   * Records an entry in a commit of its own. It is an input of the same operation as changes with an entry, so that the chain is
-   * locked once in a transaction, after all changes.
+   * Records an entry without a change. Uses the same operation as changes with an entry, so that a transaction locks
+   * the chain only once, after all changes.
    */
   async append(entry: AuditEntry): Promise<AuditNumber> {
     const { recorded } = await this.#write(this.#audited, { operation: NO_CHANGE, input: null, entry })

@@ -12,7 +12,9 @@ export function requestedGoal(goal: 'online' | 'logged_out'): RawBuilder<Connect
   return sql`case when goal in ('logged_out', 'relinked') then 'relinked' else 'online' end`
 }
 
-/** The goal that the owner's change sets. After its logout (`idle`), `relinked` becomes `online`; else it stays. */
+/**
+ * The goal that the owner's change sets. After the logout (`idle`), `relinked` becomes `online`; until then it stays.
+ */
 function settledGoal(before: ConnectionGoal, settled: ConnectionGoal | undefined): ConnectionGoal | undefined {
   if (before !== 'relinked') return settled
   return settled === 'idle' ? 'online' : undefined

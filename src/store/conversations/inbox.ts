@@ -11,7 +11,7 @@ import { readEntries } from './read-entries.ts'
 
 const NOTHING = ''
 
-/** Adds the last line and the unread count to chats, in a few queries for all of them; more if texts are long. */
+/** Adds the last line and the unread count to all given chats with a few queries, or with more if texts are long. */
 export class Inbox {
   readonly #core: Core
   readonly #ends

@@ -58,7 +58,10 @@ export interface Directory {
   listGroups(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<ListedGroup>>
   /** Null unless the account is a member. */
   findGroup(instanceId: InstanceId, id: string): Promise<DescribedGroup | null>
-  /** Lists contacts in the order of their names, those without a name last. @param search part of a name or number */
+  /**
+   * Lists contacts in the order of their names, contacts without a name last.
+   * @param search part of a name or number
+   */
   listContacts(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<DirectoryContact>>
 
   readGroup(instanceId: InstanceId, id: string): Promise<KnownGroup | null>

@@ -88,7 +88,7 @@ function toRow(instance_id: InstanceId, contact: HeardContact, knownNumber: stri
   }
 }
 
-/** `row`, with the columns that it lacks taken from `other`. */
+/** `row`, with its empty columns filled from `other`. */
 function merge(row: Row, other: Row): Row {
   const merged = { ...row }
   for (const column of ['last_at', 'lid', 'username', 'name', 'search_name', 'saved_name', 'search_saved'] as const)

@@ -11,7 +11,7 @@ const TAG_BYTES = 16
 /** The first byte of every envelope, which consists of version | nonce | ciphertext | tag. */
 const VERSION = 1
 const HEADER_BYTES = 1 + NONCE_BYTES
-/** Size of the cache of derived keys. Deriving one takes microseconds. */
+/** Size of the cache of derived keys. Deriving a key takes microseconds. */
 const MAX_KEYS = 10_000
 
 /**

@@ -33,7 +33,7 @@ export interface PostingState {
 /** The endpoints of instances. The default endpoint is the instance's webhook. It exists while it has a URL. */
 export interface Endpoints {
   create(endpoint: NewEndpoint, now: number): Promise<CreateOutcome>
-  /** The default one first, then by age. Empty if there is no such instance. */
+  /** The default endpoint first, then by age. Empty if there is no such instance. */
   list(instanceId: InstanceId): Promise<Endpoint[]>
   find(instanceId: InstanceId, id: EndpointId): Promise<Endpoint | null>
   /** A new URL and a new filter apply to later events. */

@@ -42,7 +42,7 @@ export function rotate(
   const all = [{ secret: open(row.secret), until }, ...previousAt(now, row, open)].slice(0, MAX_PREVIOUS)
   return {
     secret: seal(secret),
-    // A single one is stored without JSON, so that nodes of the previous version can read it.
+    // A single secret is stored without JSON, so that nodes of the previous version can read it.
     previous_secret: seal(all.length === 1 ? all[0]!.secret : JSON.stringify(all)),
     previous_secret_until: until,
   }

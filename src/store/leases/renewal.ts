@@ -10,7 +10,7 @@ export interface Moment {
   now: number
 }
 
-/** The last renewal of this node's leases. Its age is the longer one of both clocks, because either may stand still. */
+/** The last renewal of this node's leases. The larger of its ages by the two clocks counts: either may stand still. */
 export class Renewal {
   readonly #clock: StoreClock
   /** When the last renewal began; null before the first. */

@@ -257,7 +257,7 @@ function operations({ db, now, dialect }: Statements) {
   }
 }
 
-/** @param nodes the oldest first; these get one more if the instances cannot be divided evenly */
+/** @param nodes the oldest first. If the instances cannot be divided evenly, the oldest nodes get one more */
 function shareOf(owner: string, nodes: readonly string[], count: number): number {
   const place = nodes.indexOf(owner)
   if (place < 0) return 0

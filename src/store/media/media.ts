@@ -99,7 +99,9 @@ export interface MediaRows {
    * how many rows it found
    */
   expire(now: number, goneBefore: number): Promise<number>
-  /** Files to remove: those that are not needed, and those whose writer is gone. Each is returned again after a minute, until `forget`. */
+  /**
+   * Files to remove: unneeded files, and files whose writer is gone. Returns each again after a minute, until `forget`.
+   */
   claimDoomed(limit: number): Promise<FileName[]>
   /** Whether the storage holds a file, or will get one. */
   hasFiles(): Promise<boolean>

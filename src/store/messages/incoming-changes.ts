@@ -27,7 +27,7 @@ export interface ChangeOutcome {
   deliverable: boolean
 }
 
-/** A stored message that may be the one that is changed. */
+/** A stored message that may be the target of a change. */
 interface Candidate extends Changed {
   messageId: MessageId
   /** All names of its chat. */
@@ -53,7 +53,7 @@ const DELETABLE_MS = 72 * 60 * 60_000
 
 /**
  * Records an edit or deletion with its event, and changes the text of the message. Its event is the deduplication record, like
- * that of a message. Changes of one instance are rare, so each has a run of its own.
+ * that of a message. Changes are rare, so each is processed alone.
  */
 export function changeOperation(
   statements: Statements,

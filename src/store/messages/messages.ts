@@ -181,7 +181,7 @@ export interface Messages {
   ): Promise<(CommandState & { failure: MessageFailure | null }) | null>
   /**
    * Puts scheduled messages that are due into the order of the queue, in several commits.
-   * @returns when the next one is due; null if none is scheduled
+   * @returns when the next scheduled message is due; null if there is none
    */
   releaseDue(lease: Lease, now: number): Promise<number | null>
   /** A sent or received message. Null if it is unknown, deleted or erased. */

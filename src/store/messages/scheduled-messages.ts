@@ -21,7 +21,7 @@ export class ScheduledMessages {
     this.#release = releaseOperation(core.statements)
   }
 
-  /** @returns when the next one is due; null if none is scheduled */
+  /** @returns when the next scheduled message is due; null if there is none */
   async releaseDue(lease: Lease, now: number): Promise<number | null> {
     const [first] = await this.#core.reader.query(firstScheduled(this.#core.statements, lease.instanceId))
     if (!first?.not_before || first.not_before > now) return first?.not_before ?? null

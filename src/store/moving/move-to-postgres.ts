@@ -43,8 +43,8 @@ const NOTHING: TableProgress = { rows: 0, sum: '0', after: null }
  * | killed … | leaves |
  * |---|---|
  * | before the marker in the data folder | no change, or empty tables in PostgreSQL |
- * | during the copy or comparison | the marker, and in PostgreSQL the record and its rows; no service starts on either |
- * | after the record is removed | a finished move; the service starts on PostgreSQL; the next run completes the marker |
+ * | during the copy or comparison | the marker, and in PostgreSQL the record and its rows; the service does not start |
+ * | after the record is removed | a finished move; the service starts on PostgreSQL; the next run updates the marker |
  *
  * The SQLite database is only read.
  * @throws StoreUnusable or StoreUnavailable

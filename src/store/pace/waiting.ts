@@ -50,7 +50,10 @@ export class WaitingReader {
     )
   }
 
-  /** The first queued message of each chat, by the recipient. Reads the queue at most once, and stops when it has found them all. */
+  /**
+   * The number of the first queued message for each recipient. Reads the queue at most once, and stops when all are
+   * found.
+   */
   async #findFirsts(instanceId: InstanceId, rows: readonly Row[]): Promise<ReadonlyMap<string, number>> {
     const sendable = rows.filter(({ seq, state }) => seq > 0 && state === 'connected')
     const firsts = new Map<string, number>()

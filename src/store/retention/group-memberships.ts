@@ -6,7 +6,7 @@ import type { Names } from '../conversations/chat-lines.ts'
 import { toDetails } from '../directory/group-rows.ts'
 import type { Core } from '../engine/core.ts'
 
-/** Events that are read at once. */
+/** Events that one query reads. */
 const WINDOW = 1_000
 /** The lists of people in the body of `group.changed`. Each is absent if it is empty. */
 const LISTS = ['added', 'removed', 'promoted', 'demoted'] as const
