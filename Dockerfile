@@ -1,4 +1,4 @@
-# Any Debian with Node 24 and npm. `npm run test:image` builds on one that it makes itself.
+# Any Debian image with Node 24 and npm works. `npm run test:image` builds on one that it makes itself.
 ARG BASE=docker.io/library/node:24.21.0-bookworm-slim
 
 FROM ${BASE} AS manifests
@@ -42,8 +42,8 @@ USER 1000:1000
 VOLUME /data
 EXPOSE 3000
 STOPSIGNAL SIGTERM
-# Bash alone: starting Node every few seconds would cost more than running the service. After an upgrade, large tables may take
-# minutes to migrate. The first success ends the start period.
+# Only bash: starting Node every few seconds would cost more than running the service. The start period is long because large
+# tables may take minutes to migrate after an upgrade. The first success ends it.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=10m --retries=3 \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/$PORT && printf 'GET /readyz HTTP/1.0\\r\\n\\r\\n' >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 ENTRYPOINT ["node", "/app/bin/pombal.js"]
