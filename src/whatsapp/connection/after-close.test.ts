@@ -98,7 +98,7 @@ describe('the cause of an end', () => {
     ['ECONNRESET', 'cut', 'The connection to WhatsApp was cut.'],
     ['ETIMEDOUT', 'no_answer', 'WhatsApp did not answer in time.'],
     ['WS_ERR_INVALID_OPCODE', 'no_answer', 'WhatsApp did not answer in time.'],
-  ])('names the system error: %s', (code, cause, reason) => {
+  ])('follows from the system error: %s', (code, cause, reason) => {
     const data = Object.assign(new Error('what Baileys calls a time-out'), { code })
     expect(afterClose(parseLinkEnd({ output: { statusCode: 408 }, data }))).toEqual({ kind: 'retry', cause, reason })
   })

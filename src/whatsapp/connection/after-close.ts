@@ -100,7 +100,7 @@ const KEEPS_ASKING = {
   reason: 'WhatsApp keeps asking for a new connection.',
 } as const
 
-/** The facts besides the close code that decide the next step. */
+/** The facts that, besides the close code, decide the next step. */
 export interface Situation {
   linked: boolean
   /** The linked account has not connected yet. */
@@ -109,8 +109,9 @@ export interface Situation {
   codesRanOut: boolean
   /** The sandbox's phone scans or enters the code, so nobody has to request a new one. */
   linksItself: boolean
-  /** Consecutive ends without a connection that lasted. */
+  /** Failures in a row before this end. A connection that lasted resets both counts. */
   failures: number
+  /** Restarts in a row before this end. */
   restarts: number
 }
 
@@ -173,7 +174,7 @@ const LONGEST_PAUSE_MS = RECONNECTING_MS
 /**
  * The pause before the next socket, in milliseconds. It doubles up to 5 minutes and is shortened at random by up to half,
  * so instances that were cut at the same moment do not reconnect at the same moment.
- * @param failures consecutive ends without a connection that lasted, from 1
+ * @param failures failures in a row, including the latest, from 1
  * @param random from 0 to 1
  */
 export function pauseBefore(failures: number, slow: boolean, random: number): number {

@@ -4,7 +4,7 @@ import type { Link } from '../baileys/link.ts'
 import type { Network } from '../baileys/socket-options.ts'
 import { NO_CODES, type Status } from './status.ts'
 
-/** How long a QR code is valid: the first one, then each next one (Baileys `socket.js`). */
+/** How long the first QR code and each later QR code are valid (Baileys `socket.js`). */
 const FIRST_QR_MS = 60_000
 const NEXT_QR_MS = 20_000
 /** Baileys' timer may fire slightly before our clock reaches the end of a code. */
@@ -24,7 +24,7 @@ interface CodesOptions {
 export class Codes {
   readonly #options: CodesOptions
   #shown = 0
-  /** WhatsApp has asked for a new code, so the reason says that the one before is dead. */
+  /** WhatsApp has asked for a new code. The reason says so. */
   #replaced = false
   /** When the last code expires (`performance.now()`). */
   #expiresAt = 0
@@ -48,7 +48,7 @@ export class Codes {
     this.#shown += 1
     this.#qr = qr
     if (pairingPhone !== null) {
-      // One pairing code is valid until the end, although WhatsApp keeps sending QR codes.
+      // The pairing code stays valid although WhatsApp keeps sending QR codes.
       if (this.#shown > 1) return
       return this.#showPairingCode(link, pairingPhone)
     }

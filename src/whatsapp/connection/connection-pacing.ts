@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 const INTERVAL_MS = 25
 /** The interval is extended while the event loop was busy for more than this share of it. */
 const MAX_UTILIZATION = 0.6
-/** The interval is never longer than this many times, so a busy node still connects its instances. */
+/** The extended interval is at most this many times as long, so a busy node still connects its instances. */
 const MAX_EXTENSIONS = 4
 
 type Utilization = typeof performance.eventLoopUtilization
@@ -19,7 +19,7 @@ export class ConnectionPacing {
   readonly #utilization: Utilization
   readonly #intervalMs: number
 
-  /** @param threads that open sockets at the same time, each with a pacing of its own */
+  /** @param threads the number of threads that open sockets, each with its own pacing */
   constructor(utilization: Utilization = performance.eventLoopUtilization, threads = 1) {
     this.#utilization = utilization
     this.#intervalMs = INTERVAL_MS * threads

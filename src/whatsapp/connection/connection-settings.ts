@@ -3,7 +3,7 @@ import type { LinkedDevice } from '../../domain/linked-device.ts'
 import type { AddressPolicy } from '../../outbound/address-guard.ts'
 import type { Network } from '../baileys/socket-options.ts'
 
-/** Where Baileys connects to. Stated here, because the main thread does not load Baileys. */
+/** The server that Baileys connects to. It is stated here because the main thread does not load Baileys. */
 export const WHATSAPP_SERVER = 'wss://web.whatsapp.com/ws/chat'
 
 /** `none`: this node cannot connect the instance. The operator can fix the reason. */
@@ -19,8 +19,11 @@ export interface ConnectionSettings {
   ackTimeoutMs?: number
   /** How long to wait for WhatsApp's answer to a query. Default: 15 s. */
   queryTimeoutMs?: number
-  /** Interval of the keep-alive query. The socket ends 5 s after an unanswered one. Default: 25 s. */
+  /**
+   * Interval of the keep-alive query. Default: 25 s. At each interval, Baileys ends the socket if it has received
+   * nothing for the length of the interval and 5 s more.
+   */
   keepAliveMs?: number
-  /** The addresses at which proxies may be. Default: public ones. */
+  /** The addresses that proxies may have. Default: public addresses only. */
   proxyAddresses?: AddressPolicy
 }

@@ -30,12 +30,13 @@ import { LOGGED_OUT, NOT_CONFIRMED, WindingUp } from './winding-up.ts'
  * - linking: a socket without credentials shows QR codes or a pairing code. When a phone links, the credentials are stored
  *   and the login follows over a new socket (close code 515). When the codes expire, the connection rests as `unlinked`.
  *   A new request to connect starts again with a new code.
- * - logging in: a socket with credentials that is not open yet. Leads to connected, pausing or resting.
- * - connected: the sender has the link. Leads to pausing when the link is cut.
- * - pausing: waits before it opens the next socket; its state is `reconnecting`. A new request to connect ends the pause.
+ * - logging in: a socket with credentials that is not open yet. Leads to connected, or ends with a close code.
+ * - connected: the sender has the link, until the link ends.
+ * - pausing: waits before it opens the next socket. Its state is `reconnecting`, or `linking` or `connecting` before
+ *   the first login has succeeded. A new request to connect ends the pause.
  * - winding up: the account was logged out by us or by the phone, or the instance was deleted. Erases the credentials, fails
- *   the queue, then rests. The goal `logged_out` (or `relinked`) stays stored until the end, so the next owner resumes it after
- *   a kill.
+ *   the queue, then rests. The goal `logged_out` (or `relinked`) stays stored until the end, so the next owner resumes
+ *   the logout after a kill.
  *
  * There is at most one socket: `LinkManager` closes a link and stores its credentials before it opens the next one.
  */
@@ -152,8 +153,8 @@ export class Connection {
   }
 
   /**
-   * Stops within 3 s: stores buffered data, waits for sends in flight, records `reconnecting`.
-   * `logOut`: the instance was deleted. Logs out of WhatsApp with the keys in memory and writes nothing.
+   * Stops within 3 s: stores buffered data, waits for sends in flight, and records `reconnecting` if it was connected.
+   * `logOut`: the instance was deleted. First logs out with the keys in memory, within 8 s. Records no state.
    */
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
     this.#unsubscribe()
@@ -163,7 +164,7 @@ export class Connection {
     if (logOut) await this.#links.logOutDeleted()
     const wasConnected = this.#links.openLink !== null
     await waitAtMost(STOP_TIMEOUT_MS, this.#shutDown(wasConnected && !logOut && !this.#leaseLost))
-    // Also if the store did not answer in time: another owner may open a socket from now on.
+    // Closes the link even if the store did not answer in time: another owner may open a socket from now on.
     this.#links.close()
   }
 
@@ -206,7 +207,7 @@ export class Connection {
     })
   }
 
-  /** A kill before this loses the restriction. The next refusal restores it. */
+  /** A kill before this write loses the restriction. The next refusal restores it. */
   async #recordRestriction(): Promise<void> {
     const { restriction } = this.#restriction
     await this.#status.record({ ...(this.#links.isConnected && this.#restriction.describe()), restriction })
@@ -249,10 +250,10 @@ export class Connection {
   }
 
   async #goOnline(record: ConnectionRecord): Promise<void> {
-    // A link that is open or logs in stays. One that shows codes is replaced, so that it shows a new code.
+    // A link that is open or logging in stays. A link that shows codes is replaced by one with a new code.
     if (this.#links.openLink || this.#links.isLoggingIn || this.#links.isPaired) return
     this.#links.reset(record.pairingPhone)
-    // The process was killed while the queue of the previous number was failing.
+    // The process may have been killed before all messages of the previous number had failed.
     if (record.state === 'logged_out') await this.#windingUp.finishLogout()
     const { network } = this.#options
     // The goal stays, so the instance connects when the node starts with other settings.
@@ -264,7 +265,7 @@ export class Connection {
 
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
     this.#links.cancelRetry()
-    // The logout is recorded, and was interrupted before its end. Its reason stays, and no socket is opened with the old credentials.
+    // The logout was recorded but not finished. Its reason stays, and no socket is opened with the old credentials.
     if (cause === LOGGED_OUT.cause || cause === NOT_CONFIRMED.cause)
       return this.#windingUp.finishLogout().then(() => this.#settleGoal())
     if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
@@ -276,7 +277,7 @@ export class Connection {
     await waitAtMost(LOGOUT_DRAIN_MS, this.#links.sender.drained())
     // An exported session belongs to another program, which must stay linked.
     const isDone = cause === 'exported' || (await this.#links.logOut())
-    // The next owner repeats it.
+    // The next owner repeats the logout.
     if (this.#stopped.signal.aborted) return
     await this.#windUp(isDone ? LOGGED_OUT : NOT_CONFIRMED)
   }
@@ -297,7 +298,7 @@ export class Connection {
     await this.#settleGoal()
   }
 
-  /** The messages in its memory were accepted for the previous number. */
+  /** The old sender holds messages in memory that were accepted for the previous number. */
   async #replaceSender(): Promise<void> {
     await this.#links.sender.drained()
     await this.#links.sender.stop()
@@ -312,7 +313,7 @@ export class Connection {
     await this.#windingUp.failQueue('instance_deleted')
   }
 
-  /** Sets the goal to `idle`, or after the logout of `relinked` to `online`, unless somebody has changed it since. */
+  /** Changes the goal to `idle`, or from `relinked` to `online`, unless somebody has changed it since. */
   async #settleGoal(): Promise<void> {
     await this.#status.settleGoal('idle', this.#goalVersion)
     this.#goalVersion = null
@@ -332,7 +333,7 @@ export class Connection {
     this.#logger[level]({ err: error, instanceId: this.#instanceId }, 'connection.step_failed')
   }
 
-  /** Nothing can be written any more: ends the socket at once, or after a logout if the instance was deleted. */
+  /** Nothing can be written any more. Closes the link, after a logout if the instance was deleted. */
   #leaseGone(): void {
     if (this.#leaseLost) return
     this.#leaseLost = true

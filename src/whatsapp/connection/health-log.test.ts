@@ -40,7 +40,7 @@ test('many frames cause one write each half minute, and no frames cause none', a
   await log.stop()
 })
 
-test('a close is recorded at once, and only once', async () => {
+test('a close is recorded immediately, and only once', async () => {
   const { log, reports } = start()
   log.closed(428)
   await vi.advanceTimersByTimeAsync(0)

@@ -3,8 +3,8 @@ import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 
 /**
- * A kill loses at most this much. Reports are aligned to the wall clock, so all connections of
- * a node share a commit.
+ * A kill loses the data of at most this time. Reports are aligned to the wall clock, so all connections of a node share
+ * a commit.
  */
 const REPORT_INTERVAL_MS = 30_000
 /** Older closes are dropped if the store stays unavailable. */
@@ -65,7 +65,7 @@ export class HealthLog {
     this.#reportNow()
   }
 
-  /** Records the rest. Resolves when that succeeded or failed. */
+  /** Records the latest changes. Resolves when the write has succeeded or failed. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#reportNow()
@@ -83,7 +83,7 @@ export class HealthLog {
     this.#reporting = this.#reporting
       .then(() => this.#report())
       .catch(error => {
-        // The next report includes it.
+        // The next report repeats the lost data.
         this.#changed = true
         if (error instanceof LeaseLost) this.#options.onFailed(error)
       })

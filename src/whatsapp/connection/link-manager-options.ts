@@ -37,7 +37,7 @@ export interface LinkManagerOptions {
   /** Runs `work` after all earlier steps. */
   runStep(work: () => Promise<void>): void
   onFailed(error: unknown): void
-  /** The link has ended, and no other one is opened until somebody connects again. */
+  /** The link has ended, and no other link is opened until somebody connects again. */
   onRest(next: Extract<NextStep, { kind: 'rest' }>): Promise<void>
   /** The phone has removed this device. */
   onLoggedOut(why: LoggedOut): Promise<void>

@@ -39,12 +39,12 @@ export class LinkManager {
   #link: Link | null = null
   #credentials: CredentialStore | null = null
   #pairingPhone: string | null = null
-  /** Null unless the link has no credentials. */
+  /** Null if the latest link was opened with stored credentials. */
   #codes: Codes | null = null
   #openedAt: number | null = null
   /** The sender of the account that is linked now. */
   sender: Sender
-  /** True until the account that is linked has connected once. */
+  /** True until the linked account has connected for the first time. */
   isFirstLogin = false
   #lastLogout: Promise<void> | null = null
   /** The URL of the proxy of the latest link. */
@@ -70,7 +70,7 @@ export class LinkManager {
     return this.#codes === null && this.#link !== null && !this.#link.closed.aborted
   }
 
-  /** True once a phone has linked over this link, which WhatsApp then replaces. Closing it earlier would undo the linking. */
+  /** True once a phone has linked over this link. Closing the link before WhatsApp ends it would undo the linking. */
   get isPaired(): boolean {
     return this.#codes !== null && this.#credentials?.creds.account !== undefined
   }
@@ -106,7 +106,7 @@ export class LinkManager {
     this.#openedAt = null
   }
 
-  /** Opens a link if an unexpected error has left neither one nor a retry. Changes to another proxy at once. */
+  /** Opens a link if an error has left neither a link nor a retry. Replaces the link if the proxy has changed. */
   async keepOnline(proxy: string | null): Promise<void> {
     if (!this.hasLink && !this.isWaitingToRetry) return this.open()
     if (proxy === this.#proxy) return
@@ -134,7 +134,7 @@ export class LinkManager {
       .finally(() => link.close())
   }
 
-  /** Logs out of a deleted instance over its last link: its stored credentials are erased, so no other can open. Idempotent. */
+  /** Logs a deleted instance out over its last link. Without its erased credentials, no new link can open. Idempotent. */
   async logOutDeleted(): Promise<void> {
     this.#lastLogout ??= this.#logOutOverLast()
     await this.#lastLogout
@@ -263,7 +263,7 @@ export class LinkManager {
     return new Codes({ instanceId: lease.instanceId, network, pairingPhone: this.#pairingPhone, status, logger, now })
   }
 
-  /** The keys in memory are newer than the stored ones, so they must not encrypt or acknowledge anything more. */
+  /** The keys in memory may be newer than the stored keys, so they must not encrypt or acknowledge anything more. */
   #keysRefused(credentials: CredentialStore, error: unknown): void {
     if (credentials !== this.#credentials) return
     const { onFailed, runStep } = this.#options
@@ -314,7 +314,7 @@ export class LinkManager {
     const { network, lease, logger, health, onRest, onLoggedOut } = this.#options
     const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
     const linked = this.#credentials?.creds.account !== undefined
-    // The next socket reads them. After linking it opens at once (515).
+    // The next socket reads the stored credentials. After linking, it opens immediately (515).
     await this.settled()
     this.close()
     if (lasted) this.#pause.forget()

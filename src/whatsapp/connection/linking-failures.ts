@@ -58,9 +58,9 @@ const FAILURES: Readonly<Record<LinkingObstacle, Failure>> = {
 const MAX_HANG_UPS = 2
 
 /**
- * Why another code would not help. Null: it may.
+ * Why another code would not help. Null if it may help.
  * @param unauthorized WhatsApp answered 401
- * @param failures consecutive ends before this one
+ * @param failures failures in a row before this end
  */
 export function linkingFailure({ obstacle }: LinkEnd, unauthorized: boolean, failures: number): Failure | null {
   if (obstacle === 'hung_up' && failures < MAX_HANG_UPS) return null

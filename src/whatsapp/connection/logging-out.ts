@@ -9,9 +9,9 @@ const RETRY_AFTER_MS = 1_000
 const LOOK_EVERY_MS = 50
 
 /**
- * Logs out at WhatsApp. While WhatsApp cannot be reached, it tries again over another link, until the time is over.
+ * Logs out at WhatsApp. While WhatsApp cannot be reached, tries again over another link until the time is over.
  * @param link open, or being opened
- * @param reopen opens another link. Null: it cannot
+ * @param reopen opens another link. Returns null if it cannot
  * @returns whether WhatsApp has confirmed that the device is removed
  */
 export async function logOut(link: Link, reopen: () => Promise<Link | null>): Promise<boolean> {
@@ -36,7 +36,7 @@ export async function logOutOver(link: Link, limitMs: number): Promise<boolean> 
     )
     return true
   } catch {
-    // WhatsApp may have removed the device before, or have ended the link instead of an answer.
+    // WhatsApp may have removed the device earlier, or have ended the link instead of answering.
     return link.end !== null && afterClose(link.end).kind === 'logged_out'
   }
 }

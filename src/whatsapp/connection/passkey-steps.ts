@@ -52,7 +52,7 @@ export class PasskeySteps {
     await status.record({ ...NO_CODES, state: 'linking', ...why, passkey })
   }
 
-  /** Reads the answer, which erases it, and passes it on. After a kill in between, the number is linked with a new code. */
+  /** Takes the answer from the store and passes it on. After a kill in between, the number is linked with a new code. */
   async passOn(goalVersion: number): Promise<void> {
     const link = this.#asking
     if (link === null || link.closed.aborted) return

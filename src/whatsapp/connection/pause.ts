@@ -1,12 +1,12 @@
 import { pauseBefore, type Situation } from './after-close.ts'
 
-/** The backoff before the next socket. It grows with every consecutive end, until a connection has lasted. */
+/** The backoff before the next socket. It grows with every failure, until a connection has lasted. */
 export class Pause {
   #failures = 0
   #restarts = 0
   #timer: NodeJS.Timeout | undefined
 
-  /** Ends since a connection lasted. */
+  /** The failures and restarts since the last call of `forget`. */
   get inARow(): Pick<Situation, 'failures' | 'restarts'> {
     return { failures: this.#failures, restarts: this.#restarts }
   }

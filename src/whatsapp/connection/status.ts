@@ -6,13 +6,13 @@ import { untilStored } from '../../store/until-stored.ts'
 
 type Change = Parameters<Connections['record']>[1]
 
-/** The values of these fields in every state but `linking`. */
+/** Clears the codes of a linking and the time of the next attempt. */
 export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, passkey: null, retryAt: null } as const
 
 interface StatusOptions {
   lease: Lease
   connections: Connections
-  /** If true, every reason mentions it. */
+  /** If true, every reason says that WhatsApp is simulated. */
   simulated: boolean
   /** Called when `isLinking` may have changed. */
   onLinking?: ((isLinking: boolean) => void) | undefined
@@ -60,7 +60,7 @@ export class Status {
     if (state) logger.info({ instanceId: lease.instanceId, state, cause, reason }, 'connection.changed')
   }
 
-  /** Reports that the instance is disconnected, which begins five minutes after its last connection. */
+  /** Reports that the instance is disconnected, from five minutes after its last connection. */
   async reportAway(record: ConnectionRecord): Promise<void> {
     const { connections, lease, signal, now } = this.#options
     const isAway = currentState(record, true, now()) === 'disconnected'
@@ -69,7 +69,7 @@ export class Status {
       this.#isAwayReported = await untilStored(() => connections.report(lease, now()), signal)
   }
 
-  /** Replaces the goal, unless its version has changed since. @param goalVersion null: the goal is not known, and stays */
+  /** Replaces the goal, unless its version has changed since. @param goalVersion null: unknown, so the goal stays */
   async settleGoal(goal: 'idle' | 'logged_out', goalVersion: number | null, change: Change = {}): Promise<void> {
     await this.record({ ...change, ...(goalVersion !== null && { goal, ifGoalVersion: goalVersion }) })
   }

@@ -6,7 +6,7 @@ import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { NO_CODES, type Status } from './status.ts'
 
-/** Messages that fail in one commit. */
+/** At most this many messages fail in one commit. */
 const BATCH_SIZE = 200
 
 type Reason = Pick<StoredConnection, 'cause' | 'reason'>

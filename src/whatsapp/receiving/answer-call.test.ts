@@ -42,7 +42,7 @@ describe('a call', () => {
     expect(queued).toEqual([])
   })
 
-  test('has the same idempotency key again, and another one in the next hour, for another caller or with another text', async () => {
+  test('has the same key when repeated within the hour; another hour, caller or text has another key', async () => {
     const { answer, queued } = world({ reject: true, text: 'no' })
     for (const call of [{}, { id: 'C2', at: NOW - 2_000 }, { at: NOW }, { from: '5511987654322' }]) await answer(call)
     const other = world({ reject: true, text: 'other' })
@@ -53,7 +53,7 @@ describe('a call', () => {
     expect(new Set(keys).size).toBe(4)
   })
 
-  test('that arrives before the connection is recorded waits for it, but not for ever', async () => {
+  test('that arrives before the connection is recorded waits for it, but not forever', async () => {
     const early = world({ reject: true, text: 'no' }, ['not_connected', 'not_connected'])
     expect(await early.answer()).toBe(true)
     expect(early.queued).toHaveLength(3)

@@ -10,7 +10,7 @@ import { untilStored } from '../../store/until-stored.ts'
 
 /** An older call has ended, and a text would come as a surprise. */
 const ANSWERED_WITHIN_MS = 5 * 60_000
-/** A caller who tries again and again gets one text in each of these. */
+/** A caller who tries again and again gets one text in each period of this length. */
 const TEXT_EVERY_MS = 60 * 60_000
 const PAUSE_MS = 200
 
@@ -22,8 +22,8 @@ export interface AnsweringOptions {
 }
 
 /**
- * Queues the text for the caller, if there is one. WhatsApp delivers a call again until it is acknowledged, so the text has an
- * idempotency key.
+ * Queues the configured text, if any, for the person who calls. WhatsApp delivers a call again until it is
+ * acknowledged, so the text has an idempotency key.
  * @param closed aborted when the link that carried the call closes
  * @returns whether the call is to be rejected
  */
@@ -47,7 +47,7 @@ async function queueText(
   if (parseRecipient(to) === null) return
   const { instanceId } = lease
   const digest = hash('sha256', JSON.stringify([to, text]), 'buffer')
-  // A space, which callers' own keys cannot contain.
+  // The key contains a space, which keys from the API cannot contain.
   const key = `call ${Math.floor(at / TEXT_EVERY_MS)} ${digest.toString('base64url')}`
   const message = { instanceId, id: newMessageId(now()), whatsappId: newWhatsappId(), to, text }
   const accept = () => store.messages.accept({ ...message, idempotency: { key, digest } }, now())

@@ -19,7 +19,7 @@ const DESCRIBED: GroupDetails = {
   disappearsAfter: 0,
 }
 
-/** A keeper with rows that survive it, and a WhatsApp that lists the groups when `fill` is called. */
+/** A keeper whose due rows the caller may reuse, and a WhatsApp that lists the groups when `fill` is called. */
 function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
   const filled = Promise.withResolvers<GroupDetails[]>()
   const end = new AbortController()

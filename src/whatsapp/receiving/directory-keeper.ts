@@ -12,7 +12,7 @@ import { FRESH_MS, GroupDirectory } from '../sending/group-directory.ts'
 
 /** The pause before WhatsApp is asked for the groups again if it did not answer. */
 const ASK_AGAIN_MS = 60_000
-/** Longer than any link without a notification. */
+/** The longest timer of Node. A notification or the end of the link ends this wait. */
 const FOREVER_MS = 2 ** 31 - 1
 const MAX_SILENT = 500
 
@@ -35,8 +35,9 @@ interface DirectoryKeeperOptions {
 }
 
 /**
- * Keeps the rows of the directory as WhatsApp reports them. All groups are queried once after the account was linked, in one
- * query. From then on every notification of WhatsApp is recorded before it is acknowledged.
+ * Keeps the rows of the directory as WhatsApp reports them. One query reads all groups after the account is linked.
+ * Every group change that WhatsApp reports is recorded before it is acknowledged. An `unclear` change is only noted in
+ * memory.
  */
 export class DirectoryKeeper {
   readonly #options: DirectoryKeeperOptions
@@ -77,8 +78,8 @@ export class DirectoryKeeper {
   }
 
   /**
-   * Resolves when it is recorded that names of the address book are missing. If the service is killed before they are
-   * recorded, the whole address book is read again.
+   * Resolves when it is recorded that names of the address book are missing. If the service is killed before those
+   * names are recorded, the whole address book is read again.
    */
   beginAddressBookChange(link: DirectoryLink): Promise<void> {
     const book = this.#book
@@ -108,7 +109,8 @@ export class DirectoryKeeper {
     const book = this.#book
     this.#inBackground(link, () =>
       this.#inOrder(link, async () => {
-        // A failure leaves it so: the next link reads the whole address book.
+        // If this fails, the count stays above zero and the address book is not recorded as complete. The next link
+        // reads it again.
         book.changes += 1
         await untilStored(() => store.directory.recordContacts(lease, contacts), link.closed)
         book.changes -= 1
@@ -116,14 +118,14 @@ export class DirectoryKeeper {
     )
   }
 
-  /** Another account may follow. */
+  /** Forgets what is known of the account, because another account may follow. */
   flush(): void {
     this.groups.flushAll()
     this.#isFilled = false
     this.#silentAt.clear()
   }
 
-  /** Resolves when the change is recorded, or that the group has to be queried because of it. */
+  /** Resolves when the change is recorded, or when it is recorded that the group has to be queried. */
   async recordChange(group: string, change: GroupChange, link: DirectoryLink): Promise<void> {
     // The next message to the group asks WhatsApp, at most once in an hour.
     if (change.kind === 'unclear') return this.groups.doubt(group)
@@ -136,7 +138,7 @@ export class DirectoryKeeper {
     if (outcome === 'unknown') this.#wake()
   }
 
-  /** WhatsApp has described these groups because changes were missed. */
+  /** WhatsApp has described these groups after changes were missed. */
   recordListed(groups: readonly GroupDetails[], link: DirectoryLink): void {
     this.#inOrder(link, () => this.#recordAll(groups, link, this.#options.now())).catch(() => undefined)
   }
@@ -174,7 +176,7 @@ export class DirectoryKeeper {
     }
   }
 
-  /** Queries groups that notifications have announced but not described, also those from before a restart. */
+  /** Queries groups that notifications have mentioned but not described, including those from before a restart. */
   async #queryDue(link: DirectoryLink): Promise<void> {
     const { lease, store, now } = this.#options
     while (!link.closed.aborted) {
@@ -193,7 +195,10 @@ export class DirectoryKeeper {
     }
   }
 
-  /** Once in an hour, and not before the first list of all groups; about a group that was just joined once in a minute. */
+  /**
+   * A group is queried at most once an hour, and only after all groups were read. A group that was just joined is
+   * queried immediately, and at most once a minute while WhatsApp does not answer.
+   */
   #mayQuery({ id, hasJoined, queriedAt }: DueGroup): boolean {
     const now = this.#options.now()
     const silentAt = this.#silentAt.get(id) ?? 0
@@ -216,7 +221,7 @@ export class DirectoryKeeper {
     })
   }
 
-  /** Nothing is written after the link was closed: the rows may be erased then. */
+  /** Writes nothing after the link has closed, because the rows may be erased by then. */
   #inOrder<T>({ closed }: DirectoryLink, work: () => Promise<T>): Promise<T> {
     const done = this.#changes.then(() => {
       closed.throwIfAborted()

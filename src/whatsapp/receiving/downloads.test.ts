@@ -31,7 +31,7 @@ const FACTS = {
 
 type Answer = (path: string) => Promise<'stored' | 'full'>
 
-/** The rows in memory, on fake time. What a fetch gives is up to the test. */
+/** Rows in memory, on a fake clock. Each test decides how a fetch ends. */
 class World {
   readonly rows = new Map<string, Download & { dueAt: number }>()
   readonly ended = new Map<string, 'stored' | ReceivingFailure>()
@@ -81,7 +81,7 @@ class World {
 
   add(mediaId: string, chat = mediaId): void {
     const times = { createdAt: Date.now(), dueAt: Date.now() }
-    // The type tells the double which file it is.
+    // The media type identifies the file to `#receive`.
     const facts = { ...FACTS, mimetype: mediaId }
     this.rows.set(mediaId, {
       mediaId,
@@ -180,7 +180,7 @@ describe('received files', () => {
     expect(world.fetches.length).toBeLessThan(100)
   })
 
-  test('are fetched at once when what failed has ended', async () => {
+  test('are fetched soon after the cause of the failure has ended', async () => {
     world = new World()
     world.fetch = fail(new DownloadFailed('500', 'unavailable'))
     world.add('f')
@@ -201,7 +201,7 @@ describe('received files', () => {
     expect([world.fetches, world.ended.get('f')]).toEqual([['/old', '/new'], 'stored'])
   })
 
-  test('whose phone is off are asked for until they are three days old, and delay no other', async () => {
+  test('whose phone is off are requested until they are three days old, and delay no other file', async () => {
     world = new World()
     world.fetch = path => (path === '/old' ? fail(new DownloadFailed('404', 'gone'))(path) : Promise.resolve('stored'))
     world.phone = () => new Promise(resolve => setTimeout(() => resolve({ kind: 'unanswered' }), 60_000))
@@ -234,12 +234,12 @@ describe('received files', () => {
     world.connect()
     await world.pass(10)
     expect(world.requests).toBe(5)
-    // The others of the chat wait longer and longer for a place, instead of being fetched again and again.
+    // The other files of the chat wait longer and longer for a place, instead of being fetched again and again.
     await world.pass(600_000)
     expect(world.fetches.length).toBeLessThan(31 * 12)
   })
 
-  test('whose phone refuses at once cost it few requests', async () => {
+  test('whose phone refuses immediately cause few requests', async () => {
     world = new World()
     world.fetch = fail(new DownloadFailed('404', 'gone'))
     for (let n = 0; n < 200; n += 1) world.add(`f${n}`, 'noisy')
@@ -262,7 +262,7 @@ describe('received files', () => {
     expect([world.ended.get('f'), world.fetches.length]).toEqual([failure, 1])
   })
 
-  test('with other bytes are fetched twice, asked for once, and then given up as damaged', async () => {
+  test('with wrong bytes are fetched twice, requested once, fetched twice again and given up', async () => {
     world = new World()
     world.fetch = fail(new AlteredFile('x'))
     world.phone = async () => ({ kind: 'uploaded', directPath: '/new' })
@@ -272,7 +272,7 @@ describe('received files', () => {
     expect([world.ended.get('f'), world.fetches]).toEqual(['media_damaged', ['/old', '/old', '/new', '/new']])
   })
 
-  test('stay as they are when the link closes, and a phone whose uploads do not help is not asked for ever', async () => {
+  test('stay as they are when the link closes', async () => {
     world = new World()
     world.fetch = async () => {
       world.linkClosed.abort()

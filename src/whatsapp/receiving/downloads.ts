@@ -17,7 +17,7 @@ import { RequestPlaces } from './request-places.ts'
 /** Concurrent fetches of one instance. */
 const FETCHES_AT_ONCE = 3
 const POLL_EVERY_MS = 30_000
-/** The pause between two reads of the store if no hint arrives. */
+/** The shortest pause before the timer reads the store again. */
 const LEAST_PAUSE_MS = 20
 /** The pause after a failed read of the store. */
 const READ_AGAIN_AFTER_MS = 1_000
@@ -64,14 +64,14 @@ type DownloadLink = Pick<Link, 'closed'> & { files: Pick<Link['files'], 'downloa
 
 type FetchOutcome =
   | { kind: 'stored' }
-  /** The link has closed. The next one continues. */
+  /** The link has closed. The file is fetched over the next link. */
   | { kind: 'closed' }
   | { kind: 'failed'; failure: ReceivingFailure }
   | { kind: 'later' | 'gone' | 'altered'; why: string }
 
 /**
- * Fetches the files that were sent to an instance from WhatsApp. Their downloads are rows: claim, act, record. Only the owner of
- * the instance fetches them, so a claim is in memory only, and a kill leaves the download as it was.
+ * Fetches from WhatsApp the files that were sent to an instance. Each download is a row. Only the owner of the instance
+ * fetches its files, so a claim is in memory only, and a kill leaves the row as it was.
  */
 export class Downloads {
   readonly #options: DownloadsOptions
@@ -109,7 +109,7 @@ export class Downloads {
     await Promise.allSettled(Array.from(this.#active.values(), ({ ended }) => ended))
   }
 
-  /** Starts what is due, and sets the timer for what is due next. */
+  /** Starts the downloads that are due, and sets the timer for the next read. */
   async #fill(): Promise<void> {
     if (this.#options.receiver === null) return
     this.#isReading = true
@@ -128,7 +128,7 @@ export class Downloads {
     if (!this.#options.signal.aborted) this.#timer = setTimeout(() => this.wake(), pauseMs)
   }
 
-  /** @returns when to read again at the latest */
+  /** @returns the longest time until the next read, in milliseconds */
   async #startDue(): Promise<number> {
     const { lease, store, logger, now } = this.#options
     const limit = this.#active.size + FETCHES_AT_ONCE
@@ -146,7 +146,7 @@ export class Downloads {
         this.#begin(download, link)
       } else if (isOver(download, now())) await this.#fail(download, 'media_unavailable')
     }
-    // Without a link nothing starts. The end of a fetch reads again.
+    // Without a link nothing can start. A new link or the end of a fetch causes the next read.
     if (this.#link === null || nextAt === null || this.#count('fetch') >= FETCHES_AT_ONCE) return POLL_EVERY_MS
     return Math.min(POLL_EVERY_MS, Math.max(LEAST_PAUSE_MS, nextAt - now()))
   }
@@ -220,13 +220,13 @@ export class Downloads {
     await this.#requestReUpload(download, link, 'media_damaged')
   }
 
-  /** @param failure if the phone cannot upload it */
+  /** @param failure recorded if the phone cannot upload the file */
   async #requestReUpload(download: Download, link: DownloadLink, failure: ReceivingFailure): Promise<void> {
     const active = this.#active.get(download.mediaId)
     if (download.requests >= MAX_REQUESTS) return this.#fail(download, failure)
     const place = this.#places.take(download.chat)
     if (place === null || active === undefined) return this.#fetchLater(download)
-    // It no longer counts as a fetch.
+    // The download no longer counts as a fetch.
     active.step = 'request'
     this.wake()
     const answer = await link.files.requestReUpload(download.source).finally(() => place.free())

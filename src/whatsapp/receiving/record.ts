@@ -12,7 +12,7 @@ const RECORDED_AT_ONCE = 100
 interface IncomingRecorderOptions {
   lease: Lease
   store: Pick<Store, 'messages' | 'events'>
-  /** The terms under which files are kept. Null: this node has no storage. */
+  /** The quota and retention of files. Null: this node has no storage. */
   mediaTerms: MediaTerms | null
   logger: Logger
   now: () => number
@@ -101,7 +101,7 @@ export class IncomingRecorder {
   ): Promise<void> {
     const { store, lease, logger, now } = this.#options
     const log = { instanceId: lease.instanceId, whatsappId: arrived.target }
-    // A member who deletes their own message may name themselves by another address than the one they write from. That is not a change by an admin.
+    // A member who deletes their own message may name its author by another address. That is not a change by an admin.
     const change = arrived.byAdmin && !(await isAdmin(arrived)) ? { ...arrived, byAdmin: false, ofOwn: false } : arrived
     // Whoever changes a message has it, so WhatsApp's server has it too.
     if (change.ofOwn)

@@ -1,6 +1,6 @@
 /** Concurrent requests of one instance. */
 const AT_ONCE = 16
-/** Requests of one chat, so that a contact cannot take all places with files that do not exist. */
+/** Concurrent requests of one chat. A contact cannot take all places with files that do not exist. */
 const OF_A_CHAT = 4
 /** A place is taken for at least this long, because each request costs the phone a message. */
 const TAKEN_FOR_MS = 10_000
