@@ -5,11 +5,11 @@ import type { CredentialStore } from './signal/credential-store.ts'
 /** Finds the LID of a number. May query WhatsApp. */
 type FindLid = (address: string) => Promise<string | null>
 
-/** Resolves addresses: a person has two on WhatsApp, a number and a LID. A group has one. */
+/** Resolves addresses. On WhatsApp a person has two addresses, a number and a LID. A group has one address. */
 export class Correspondents {
   readonly #rows: Pick<CredentialStore, 'read'>
 
-  /** @param rows hold the mapping between numbers and LIDs */
+  /** @param rows the store of the mapping between numbers and LIDs */
   constructor(rows: Pick<CredentialStore, 'read'>) {
     this.#rows = rows
   }

@@ -11,8 +11,8 @@ const MESSAGE_SECRET_BYTES = 32
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 
 /**
- * The content of a message that has neither extras (`encodeExtended`) nor a file (`encodeFile`). It is encrypted for each device. It is
- * encoded once and stored, so every attempt sends the same bytes.
+ * Encodes the content of a message without extras (`encodeExtended`) and without a file (`encodeFile`), before it is
+ * encrypted for each device. The content is encoded once and stored, so every attempt sends the same bytes.
  */
 export function encodeContent({ text }: MessageContent): Uint8Array {
   return ownBytes(proto.Message.encode({ extendedTextMessage: { text }, ...messageSecret() }).finish())
@@ -27,11 +27,11 @@ export interface ChatContext {
   /** WhatsApp's address of the chat. */
   address: string
   self: Self
-  /** The addresses of those who are mentioned. */
+  /** The addresses of the mentioned people. */
   mentioned: readonly string[]
-  /** The content of the message that is quoted; null if none is. */
+  /** The content of the quoted message. Null if no message is quoted. */
   quoted: QuotedMessage | null
-  /** A JPEG; null or absent: the preview has none. */
+  /** A JPEG. Null or absent if the link preview has no image. */
   previewImage?: Uint8Array | null
   now: number
 }
@@ -46,7 +46,7 @@ export function encodeExtended(text: string, extras: MessageExtras, context: Cha
   return ownBytes(proto.Message.encode(message).finish())
 }
 
-/** The extras of a message, as WhatsApp shows them with a text or a file. */
+/** The mentions and the quote of a message with a text or a file. */
 export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): proto.IContextInfo {
   const { mentioned, quoted } = context
   return {

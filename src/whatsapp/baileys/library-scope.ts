@@ -63,7 +63,7 @@ export function outsideLibrary<T extends object>(object: T): T {
   })
 }
 
-/** Runs calls into Baileys for one socket. Their errors are logged, and no caller waits longer than the socket lives. */
+/** Runs calls into Baileys for one socket and logs unhandled errors. No caller waits longer than the socket lives. */
 export class LibraryCalls extends LibraryScope {
   readonly #end = new AbortController()
   /** Aborted when the link has ended. */
@@ -148,7 +148,7 @@ export function containLibraryErrors(logger: Logger, crash: (error: unknown) => 
   process.on('uncaughtException', error => contain(error, 'broke'))
 }
 
-/** True if the library created the error. Values that are not an `Error` are its own: Baileys rejects with bare numbers. */
+/** True if the library created the error, or if it is not an `Error`: Baileys rejects with bare numbers. */
 export function isOfLibrary(error: unknown): boolean {
   if (!(error instanceof Error)) return true
   const frames = error.stack?.split('\n').filter(line => line.trimStart().startsWith('at ') && PLACE.test(line))
@@ -169,8 +169,8 @@ export function describeLibraryError(error: unknown): Record<string, unknown> {
 }
 
 /**
- * Logs the messages of Baileys at debug level. The objects that it logs contain keys, message content, JIDs and stanzas
- * and are dropped. Its messages may quote a JID, so they are redacted.
+ * Logs Baileys' warnings and errors at debug level. The objects that Baileys logs contain keys, message content, JIDs
+ * and stanzas. They are dropped. Its messages may quote a JID, so they are redacted.
  */
 export function createLibraryLogger(logger: Logger): ILogger {
   const log = (first: unknown, second?: string) => {

@@ -34,7 +34,7 @@ export interface LinkEnd {
 /** Our own code: a stanza could not be recorded, and WhatsApp has to deliver it again. */
 export const NOT_RECORDED = -1
 
-/** Our own code: no connection was established. Baileys reports a timeout or an unknown error. */
+/** Our own code: no connection was established. Baileys reports this as a timeout or an unknown error. */
 export const NOT_REACHED = -2
 
 /** Our own code: an exception in the library may have left the socket in an inconsistent state. */
@@ -58,7 +58,7 @@ export function parseLinkEnd(error: unknown): LinkEnd {
   const code = typeof output?.statusCode === 'number' ? output.statusCode : UNKNOWN_CODE
   if (data instanceof Error) return parseSystemError(data, code)
   const node = data as { tag?: unknown; attrs?: { type?: unknown } } | null | undefined
-  // Baileys reports each conflict without a code as 440. The type separates a removal from a replacement.
+  // Baileys reports each conflict without a code as 440. Only the type distinguishes a removal from a replacement.
   return { code, deviceRemoved: node?.tag === 'conflict' && node.attrs?.type === 'device_removed' }
 }
 

@@ -32,7 +32,7 @@ import { QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 export { LinkClosed } from './library-scope.ts'
 export type { Acknowledgement, LinkEvents } from './link/events.ts'
 
-/** A dead peer never answers the close frame: after this time the connection is destroyed. */
+/** After this time a closing connection is destroyed, because a dead peer never answers the close frame. */
 const CLOSE_GRACE_MS = 1_000
 
 /** One socket to WhatsApp, from opening to its end. It is never reopened: the next socket is a new link. */
@@ -46,11 +46,11 @@ export class Link {
   readonly files: LinkFiles
   readonly #acknowledgements = new AcknowledgementReader()
   #contactsReported: () => Promise<unknown> = async () => undefined
-  /** The socket has no account yet. It links one, and WhatsApp delivers no messages over it. */
+  /** Null if the number is linked. Otherwise the socket links a number, and WhatsApp delivers no messages over it. */
   readonly linking: LinkingWatch | null
-  /** It is logged in, and has not begun to end. */
+  /** The link is logged in and has not begun to end. */
   isOpen = false
-  /** How it ended. Null after `close`. */
+  /** How the link ended. Null while it is open, and after `close`. */
   end: LinkEnd | null = null
   /** WhatsApp has delivered everything that it held for us. */
   #caughtUp = false
@@ -133,7 +133,8 @@ export class Link {
   /**
    * Resolves once the message is written to the socket, before WhatsApp has answered. Runs in its own transaction:
    * in Baileys' transaction for the whole account, an unanswered query for one recipient would block all others.
-   * @param record called at least once, when the message is encrypted. It is written only when this resolves, and never if it rejects.
+   * @param record called at least once, when the message is encrypted. The message is written only after this resolves,
+   * and never if it rejects.
    */
   async write(address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>): Promise<void> {
     this.#acknowledgements.expect(whatsappId)
@@ -219,7 +220,7 @@ export class Link {
   /** Emits buffered events, then closes without a `closed` event. Idempotent. */
   close(): void {
     if (this.closed.aborted) return
-    // In the background, because it waits for the peer to answer the close frame.
+    // In the background, because `end` waits for the peer to answer the close frame.
     this.#calls.inBackground('end', () => this.#socket.end(undefined))
     this.#markEnded()
   }
@@ -232,8 +233,8 @@ export class Link {
     ws.prependListener('frame', dropKeyErrors)
     ws.prependListener('CB:message', (node: BinaryNode) => {
       this.#incoming.note(node)
-      // Marks every message as pending. Baileys handles pending messages one by one, but live ones concurrently, so they would
-      // overtake one another.
+      // Marks every message as pending. Baileys handles pending messages one by one, but live messages concurrently, so
+      // live messages would overtake one another.
       node.attrs['offline'] ??= '0'
     })
     this.#acknowledgements.listen(socket, events)
@@ -272,7 +273,7 @@ export class Link {
       }
       if (update.connection === 'close') this.#end(parseLinkEnd(update.lastDisconnect?.error))
     })
-    // An HTTP answer other than 101. With a listener, such as Baileys', the `ws` package leaves the socket open.
+    // An HTTP answer other than 101. If this event has a listener, such as Baileys', `ws` leaves the socket open.
     ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
   }
 
@@ -330,7 +331,7 @@ export class Link {
   }
 
   #tearDown(): void {
-    // Baileys' types hide its WebSocket. Without this a dead peer would keep it open for 30 s.
+    // Baileys' types hide its WebSocket. If it were not terminated, a dead peer would keep it open for 30 s.
     const { socket } = this.#socket.ws as unknown as { socket: { terminate(): void } | null }
     socket?.terminate()
   }

@@ -1,7 +1,7 @@
 import { S_WHATSAPP_NET, type WASocket } from 'baileys'
 
 /**
- * Asks WhatsApp to remove this device from the account, and waits for the answer, for which Baileys' own `logout` does not wait.
+ * Asks WhatsApp to remove this device from the account and, unlike Baileys' own `logout`, waits for the answer.
  * @throws if WhatsApp refuses or does not answer
  */
 export async function removeDevice({ query }: Pick<WASocket, 'query'>, jid: string): Promise<void> {

@@ -62,13 +62,13 @@ describe('WhatsApp’s answer about a number', () => {
     expect(await lookUp(NUMBER, query)).toEqual(expected)
   })
 
-  test('that never comes is replaced by that about devices, if the number has one spelling', async () => {
+  test('that never comes is replaced by the answer about devices, if the number has one spelling', async () => {
     const query = vi.fn().mockResolvedValueOnce(NOTHING).mockResolvedValueOnce(devices('0'))
     const number = '351912345678'
     expect(await lookUp(number, query)).toEqual({ kind: 'found', address: `${number}@s.whatsapp.net` })
   })
 
-  test('is not queried again after WhatsApp has limited the rate', async () => {
+  test('is not requested again after WhatsApp has limited the rate', async () => {
     const query = vi.fn().mockRejectedValue(refused(429))
     await expect(lookUp(NUMBER, query)).rejects.toThrow('refused')
     expect(query).toHaveBeenCalledTimes(1)

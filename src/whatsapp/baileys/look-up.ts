@@ -15,7 +15,8 @@ const RATE_LIMITED = 429
  * Finds out whether a number is on WhatsApp. Baileys' `onWhatsApp` is unsuitable: it reports a number as absent whenever
  * the answer lacks `in`, even if the answer does not mention the number. In that case this function also queries the
  * devices of the number's address. A number with a device is on WhatsApp. A number missing from both answers is not.
- * The first query alone knows which spelling of a number exists (Brazil's ninth digit): without its answer such a number waits.
+ * Only the first query shows which spelling of a Brazilian number exists (with or without the ninth digit). If it is
+ * unanswered, the outcome for such a number is `silent`.
  * @throws Boom when WhatsApp limits the rate of queries (429)
  */
 export async function lookUp(number: string, query: Query): Promise<LookUp> {
@@ -36,8 +37,8 @@ export async function lookUp(number: string, query: Query): Promise<LookUp> {
 }
 
 /**
- * Finds out whether a person given by LID address is on WhatsApp. The address is that of the number if the mapping has it,
- * so that both names of a person lead to one chat.
+ * Finds out whether a person given by LID address is on WhatsApp. If the mapping contains the person's number, the
+ * result is the address of the number, so both addresses of a person lead to one chat.
  * @throws Boom when WhatsApp limits the rate of queries (429)
  */
 export async function lookUpLid(
@@ -60,7 +61,7 @@ async function askForDevices(jid: string, query: Query): Promise<'some' | 'none'
   return kind === 'list' && (user === undefined || list !== undefined) ? 'none' : 'silent'
 }
 
-/** WhatsApp's entry for one user. `list`: the answer contains a list, even if the user is missing in it. */
+/** WhatsApp's entry for one user. `list`: the answer contains a list, even if the user is missing from it. */
 async function askFor(
   query: Query,
   protocol: BinaryNode,
@@ -82,7 +83,7 @@ async function askFor(
   return { kind: list ? 'list' : 'unusable', user: getBinaryNodeChildren(list, 'user')[0] }
 }
 
-/** True if WhatsApp has answered with an error. Baileys has its code in `data`. */
+/** True if WhatsApp has answered with an error. Baileys puts WhatsApp's code in `data`. */
 export function isRefusal(error: unknown): boolean {
   return typeof (error as { data?: unknown } | null)?.data === 'number'
 }

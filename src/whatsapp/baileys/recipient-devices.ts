@@ -28,10 +28,10 @@ const WEEK_SECONDS = 604_800
 
 /**
  * Baileys' default is 5 minutes, and each expiry costs a query and discards a working Signal session. WhatsApp notifies us
- * of changes, so a list can stay much longer. The week limits the effect of a missed notification.
+ * of changes, so a list can stay valid much longer. The week limits the effect of a missed notification.
  */
 const FRESH_MS = 7 * 86_400_000
-/** A device without keys may have some later. */
+/** A device without keys is left out for this time. It may have keys later. */
 const LEFT_OUT_MS = 3_600_000
 const MAX_LEFT_OUT = 4_000
 
@@ -68,7 +68,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
 
   async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
     const rows = await this.#rows?.read('devices', users)
-    // The names come from WhatsApp, so an inherited property must not look like a list of devices.
+    // The users come from WhatsApp, so an inherited property must not look like a list of devices.
     const found: Record<string, T | undefined> = Object.create(null)
     for (const user of users) {
       const entry = rows?.get(user) as Entry | undefined
@@ -102,7 +102,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get(`${user}:${device}`) ?? 0))
   }
 
-  /** A logout deletes the stored lists. */
+  /** Clears only the memory. A logout deletes the stored lists. */
   flushAll(): void {
     this.#leftOut.clear()
   }
@@ -114,7 +114,7 @@ interface Relay {
   self: Self
 }
 
-/** Writes a message to the recipient's devices that have keys. @throws Boom if there are none */
+/** Writes a message to the recipient's devices that have keys. @throws Boom if no device has keys */
 export async function relayToDevices(
   relay: Relay,
   address: string,
@@ -140,7 +140,7 @@ export async function relayToDevices(
 
 /**
  * Adds the recipient's phone to the cache if no device is listed.
- * @returns the recipient's user if its phone was added. It must be removed after the message.
+ * @returns the recipient's user if its phone was added. The caller must remove this list after the message.
  */
 async function ensureDevices(relay: Relay, address: string): Promise<string | undefined> {
   const { recipients } = await listDevices(relay, address)

@@ -40,7 +40,7 @@ const BROWSERS: Readonly<Record<LinkedDevice, [string, string, string]>> = {
 
 export interface SocketParts {
   network: Network
-  /** Everything that goes to WhatsApp goes through it. Default: none. */
+  /** All traffic to WhatsApp goes through this proxy. Default: no proxy. */
   proxy?: InstanceProxy | null | undefined
   /** The version of WhatsApp Web. Default: the one that ships with Baileys. */
   version?: [number, number, number] | undefined
@@ -75,11 +75,11 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
   } = parts
   return {
     ...rest,
-    // Never fetched, so a start depends on no other server.
+    // The version is never fetched, so a start depends on no other server.
     ...(version && { version }),
     ...(network.kind === 'simulated' && simulated(network.url)),
     ...(proxy && through(proxy, network.kind === 'whatsapp')),
-    // Shown in the phone's list of linked devices. Pairing codes require a known platform. Constant per account.
+    // Announced at linking, and shown in the phone's list of linked devices. Pairing codes require a known platform.
     browser: BROWSERS[device],
     // Otherwise our own sends would be emitted as events, which hide receipts that arrive at the same time.
     emitOwnEvents: false,
@@ -96,7 +96,8 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     defaultQueryTimeoutMs: queryTimeoutMs,
     // A delay would block the messages of all other contacts after each message that cannot be decrypted.
     retryRequestDelayMs: 0,
-    // Off, because Baileys would create a timer and three stack traces per frame. `watchHandshake` has the timeout.
+    // Off, because Baileys would create a timer and three stack traces per frame. `watchHandshake` has a timeout
+    // instead.
     connectTimeoutMs: 0,
     keepAliveIntervalMs: keepAliveMs,
     // Our key store retries by itself and ends the socket when it fails.

@@ -58,7 +58,7 @@ test('a store that cannot be read ends the socket; a row that cannot be read doe
 })
 
 describe('changes of the keys', () => {
-  test('are visible at once and are durable once settled', async () => {
+  test('are visible immediately, and durable when `settled` resolves', async () => {
     const { state, credentials } = memory()
     const { store } = open(credentials)
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -110,7 +110,7 @@ describe('changes of the keys', () => {
     expect(broken).toEqual([])
   })
 
-  test('are refused after one that could not be stored: the next socket starts from the last consistent state', async () => {
+  test('are refused after a change that could not be stored: the next socket starts from the last consistent state', async () => {
     const { state, credentials } = memory()
     const { store, broken } = open(credentials)
     const lost = new LeaseLost(LEASE.instanceId)
@@ -123,7 +123,7 @@ describe('changes of the keys', () => {
     expect(state.rows.size).toBe(0)
   })
 
-  test('that Baileys makes in place to a value it read affect only its copy', async () => {
+  test('that Baileys makes in place affect only its own copy of the value', async () => {
     const { credentials } = memory()
     const { store } = open(credentials)
     await store.keys.set({ 'sender-key-memory': { g: { one: true } }, 'device-list': { u: ['0'] } })
@@ -170,7 +170,7 @@ describe('the journal', () => {
     expect(await after.find(ciphertext(0))).toBeUndefined()
   })
 
-  test('keeps an unrecorded message until it is delivered again, after any number of recorded ones', async () => {
+  test('keeps an unrecorded message until it is delivered again, after any number of recorded messages', async () => {
     const { credentials } = memory()
     for (let restart = 0; restart < 3; restart += 1) {
       const { store } = open(credentials)

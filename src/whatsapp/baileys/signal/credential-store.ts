@@ -40,8 +40,8 @@ interface CredentialStoreOptions {
   lease: Lease
   credentials: Credentials
   /**
-   * A write failed for good, or the store could not be read, so the socket must end at once. After a write, memory is ahead of the
-   * store. After a read, Baileys would acknowledge the message that it cannot decrypt.
+   * A write failed for good, or the store could not be read. The socket must end immediately: after a failed write,
+   * memory is ahead of the store; after a failed read, Baileys would acknowledge a message that it could not decrypt.
    */
   onBroken(error: unknown): void
 }
@@ -54,9 +54,9 @@ interface Row {
 
 /**
  * The credentials and Signal keys of one socket: a cache in front of the store. It is discarded with the socket, and the
- * next socket starts from the stored state. Changes are visible at once and are committed in order, one commit at a time,
- * each with all changes since the one before. Changed credentials are part of it, because pre-keys and their counter must
- * stay consistent. Callers wait for `settled` before they send anything that depends on a change.
+ * next socket starts from the stored state. Changes are visible immediately and are committed in order, one commit at a
+ * time. A commit contains all changes since the previous commit, including changed credentials, because pre-keys and
+ * their counter must stay consistent. Callers wait for `settled` before they send anything that depends on a change.
  */
 export class CredentialStore {
   readonly creds: AuthenticationCreds
@@ -124,7 +124,7 @@ export class CredentialStore {
     for (const id of missing) {
       const row = rows.get(id)
       const key = `${type}/${id}`
-      // A value written in the meantime is newer than the one read.
+      // A value written in the meantime is newer than the stored value.
       const value = this.#known(key) ?? (row ? decode(row) : null)
       if (CACHED.has(type) && !this.#cache.has(key)) this.#cache.set(key, value)
       if (value !== null) found.set(id, value)
@@ -143,7 +143,7 @@ export class CredentialStore {
     }
   }
 
-  /** Visible at once. Resolves when durable. A null value deletes the row. A failure also ends the socket. */
+  /** Visible immediately. Resolves when durable. A null value deletes the row. A failure also ends the socket. */
   write(rows: readonly Row[]): Promise<void> {
     for (const row of rows) {
       const key = `${row.type}/${row.id}`
@@ -238,7 +238,7 @@ function bytesFromJson(_key: string, value: unknown): unknown {
   return json?.type === 'Buffer' && typeof json.data === 'string' ? ownBytes(Buffer.from(json.data, 'base64')) : value
 }
 
-/** Copies the bytes of a cached value: identity keys and sender keys are bytes, and a contact's token contains some. */
+/** Copies the bytes of a cached value. Identity keys and sender keys are bytes; a contact's token contains bytes. */
 function withOwnBytes(value: unknown): unknown {
   if (value instanceof Uint8Array) return ownBytes(value)
   const { token } = (value ?? {}) as { token?: unknown }

@@ -36,7 +36,7 @@ class Rows {
 const ciphertext = (n: number) => Buffer.from(`ciphertext ${n}`)
 const plaintext = (n: number, length: number) => Buffer.alloc(length, n)
 
-test('the next journal finds a large plaintext and reads it only then', async () => {
+test('a new journal reads a large plaintext only when its message is delivered again', async () => {
   const rows = new Rows()
   const journal = new Journal(rows.store)
   expect(await journal.find(ciphertext(1))).toBeUndefined()

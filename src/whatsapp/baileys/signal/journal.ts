@@ -28,11 +28,11 @@ interface Kept {
 /**
  * Plaintexts of messages that may not be recorded yet, by the digest of the ciphertext. Decryption consumes the key, so a
  * message can be decrypted only once. Its plaintext is stored in the same commit as the changed keys. If the process dies
- * before it sends the receipt, WhatsApp delivers it again, and the plaintext is read from here.
+ * before it sends the receipt, WhatsApp delivers the message again, and the plaintext is read from here.
  *
- * Many other messages may be decrypted before WhatsApp delivers one again. A slot is therefore reused only when its message
- * is recorded. After a restart nobody knows which messages are recorded. The oldest slots are then reused first, because
- * few of their messages are still needed.
+ * Many other messages may be decrypted before WhatsApp delivers a message again. A slot is therefore reused only when
+ * its message is recorded, or when no slot is left. After a restart it is unknown which messages are recorded, so the
+ * oldest slots are then reused first. Few of their messages are still needed.
  *
  * A large plaintext (a contact card with a photo, at most 16 MiB) has a row of its own, which is not kept in memory and not
  * read at login. The row is deleted in the next commit after its message is recorded.

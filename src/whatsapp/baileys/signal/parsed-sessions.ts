@@ -8,11 +8,11 @@ let patched = false
 
 /**
  * Keeps each record that libsignal stores, so that the next operation on this contact need not parse it. In libsignal 6.0.0, each
- * message parses the session that the previous message stored. While an instance sends as fast as it can, that takes a tenth
- * of its thread's time and a fifth of the memory that the thread allocates.
+ * message parses the session that the previous message stored. While an instance sends as fast as it can, parsing takes
+ * a tenth of its thread's time and a fifth of the memory that the thread allocates.
  *
- * An operation that reads a record removes it from the cache, and storing it puts it back. An operation that changes the record and
- * fails leaves nothing behind: the next one parses what is stored.
+ * An operation that reads a record removes it from the cache, and an operation that stores it puts it back. If an
+ * operation changes the record and fails, the next operation parses the stored record.
  */
 export function keepParsedSessions(): void {
   if (patched) return
@@ -36,7 +36,7 @@ interface StoredRecord {
   _sessions?: Record<string, { registrationId?: number; indexInfo: { closed: number } }>
 }
 
-/** What `haveOpenSession` of libsignal answers, without parsing the record. */
+/** The same result as libsignal's `haveOpenSession`, without parsing the record. */
 export function hasOpenSession(stored: object): boolean {
   const open = Object.values((stored as StoredRecord)._sessions ?? {}).find(({ indexInfo }) => indexInfo.closed === -1)
   return typeof open?.registrationId === 'number'

@@ -12,16 +12,16 @@ interface Spent {
 }
 
 interface RetryBudgetOptions {
-  /** How many a contact may cause at once. */
+  /** The number of requests that a contact may cause at once. */
   burst: number
-  /** After this time it may cause one more. */
+  /** After each period of this length, the contact may cause one more request. */
   refillMs: number
   now: () => number
 }
 
 /**
- * Limits per contact what undecryptable messages cause, because anybody can send any number of them. Baileys limits it only
- * per message.
+ * Limits the requests that each contact can cause with undecryptable messages, because anybody can send any number of
+ * them. Baileys limits the requests only per message.
  */
 export class RetryBudget {
   readonly #options: RetryBudgetOptions

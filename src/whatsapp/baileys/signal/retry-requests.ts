@@ -27,8 +27,8 @@ export function createRetryBudgets(now: () => number) {
 export type RetryBudgets = ReturnType<typeof createRetryBudgets>
 
 /**
- * Limits what undecryptable messages cost. Every message is requested, which costs less than to receive it. A contact can
- * cause a limited number of new pre-keys, and of requests to our phone.
+ * Limits the cost of undecryptable messages. Each is requested again, which costs less than to receive it. A contact
+ * can cause only a limited number of new pre-keys, and of requests to our phone.
  * @param onUndecryptable called for each message that cannot be decrypted
  */
 export function boundRetryRequests(socket: WASocket, budgets: RetryBudgets, onUndecryptable: () => void): void {
@@ -45,7 +45,7 @@ export function boundRetryRequests(socket: WASocket, budgets: RetryBudgets, onUn
     return hasExceeded(id)
   }
   const increment = manager.incrementRetryCount.bind(manager)
-  // From the second request for a message on, Baileys adds a pre-key. The first has none.
+  // Baileys adds a pre-key from the second request for a message on. A count of 1 adds none.
   manager.incrementRetryCount = id => {
     const count = increment(id)
     return count === 1 || budgets.keys.take(id) ? count : 1

@@ -23,7 +23,7 @@ function createMember() {
   return { builder: new GroupSessionBuilder(store), cipher: new GroupCipher(store, NAME) }
 }
 
-test('a message that was written before its group key was given again and again is decrypted', async () => {
+test('a message that was written before its group key was sent several more times is decrypted', async () => {
   keepSenderKeysWhole()
   const [writer, reader] = [createMember(), createMember()]
   const give = async () => {

@@ -3,14 +3,14 @@ import type { SignalKeyStoreWithTransaction } from 'baileys'
 import type { CredentialStore } from './credential-store.ts'
 
 /**
- * The context of a send. Code that a send triggers later inherits it, even on another link after the socket has ended. `link`
- * distinguishes it.
+ * The context of a send. Code that a send triggers later inherits the context, even on another link after the socket
+ * has ended. `link` shows whether the context applies.
  */
 interface Send {
   link: object
   /** Records the message as prepared. Resolves when that is durable. */
   record(): Promise<void>
-  /** What the frame of the message waits for. Absent until the message is encrypted; null once the frame has taken it. */
+  /** Resolves when the frame of the message may leave. Absent until it is encrypted, null once its frame is handled. */
   ready?: Promise<unknown> | null
 }
 
@@ -28,16 +28,17 @@ export function asResend<T>(work: () => T): T {
 /**
  * Changes how Baileys' sends use the keys:
  *
- * - Baileys records the message as prepared, and waits for that, after it has encrypted the message for each device, and
- *   before it encrypts the frame. If recording fails, the send fails here. Later the link would have to end: frames are
- *   numbered, so none that is encrypted may be left out. Baileys has no hook at that point, but uses one of two keys there: for
- *   a group it writes the list of devices that have the sender key, for a contact it reads the privacy token. The record begins
- *   together with the commit of the keys that the encryption has changed, so that one commit takes both.
- * - New pre-keys are stored at once, outside of any transaction. When Baileys requests a message again, it sends a new pre-key
- *   inside the transaction that stores the key. After a kill before the commit, a message encrypted with this pre-key could
- *   not be decrypted. A stored pre-key that was not sent is harmless.
- * - What Baileys sends by itself has a transaction of its own, so that an undecryptable message does not delay others. Baileys
- *   uses the account's transaction, for which all messages wait, and keeps it open during queries to WhatsApp.
+ * - The message is recorded as prepared after Baileys has encrypted it for each device, and before Baileys encrypts the
+ *   frame. If recording fails, the send fails. A later failure would have to end the link: frames are numbered, so no
+ *   encrypted frame may be left out. Baileys has no hook at that point, but it uses one of two keys there: for a group
+ *   it writes the list of devices that have the sender key, for a contact it reads the privacy token. The record begins
+ *   together with the commit of the keys that the encryption has changed, so one commit can contain both.
+ * - New pre-keys are stored immediately, outside of any transaction. When Baileys requests a message again, it sends a
+ *   new pre-key inside the transaction that stores the key. After a kill before the commit, a message encrypted with
+ *   this pre-key could not be decrypted. A stored pre-key that was not sent is harmless.
+ * - Each message that Baileys sends by itself has a transaction of its own, so an undecryptable message does not delay
+ *   others. Baileys would use the account's transaction, for which all messages wait, and keep it open during queries
+ *   to WhatsApp.
  */
 export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, changes: Changes): void {
   const get = keys.get.bind(keys)
@@ -60,16 +61,16 @@ export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, cha
   keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
 }
 
-/** What the next frame must wait for. Call once for each frame. */
+/** Resolves when the next frame may be written. Must be called once for each frame. */
 export function untilDurable(link: object, changes: Changes): Promise<unknown> {
   const send = sending.getStore()
   if (send?.link !== link) return changes.settled()
   const { ready } = send
-  // A query for devices or keys: the frame of the message follows the hooks in `adaptKeys`. A query does not depend on the record, and
-  // if it waited for the record of a cancelled message, it would be refused and the link would end.
+  // A query for devices or keys, because the frame of the message follows the hooks in `adaptKeys`. The query does not
+  // depend on the record. If it waited for the record of a cancelled message, the record would fail and end the link.
   if (ready === undefined) return changes.settled()
   if (ready === null) return Promise.all([changes.settled(), send.record()])
-  // Only the frame of the message: later ones may depend on later changes.
+  // Only the frame of the message waits for `ready`, because later frames may depend on later changes.
   send.ready = null
   return ready
 }

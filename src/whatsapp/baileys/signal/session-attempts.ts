@@ -14,9 +14,9 @@ let patched = false
 
 /**
  * Fixes a defect of libsignal 6.0.0 (`session_cipher.js`). libsignal tries a message with each session of a contact, and
- * advances the session's ratchet before it knows that the message belongs to it. The wrongly advanced sessions are stored,
- * and their later messages cannot be decrypted ("Bad MAC", "No matching sessions"). A contact has two sessions as soon as
- * both sides write first at the same time. The fix restores each session with which decryption failed.
+ * advances the session's ratchet before it knows that the message belongs to the session. The wrongly advanced sessions
+ * are stored, and their later messages cannot be decrypted ("Bad MAC", "No matching sessions"). A contact has two
+ * sessions as soon as both sides write first at the same time. The fix restores each session that failed to decrypt.
  */
 export function restoreFailedSessions(): void {
   if (patched) return

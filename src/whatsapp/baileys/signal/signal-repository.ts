@@ -24,7 +24,7 @@ const NO_LID_FRESH_MS = 600_000
 /** After an error instead of an answer. */
 const NO_LID_REFUSED_MS = 30_000
 
-/** Padded. Baileys acknowledges it as received. */
+/** An empty message with its padding. Baileys acknowledges it as received. */
 const EMPTY_MESSAGE = Uint8Array.of(1)
 
 /** Called with each plaintext before Baileys acknowledges the message. Baileys sends no receipt until this resolves. */
@@ -36,7 +36,7 @@ interface SignalService {
   /** The placeholder content, if `IncomingMessages` put these bytes in place of a withheld view-once message. They are not encrypted. */
   standInOf(ciphertext: Uint8Array): Uint8Array | undefined
   onDecrypted: OnDecrypted
-  /** True if the message is an event already. */
+  /** True if the message is already recorded as an event. */
   isRecorded(ciphertext: Uint8Array): Promise<boolean>
   settled(): Promise<void>
   onClose(): void
@@ -51,11 +51,12 @@ type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
  * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
  *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
  *    therefore runs in its own transaction, outside the send's, and `sendDurably` delays the frame until the write is
- *    durable. Waiting here instead would block all other sends, because Baileys encrypts one by one for our own phone.
+ *    durable. Waiting here instead would block all other sends, because each message is also encrypted for our own
+ *    phone, and Baileys does that one message at a time.
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
  * 3. A plaintext is written to the journal in the commit that consumes its key, and recorded as an event before Baileys
- *    sends the receipt. Either WhatsApp still delivers the message again, or we have it. If it is delivered again and its
- *    key is used, it is acknowledged if it is recorded, and requested if it is not.
+ *    sends the receipt. Either WhatsApp still delivers the message again, or we have it. If a message arrives whose key
+ *    was already used, it is acknowledged if it is recorded, and otherwise requested again.
  * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
  * 5. A session is parsed once, not at every message (`parsed-sessions.ts`).
  */
@@ -81,7 +82,7 @@ export function createSignalRepository(
     return jidDecode(lid ?? jid)?.user ?? jid
   }
 
-  /** As Baileys' own, which is called for each device at every send, but without parsing the session. */
+  /** Replaces Baileys' function, which is called for each device at every send and parses the session each time. */
   async function validateSession(jid: string): Promise<{ exists: boolean }> {
     try {
       const lid = jid.includes('lid') ? jid : await mapping.getLIDForPN(jid)
