@@ -13,9 +13,9 @@ export interface Attachment extends StoredFile {
   form: MediaForm
   filename: string | null
   caption: string
-  /** Made during the upload. Never rejects. */
+  /** The preview picture, which is created during the upload. Never rejects. */
   picture: Promise<Picture | null>
-  /** A quote and mentions. */
+  /** The quote and mentions of the message. */
   more: { extras: MessageExtras; context: ChatContext } | null
 }
 

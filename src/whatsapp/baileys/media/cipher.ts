@@ -104,7 +104,7 @@ export async function* decryptFromWhatsapp(
   yield last
 }
 
-/** A sender may encrypt anything: the authentication code is then right, and the padding wrong. */
+/** A sender may encrypt anything, so the padding may be wrong although the authentication code is right. */
 function finish(decipher: Decipheriv): Buffer {
   try {
     return decipher.final()

@@ -9,13 +9,13 @@ import type { UploadedFile } from './upload.ts'
 export interface SentFile extends FileHashes, UploadedFile {
   form: MediaForm
   mediaKey: Uint8Array
-  /** Milliseconds since 1970: from then on WhatsApp holds the file. */
+  /** When WhatsApp received the file, in milliseconds since 1970. */
   uploadedAt: number
   mimetype: string
   size: number
   filename: string | null
   caption: string
-  /** Null or absent: none could be made. */
+  /** The preview. Null or absent if none could be created. */
   picture?: Picture | null
 }
 

@@ -7,10 +7,11 @@ import { isMediaHost, isMediaPath } from './hosts.ts'
 const ORIGIN = 'https://web.whatsapp.com'
 /** The longest time without a byte. */
 const SILENCE_MS = 30_000
-/** A file that a media host does not have any more. 403: the signature in its path has expired. */
+/** Statuses for a file that a media host no longer has. 403: the signature in its path has expired. */
 const GONE: ReadonlySet<number> = new Set([403, 404, 410])
 const MAX_SEALED_BYTES = encryptedSize(MAX_MEDIA_BYTES)
-/** No media host gave the file out. `gone`: WhatsApp does not hold it any more. */
+
+/** The file could not be downloaded. `gone`: WhatsApp no longer has it. */
 export class DownloadFailed extends Error {
   override readonly name = 'DownloadFailed'
   readonly kind: 'gone' | 'unavailable' | 'too_large'
@@ -32,7 +33,7 @@ interface DownloadOptions {
 
 /**
  * Downloads a file from the first host that has it, and decrypts it.
- * @throws DownloadFailed, or AlteredFile after the last byte: discard the bytes then
+ * @throws DownloadFailed, errors of `findHosts`, or AlteredFile after the last byte: discard the bytes then
  */
 export async function* downloadFile(source: FileSource, options: DownloadOptions): AsyncGenerator<Uint8Array> {
   const agent = options.openAgent()
@@ -49,7 +50,7 @@ async function find(
   agent: Agent,
   { findHosts, simulated, signal }: DownloadOptions,
 ): Promise<IncomingMessage> {
-  if (!isMediaPath(path)) throw new DownloadFailed('The path of the file is not a path.', 'gone')
+  if (!isMediaPath(path)) throw new DownloadFailed('The path of the file is not valid.', 'gone')
   let failure = new DownloadFailed('WhatsApp names no media host.', 'unavailable')
   for (const { hostname } of await findHosts()) {
     if (!isMediaHost(hostname, simulated)) continue
@@ -94,5 +95,5 @@ async function* limit(response: IncomingMessage): AsyncGenerator<Uint8Array> {
 }
 
 function tooLarge(): DownloadFailed {
-  return new DownloadFailed('The file is larger than any file may be.', 'too_large')
+  return new DownloadFailed('The file is larger than the limit for files.', 'too_large')
 }

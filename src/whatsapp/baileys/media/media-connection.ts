@@ -2,8 +2,8 @@ import { type BinaryNode, getBinaryNodeChild, getBinaryNodeChildren, S_WHATSAPP_
 import { type MediaConnection, UploadFailed } from './upload.ts'
 
 /**
- * The media hosts that WhatsApp names, and the authorization for them. Baileys has the same query, but after one without an
- * answer it fails for as long as the socket lives.
+ * The media hosts that WhatsApp names, and the authorization for them. Baileys has the same query, but after one
+ * unanswered query it fails for as long as the socket lives.
  */
 export class MediaConnections {
   readonly #query: (node: BinaryNode) => Promise<BinaryNode>

@@ -40,7 +40,7 @@ const FORGED = {
   ],
 }
 
-test('the phone refuses just this message', async () => {
+test('a refusal of exactly this message is the answer', async () => {
   const { answer, receive } = request(60_000)
   receive(answerTo({ jid: KEY.remoteJid, participant: KEY.participant }, REFUSED))
   expect(await answer).toEqual({ kind: 'refused' })
@@ -53,7 +53,7 @@ test.each([
     answerTo({ jid: KEY.remoteJid, participant: '5511911111111@s.whatsapp.net' }, REFUSED),
   ],
   [
-    'an answer that the media key does not open',
+    'an answer that the media key does not decrypt',
     answerTo({ jid: KEY.remoteJid, participant: KEY.participant }, FORGED),
   ],
   ['an answer without content', { tag: 'notification', attrs: { id: 'A' } }],

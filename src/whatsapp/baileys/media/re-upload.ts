@@ -16,9 +16,9 @@ const ANSWER_WITHIN_MS = 60_000
 export type ReUpload = { kind: 'uploaded'; directPath: string } | { kind: 'refused' } | { kind: 'unanswered' }
 
 /**
- * Asks the linked phone to upload the file of a message again. Baileys' own call waits for an answer for as long as the socket
- * lives. Only an answer that the media key opens counts, or a refusal of just this message: senders choose the IDs of their
- * messages, so another one may have the same.
+ * Asks the linked phone to upload the file of a message again. Baileys' own call waits for an answer for as long as the
+ * socket lives. An answer counts only if the media key decrypts it, or if it refuses exactly this message. Senders
+ * choose the IDs of their messages, so another message may have the same ID.
  */
 export async function requestReUpload(
   { ws, sendNode, authState }: Pick<WASocket, 'ws' | 'sendNode' | 'authState'>,
@@ -47,7 +47,7 @@ export async function requestReUpload(
   }
 }
 
-/** Null if it is the answer to another request. */
+/** Null if it does not answer this request. */
 function parseAnswer(node: BinaryNode, key: FileSource['key'], mediaKey: Uint8Array): ReUpload | null {
   try {
     const { key: asked, media } = decodeMediaRetryNode(node)

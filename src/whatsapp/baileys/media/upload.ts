@@ -20,7 +20,7 @@ const PATHS: Readonly<Record<MediaForm, string>> = {
   document: 'document',
 }
 
-/** Where WhatsApp takes files, and the authorization for it. */
+/** The media hosts that WhatsApp names, and the authorization for uploads. */
 export interface MediaConnection {
   hosts: readonly { hostname: string }[]
   auth: string
@@ -32,7 +32,7 @@ export interface UploadedFile {
   directPath: string
 }
 
-/** No media host took the file. */
+/** No media host accepted the file. */
 export class UploadFailed extends Error {
   override readonly name = 'UploadFailed'
   /** Null: the next attempt may succeed. */
@@ -64,7 +64,7 @@ export interface UploadOptions {
   signal: AbortSignal
 }
 
-/** Uploads to the first host that takes the file, and asks once for a new authorization. @throws UploadFailed */
+/** Uploads to the first host that accepts the file. Renews a refused authorization once. @throws UploadFailed */
 export async function uploadFile(file: FileToUpload, options: UploadOptions): Promise<UploadedFile> {
   const { connect, simulated, openAgent, signal } = options
   const agent = openAgent()
@@ -98,7 +98,7 @@ interface Target {
   signal: AbortSignal
 }
 
-/** @returns why it failed, or where the file is */
+/** @returns where the file is, or the reason why the host did not accept it */
 async function post(
   { form, mediaKey, encSha256, size, open }: FileToUpload,
   { hostname, auth, agent, signal }: Target,
@@ -141,7 +141,7 @@ async function post(
   return parseAnswer(text) ?? 'The media host did not say where the file is.'
 }
 
-/** The reason as text, if another host or a later attempt may accept the file. @throws errors that are final */
+/** The reason as text, if another host may accept the file. @throws UploadFailed and FileUnavailable unchanged */
 function asReason(error: unknown): string {
   if (error instanceof UploadFailed || error instanceof FileUnavailable) throw error
   return String(error)

@@ -7,14 +7,14 @@ const DEVICE = /:\d{1,5}@/
 const PHONE = /^\d{5,15}$/
 const KEY_BYTES = 32
 const SIGNATURE_BYTES = 64
-/** libsignal's public keys begin with it. */
+/** The first byte of libsignal's public keys. */
 const KEY_TYPE = Uint8Array.of(5)
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex')
 const ACCOUNT_PREFIX = Uint8Array.of(6, 0)
 const HOSTED_ACCOUNT_PREFIX = Uint8Array.of(6, 5)
 const DEVICE_PREFIX = Uint8Array.of(6, 1)
 
-/** A sentence that says what is wrong with the credentials. Null if nothing can be found without logging in. */
+/** A sentence that says what is wrong with the credentials. Null if no flaw is visible without logging in. */
 export function flawOf(creds: unknown): string | null {
   if (typeof creds !== 'object' || creds === null || Array.isArray(creds)) return 'It holds no credentials.'
   const { me, account, registrationId, noiseKey, signedIdentityKey, signedPreKey, advSecretKey } =
@@ -56,7 +56,7 @@ function flawOfSignatures(
   return null
 }
 
-/** Whether both are keys of 32 bytes, and the public one follows from the private one. */
+/** Whether both keys have 32 bytes and the public key belongs to the private key. */
 export function isPair(value: unknown): value is KeyPair {
   const { public: publicKey, private: privateKey } = (value ?? {}) as { public?: unknown; private?: unknown }
   if (!isKey(publicKey) || !isKey(privateKey)) return false
@@ -65,7 +65,7 @@ export function isPair(value: unknown): value is KeyPair {
   return derived.equals(publicKey)
 }
 
-/** Protobuf's JSON has bytes as base64, and nothing that tells them from text. */
+/** Protobuf's JSON encodes bytes as base64 and does not distinguish them from text. */
 function bytesOf(value: unknown): Uint8Array | null {
   if (typeof value === 'string') return Buffer.from(value, 'base64')
   return value instanceof Uint8Array ? value : null
@@ -75,7 +75,7 @@ function isKey(value: unknown): value is Uint8Array {
   return value instanceof Uint8Array && value.length === KEY_BYTES
 }
 
-/** Not by Baileys' `Curve.verify`, which accepts any 64 bytes. */
+/** Does not use Baileys' `Curve.verify`, which accepts any 64 bytes. */
 function isSigned(publicKey: Uint8Array, message: Uint8Array, signature: unknown): boolean {
   if (!isKey(publicKey) || !(signature instanceof Uint8Array) || signature.length !== SIGNATURE_BYTES) return false
   return curve.verifySignature(Buffer.concat([KEY_TYPE, publicKey]), message, signature) === true

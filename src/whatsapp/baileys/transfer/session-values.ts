@@ -15,7 +15,7 @@ const KEY_TYPES = [
 ] as const
 export type KeyType = (typeof KEY_TYPES)[number]
 
-/** Bytes that a store has written as an object with a field for each byte. Shorter objects may be something else. */
+/** Some stores write bytes as an object with a field for each byte. A shorter object may be something else. */
 const MIN_INDEXED_BYTES = 16
 /** `<group>--<user>--<device>`. A group's ID may contain single hyphens. */
 const SENDER_KEY_FILE = /^(.+)--(.+)--(.+)$/
@@ -23,7 +23,10 @@ const SENDER_KEY_FILE = /^(.+)--(.+)--(.+)$/
 /** The characters that Baileys writes: base64, JIDs and numbers. Databases would change other characters, or refuse longer IDs. */
 const ID = /^[\x21-\x7e]{1,200}$/
 
-/** @param name of a row or, without its extension, of a file. @returns null if Baileys does not write keys under this name */
+/**
+ * @param name the name of a row, or of a file without its extension
+ * @returns null if Baileys does not write keys under this name
+ */
 export function parseKeyName(name: string): { type: KeyType; id: string } | null {
   const type = KEY_TYPES.find(one => name.startsWith(`${one}-`))
   const id = type && name.slice(type.length + 1)
@@ -67,7 +70,7 @@ function isBytes(value: unknown): value is number[] {
   return Array.isArray(value) && value.every(one => Number.isInteger(one) && one >= 0 && one <= 255)
 }
 
-/** As Baileys writes it, with bytes as base64. */
+/** The value as the JSON that Baileys writes, with bytes as base64. */
 export function writeValue(value: unknown): string {
   return JSON.stringify(value, BufferJSON.replacer)
 }

@@ -117,7 +117,7 @@ describe('a session is refused', () => {
     expect(refusal(change)).toMatch(sentence)
   })
 
-  test('if its credentials are missing, empty, torn or something else', () => {
+  test('if its credentials are missing, empty, cut off or something else', () => {
     const sentence = (json: string | null) => {
       const files: Map<string, string | null> = new Map(sessionFiles(linkedSession()))
       if (json === 'absent') files.delete('creds.json')

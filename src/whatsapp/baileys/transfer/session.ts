@@ -14,12 +14,12 @@ export interface SessionRow {
 export interface Session {
   /** Digits only. */
   phone: string
-  /** The name that the owner has given the account, if it is known. */
+  /** The name that the owner has given the account. Null if it is unknown. */
   pushName: string | null
   rows: SessionRow[]
-  /** How many keys are among the rows. */
+  /** The number of keys that were read. Device lists that were added do not count. */
   keys: number
-  /** How many could not be read, and are left out. WhatsApp and the contacts replace them as they are needed. */
+  /** The number of keys that could not be read and are left out. WhatsApp and contacts replace them when needed. */
   unreadable: number
 }
 
@@ -109,14 +109,14 @@ function storedValue(type: KeyType, json: string | null): unknown {
   }
 }
 
-/** Baileys would give the number of an existing pre-key to a new one. */
+/** With a counter that is too low, Baileys would give the number of an existing pre-key to a new pre-key. */
 function flawOfCounter({ nextPreKeyId }: AuthenticationCreds, keys: readonly { type: string; id: string }[]) {
   const highest = keys.reduce((max, { type, id }) => (type === 'pre-key' ? Math.max(max, Number(id) || 0) : max), 0)
   if (typeof nextPreKeyId === 'number' && nextPreKeyId > highest) return null
   return 'The credentials are older than its keys: they were cut off or come from a copy.'
 }
 
-/** Baileys 7 moves the sessions of a number to its LID by these lists, which Baileys 6 does not have. */
+/** Baileys 7 uses these lists to move the sessions of a number to its LID. Baileys 6 does not have them. */
 function missingDeviceLists(keys: readonly { type: KeyType; id: string }[]) {
   if (keys.some(({ type }) => type === 'device-list')) return []
   const devices = new Map<string, string[]>()
@@ -128,7 +128,7 @@ function missingDeviceLists(keys: readonly { type: KeyType; id: string }[]) {
   return Array.from(devices, ([id, value]) => ({ type: 'device-list' as const, id, value }))
 }
 
-/** The value, which can be written. @throws if it cannot */
+/** Returns the value unchanged. @throws if it cannot be written as JSON */
 function serializable<T>(value: T): T {
   writeValue(value)
   return value
