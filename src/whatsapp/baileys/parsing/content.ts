@@ -27,7 +27,7 @@ const WRAPPERS = [
 
 const { AssociationType } = proto.MessageAssociation
 
-/** What WhatsApp sends in addition to a picture or video that it has sent before. */
+/** The associations of messages that WhatsApp sends in addition to a picture or video that it has already sent. */
 const SECOND_COPIES: ReadonlySet<unknown> = new Set([
   AssociationType.HD_VIDEO_DUAL_UPLOAD,
   AssociationType.HD_IMAGE_DUAL_UPLOAD,
@@ -35,10 +35,10 @@ const SECOND_COPIES: ReadonlySet<unknown> = new Set([
   AssociationType.MOTION_PHOTO,
 ])
 
-/** More than WhatsApp nests. The sender chooses the depth. */
+/** Deeper than WhatsApp nests wrappers. The sender chooses the depth. */
 const MAX_DEPTH = 5
 
-/** The message itself, without its wrappers; an answer or a message with buttons in the form of a text or a file. */
+/** The message without its wrappers. An answer or a message with buttons is converted to a text, file or location. */
 export function openContent(wrapped: Content | null | undefined): Content | undefined {
   const content = layersOf(wrapped).at(-1)
   return content && { ...content, ...plainOf(content) }
@@ -55,7 +55,7 @@ export function layersOf(wrapped: Content | null | undefined): Content[] {
   return layers
 }
 
-/** Whether the sender lets it be opened once. */
+/** Whether the recipient may open the message only once. */
 export function isViewOnce(wrapped: Content | null | undefined): boolean {
   return layersOf(wrapped).some(layer => {
     const file = layer.imageMessage ?? layer.videoMessage ?? layer.audioMessage
@@ -63,7 +63,7 @@ export function isViewOnce(wrapped: Content | null | undefined): boolean {
   })
 }
 
-/** Whether it is the same picture or video as an earlier message in another quality, or the video of a motion photo. */
+/** Whether it repeats an earlier message's picture or video in another quality, or is the video of a motion photo. */
 export function isSecondCopy(message: Content | null | undefined): boolean {
   const layers = [message, ...layersOf(message?.deviceSentMessage?.message ?? message)]
   return layers.some(layer => SECOND_COPIES.has(layer?.messageContextInfo?.messageAssociation?.associationType))
@@ -78,7 +78,7 @@ function innerOf(content: Content): Content | undefined {
   return undefined
 }
 
-/** The content in a form that every phone understands. Null if it has one already. */
+/** The content as a text, file or location. Null if there is nothing to convert. */
 function plainOf(content: Content): Content | null {
   const text = answerOf(content) || assistantTextOf(content)
   return text ? { extendedTextMessage: { text } } : cardOf(content)

@@ -7,11 +7,11 @@ const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 const MAX_ID_LENGTH = 100
 
 type ParsedChange = Pick<IncomingChange, 'change' | 'target' | 'ofOwn' | 'byAdmin' | 'text'> & {
-  /** If it deletes somebody else's message in a group: the address of that message's author. */
+  /** The address of the author, if the change deletes somebody else's message in a group. */
   authorJid?: string
 }
 
-/** The edit or deletion that a message carries. Null if it is something else. @param textOf the text of the new content */
+/** The edit or deletion in a message. Null if there is none. @param textOf returns the text of the new content */
 export function parseChange(
   { key }: WAMessage,
   wrapped: proto.IMessage | null | undefined,
@@ -35,7 +35,7 @@ export function parseChange(
   return text === null ? null : { change: 'edit', ...reference, ofOwn: isOwn, ...(text !== undefined && { text }) }
 }
 
-/** Whether the author of the target is somebody else than the sender. */
+/** Whether the author of the target is somebody other than the sender. */
 function isForeign(participant: string | null | undefined, { participant: sender, participantAlt }: WAMessage['key']) {
   const author = userOf(participant)
   return author !== undefined && author !== userOf(sender) && author !== userOf(participantAlt)

@@ -3,7 +3,7 @@ import type { IncomingDetails } from '../../../domain/incoming-message.ts'
 import { lidOf, numberOf } from '../addresses.ts'
 import { isViewOnce, openContent } from './content.ts'
 
-/** The sender chooses these texts, so an event holds a part of longer ones. */
+/** The sender chooses these texts, so an event contains only the beginning of a longer text. */
 const MAX_UNITS = 1_000
 const MAX_VCARD_UNITS = 4_096
 const MAX_MENTIONS = 1_024
@@ -119,7 +119,7 @@ function cutOrNull(text: string | null | undefined): string | null {
   return text ? cut(text) : null
 }
 
-/** Never inside a surrogate pair. */
+/** Cuts the text, but never inside a surrogate pair. */
 function cut(text: string, units = MAX_UNITS): string {
   if (text.length <= units) return text
   return text.slice(0, (text.codePointAt(units - 1) ?? 0) > 0xffff ? units - 1 : units)

@@ -20,7 +20,7 @@ type Part = Partial<
 >
 
 const HASH_BYTES = 32
-/** Above what anybody sends, and exact in JSON. */
+/** Larger than any real value, and exact in JSON. */
 const MOST = 2 ** 40
 
 /** The file of a message, as its sender states it. Undefined if it has none. */
@@ -65,7 +65,7 @@ function mimetypeOf(text: string | null | undefined): string {
   return type ?? UNKNOWN_TYPE
 }
 
-/** 32 bytes in memory of their own; null if they are not 32. */
+/** A copy of the bytes. Null unless there are exactly 32. */
 function hashOf(bytes: Uint8Array | null | undefined): Uint8Array | null {
   return bytes?.length === HASH_BYTES ? ownBytes(bytes) : null
 }

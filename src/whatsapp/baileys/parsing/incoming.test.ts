@@ -125,7 +125,7 @@ describe('a picture or video that belongs to another message', () => {
     expect(await parse(type, true)).toBeNull()
   })
 
-  test.each([undefined, 0, 1, 99])('causes one otherwise, as in an album: %s', async type => {
+  test.each([undefined, 0, 1, 99])('causes an event otherwise, as in an album: %s', async type => {
     expect(await parse(type, false)).toMatchObject({ type: 'image' })
     expect(await parse(type, true)).toMatchObject({ type: 'image', written: true })
   })
@@ -157,7 +157,7 @@ describe('what the owner writes on another device', () => {
     expect(found).not.toHaveProperty('addressing')
   })
 
-  test('a copy that a contact pretends to be ours is nothing', async () => {
+  test('a copy that a contact passes off as ours causes no event', async () => {
     const content = { deviceSentMessage: { message: { conversation: 'hi' } } }
     expect(await parseIncoming(message({}, content), knowsNobody, SELF)).toBeNull()
   })
@@ -182,7 +182,7 @@ describe('an edit or deletion', () => {
     if (!('text' in expected)) expect(found).not.toHaveProperty('text')
   })
 
-  test('without content is nothing', async () => {
+  test('without content causes no event', async () => {
     expect(await parse({}, edit({}))).toBeNull()
   })
 

@@ -55,7 +55,7 @@ function noteOf(payment: { noteMessage?: Content | null } | null | undefined) {
   return payment?.noteMessage?.extendedTextMessage?.text || payment?.noteMessage?.conversation
 }
 
-/** Fields of the protocol that no person wrote, statuses, and history. */
+/** Fields without an event: data of the protocol that no person wrote, statuses, and history. */
 const PROTOCOL_FIELDS: ReadonlySet<string> = new Set<keyof Content>([
   'protocolMessage',
   'senderKeyDistributionMessage',
@@ -88,7 +88,7 @@ const HAVE_FILES: ReadonlySet<IncomingType> = new Set(['image', 'video', 'audio'
 const LAST_MOMENT = Date.parse('9999-12-31T23:59:59Z')
 
 /**
- * A message to the instance, a message that its owner wrote on another device, or an edit or deletion by either.
+ * A message to the instance, a message that its owner wrote on another device, or an edit or deletion of a message.
  * @returns null for messages without an event (contract §4): statuses, newsletters, history, protocol messages, second copies
  * of pictures and videos, stubs and placeholders
  */
@@ -145,7 +145,7 @@ async function findOther(key: Key, group: boolean, mapping: LidMapping, self: Se
   return !found || isSelf(sender, self) || found.from === userOf(self.id) ? null : found
 }
 
-/** The owner wrote: the sender is our own number, and the address and LID are those of the other side. */
+/** For a message that the owner wrote: `from` is our own number, the address and LID are those of the other side. */
 async function findOwn(
   key: Key,
   group: boolean,
@@ -167,13 +167,13 @@ function usernameOf(key: Key, group: boolean, isOwn: boolean): string | null {
   return (group ? key.participantUsername : key.remoteJidUsername)?.replace(/^@/, '') || null
 }
 
-/** The text of an edited message; null if it is none that a person wrote. */
+/** The text of an edited message. Undefined if it has no text. Null if no person wrote it. */
 function textOfEdit(edited: Content): string | undefined | null {
   const content = parseContent(edited)
   return content === null ? null : content.text
 }
 
-/** WhatsApp's time. Ours if the store would refuse it: WhatsApp redelivers a message until it is recorded. */
+/** WhatsApp's time, or ours if the store would refuse it. WhatsApp redelivers a message until it is recorded. */
 function sentAt(timestamp: WAMessage['messageTimestamp']): number {
   const at = Math.floor(Number(timestamp)) * 1_000
   return at > 0 && at <= LAST_MOMENT ? at : Date.now()

@@ -6,7 +6,7 @@ import { isSelf, type Self } from '../addresses.ts'
 export interface Receipt {
   whatsappIds: readonly string[]
   reached: MessageProgress
-  /** The chat or group of the messages. Nobody else may report progress of them. */
+  /** The chat or group of the messages. Receipts from other chats do not count for these messages. */
   chat: string
 }
 
@@ -18,7 +18,7 @@ export interface SentReceipt extends Receipt {
 }
 
 /**
- * Receipt types that report progress. `inactive` comes from a device that has the message and shows no presence.
+ * Receipt types that report progress. `inactive` comes from a device that has the message but does not appear online.
  * `retry`, `server-error`, `peer_msg` and `hist_sync` report no progress.
  */
 const REACHED: ReadonlyMap<string, MessageProgress> = new Map([
