@@ -7,7 +7,7 @@ import { readAddressBook, reportContacts } from './contacts.ts'
 
 const CONTACT = { id: '5511987654321@s.whatsapp.net', name: 'Ana' }
 
-/** A socket that holds events back until it is flushed, as that of Baileys does. */
+/** A socket that holds events back until it is flushed, as Baileys' socket does. */
 function setUp({ hasKey = true, isRead = true } = {}) {
   const emitter = new EventEmitter()
   const heard: unknown[] = []

@@ -10,7 +10,7 @@ import type { LinkEvents } from './events.ts'
 
 /** The part of the settings shared by an account's devices that contains the phone's address book. */
 const ADDRESS_BOOK = 'critical_unblock_low'
-/** Contacts whose numbers are looked up at once. */
+/** The number of contacts whose numbers are looked up concurrently. */
 const STEP = 100
 
 interface ContactReports {
@@ -53,8 +53,8 @@ export function reportContacts(
 }
 
 /**
- * Baileys stores the version of the address book that it has read before it emits the contacts in it. After a kill in
- * between, it would never read them again.
+ * Reports a change of the address book before its version is stored. Baileys stores the version that it has read, and
+ * only later emits the contacts. After a kill in between, it would never read those contacts again.
  * @param onStored called after the transaction that has stored a version, or has failed to
  */
 function watchVersion(
@@ -92,10 +92,10 @@ export async function readAddressBook(
   reported: () => Promise<unknown>,
 ): Promise<boolean> {
   if (!credentials.creds.myAppStateKeyId) return false
-  // From its beginning, because a kill may have lost what was read before.
+  // Reads from the beginning, because a kill may have lost contacts that were read earlier.
   credentials.write([{ type: 'app-state-sync-version', id: ADDRESS_BOOK, value: null }])
   await resyncAppState([ADDRESS_BOOK], true)
-  // Baileys holds the contacts back: 100 ms, or after linking until the history has arrived.
+  // Baileys holds the contacts back for 100 ms, or after linking until the history has arrived.
   ev.flush()
   await reported()
   // Baileys also resolves if it could not read the address book.

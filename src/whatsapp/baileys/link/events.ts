@@ -9,16 +9,16 @@ import type { CeremonyStep } from './passkey-ceremony.ts'
 
 /** The events that a link reports to its connection. */
 export interface LinkEvents extends VitalSigns {
-  /** A new QR code, which replaces the one before. */
+  /** A new QR code, which replaces the previous code. */
   qr(text: string): void
-  /** WhatsApp wants a new code: this QR code, or another pairing code if it is null. */
+  /** WhatsApp wants a new code: this QR code. Null: another pairing code must be requested. */
   newCode(qr: string | null): void
   /** A person has to answer WhatsApp. */
   passkey(step: CeremonyStep): void
-  /** A phone has linked us. WhatsApp requests a new socket next. */
+  /** A phone has linked this device. WhatsApp requests a new socket next. */
   paired(): void
   opened(): void
-  /** The link ended by itself. This is its last event: buffered events were emitted before. */
+  /** The link ended by itself. This is its last event: buffered events are emitted earlier. */
   closed(end: LinkEnd): void
   acknowledged(ack: Acknowledgement): void
   /** The receipt is acknowledged to WhatsApp once this resolves. If it rejects, WhatsApp delivers the receipt again. */
@@ -27,11 +27,14 @@ export interface LinkEvents extends VitalSigns {
   received(message: IncomingMessage | IncomingChange): Promise<void>
   /** True if the message is recorded already. Its content does not matter. */
   isRecorded(message: IncomingMessage | IncomingChange): Promise<boolean>
-  /** The call is acknowledged to WhatsApp once this resolves: true if it is to be rejected. If it rejects, WhatsApp reports the call again. */
+  /**
+   * The call is acknowledged to WhatsApp once this resolves. If it rejects, WhatsApp reports the call again.
+   * @returns whether the call is to be rejected
+   */
   called(call: IncomingCall): Promise<boolean>
-  /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp delivers it again. */
+  /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp delivers the notification again. */
   groupChanged(group: string, change: GroupChange): Promise<void>
-  /** WhatsApp has described these groups without being asked by us. */
+  /** Baileys has queried all groups after WhatsApp reported missed changes. */
   groupsListed(groups: readonly GroupDetails[]): void
   contacts(contacts: readonly HeardContact[]): void
   /** The phone has sent the key of its address book. */

@@ -4,19 +4,19 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { LibraryScope } from '../library-scope.ts'
 import type { LinkEvents, VitalSigns } from './events.ts'
 
-/** The time until the first frame from WhatsApp. */
+/** The longest time until the first frame from WhatsApp. */
 const FIRST_FRAME_WITHIN_MS = 20_000
-/** The time until a login, a refusal or a QR code. Usually a second, but more when hundreds log in at once. */
+/** The longest time until a login, a refusal or a QR code. Usually a second, but more when hundreds log in at once. */
 const HANDSHAKE_WITHIN_MS = 60_000
 /** A handshake takes a few kilobytes. */
 const MAX_HANDSHAKE_BYTES = 256 * 1024
 
-/** Four times the number of messages that wait at once, which leaves space for late acknowledgements. */
+/** Four times the number of messages that wait concurrently, which leaves space for late acknowledgements. */
 const MAX_UNANSWERED = 2_048
 /** Stands for an error code of WhatsApp that is not a number. */
 const UNKNOWN_ERROR = 500
 
-/** What Baileys emits for a stanza: `frame` for every stanza, `CB:` by its kind, `TAG:` by the query that it answers. */
+/** Baileys' events for a stanza: `frame` for every stanza, `CB:` by its kind, `TAG:` by the query that it answers. */
 const STANZA_EVENT = /^(?:frame$|CB:|TAG:)/
 
 type Done = (error?: Error) => void
@@ -92,7 +92,7 @@ export function containStanzas({ ws }: WASocket, scope: LibraryScope): void {
  * the counters would have a gap.
  * @param durable called for each new frame; resolves when its changes are durable, rejects if it must not be sent
  * @param mayAct called just before a frame is sent; false if another node may own the account
- * @param onRefused called once the socket is unusable
+ * @param onRefused called at the first refused frame, which makes the socket unusable
  */
 export function sendDurably(
   { ws }: WASocket,
@@ -124,7 +124,7 @@ export function sendDurably(
 
 /**
  * Writes the frames of one turn of the event loop with one system call: a commit makes several frames durable at once.
- * @returns called before each frame is written
+ * @returns a function to call before each frame is written
  */
 function holdWrites(raw: RawSocket): () => void {
   let connection: IncomingMessage['socket'] | undefined

@@ -30,7 +30,7 @@ export function answerCalls(socket: WASocket, { events, calls, onFailed }: CallN
       if (from === null) return
       const isGroup = offer.attrs['type'] === 'group' || offer.attrs['group-jid'] !== undefined
       if (!(await events.called({ id, from, isGroup, at: beginOf(node) }))) return
-      // WhatsApp refuses it if the call has ended.
+      // WhatsApp refuses the rejection if the call has ended.
       calls.inBackground('reject', () => socket.rejectCall(id, creator))
     }
     calls.run(answer).then(passOn, onFailed)
@@ -48,7 +48,7 @@ async function findCaller(
   return numberOf(mapped) ?? lidAddressOf(creator)
 }
 
-/** WhatsApp's time; ours if there is none. */
+/** WhatsApp's time, or ours if WhatsApp states none. */
 function beginOf({ attrs }: BinaryNode): number {
   return Number(attrs['t']) * 1_000 || Date.now()
 }

@@ -18,7 +18,7 @@ import { copiesIn, isWithheldViewOnce, orNull } from './phone-copies.ts'
 
 const MAX_ID_LENGTH = 100
 
-/** Stands for a view-once message whose content WhatsApp withholds. Padded. */
+/** The padded placeholder for a view-once message whose content WhatsApp withholds. */
 const VIEW_ONCE = Uint8Array.of(...proto.Message.encode({ viewOnceMessageV2: { message: {} } }).finish(), 1)
 
 interface IncomingOptions {
@@ -30,7 +30,10 @@ interface IncomingOptions {
   logger: Logger
 }
 
-/** Finds the message of a ciphertext. Baileys passes the byte array of the stanza to the Signal repository. */
+/**
+ * Reports incoming messages after their decryption. The stanza of a ciphertext is found by its byte array, which
+ * Baileys passes to the Signal repository.
+ */
 export class IncomingMessages {
   readonly #options: IncomingOptions
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
@@ -48,13 +51,13 @@ export class IncomingMessages {
   }
 
   /**
-   * Gives the stanza a content that takes the place of the withheld one. So the message is recorded in its turn, after the earlier messages
-   * and before Baileys sends its receipt.
+   * Puts a placeholder in the place of the withheld content. The message is then recorded like any other message, after
+   * the earlier messages and before Baileys sends its receipt.
    */
   #fillIn(stanza: BinaryNode): void {
     const content = Uint8Array.from(VIEW_ONCE)
     this.#standIns.add(content)
-    // `getBinaryNodeChildren` would not find it, because it keeps an index of the old content.
+    // `getBinaryNodeChildren` would not find the new content, because it keeps an index of the old content.
     this.#stanzas.set(content, stanza)
     stanza.content = [{ tag: 'enc', attrs: { type: 'msg', v: '2' }, content }]
   }
@@ -63,9 +66,9 @@ export class IncomingMessages {
     return this.#standIns.has(ciphertext) ? ciphertext : undefined
   }
 
-  /** Resolves when the message, and the copies in it, are recorded. */
+  /** Resolves when the message, and any copies in it, are recorded. */
   async decrypted(ciphertext: Uint8Array, plaintext: Uint8Array): Promise<void> {
-    // If the plaintext is not a message, Baileys asks the sender to send it again.
+    // If the plaintext is not a message, Baileys asks the sender to send the message again.
     const content = orNull(() => proto.Message.decode(unpadRandomMax16(plaintext)))
     const message = content && this.#messageOf(ciphertext, content)
     if (!message) return
@@ -79,14 +82,14 @@ export class IncomingMessages {
   /** True if the message of this ciphertext is recorded. A contact can cause a limited number of look-ups. */
   async isRecorded(ciphertext: Uint8Array): Promise<boolean> {
     const { lookUps, events } = this.#options
-    // The content is not part of a message's keys, but without content there is no incoming message.
+    // Any content will do: it does not identify the message, but without content `#parse` returns null.
     const message = this.#messageOf(ciphertext, { conversation: '' })
     if (!message?.key.id || !lookUps.take(message.key.id)) return false
     const incoming = await this.#parse(message)
     return incoming !== null && events.isRecorded(incoming)
   }
 
-  /** An edit is encrypted with a secret of the message that it changes, which is not stored. */
+  /** An edit may be encrypted with a secret of the message that it changes. That secret is not stored. */
   #logEncryptedEdit({ message }: WAMessage): void {
     const content = message?.deviceSentMessage?.message ?? message
     const whatsappId = openContent(content)?.secretEncryptedMessage?.targetMessageKey?.id

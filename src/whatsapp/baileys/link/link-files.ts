@@ -40,7 +40,10 @@ export class LinkFiles {
     return this.#calls.orClosed(() => attach(attachment, { connect, ...this.#route(), signal: this.#transferSignal() }))
   }
 
-  /** @throws DownloadFailed, also when the link ends first; AlteredFile after the last byte */
+  /**
+   * @throws DownloadFailed; UploadFailed if WhatsApp names no media host; LinkClosed or DownloadFailed when the link
+   * ends first; AlteredFile after the last byte
+   */
   download(source: FileSource): AsyncIterable<Uint8Array> {
     const findHosts = async () => (await this.#calls.orClosed(() => this.#connections.get(false))).hosts
     return downloadFile(source, { findHosts, ...this.#route(), signal: this.#transferSignal() })

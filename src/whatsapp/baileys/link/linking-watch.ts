@@ -5,7 +5,7 @@ import type { LinkingObstacle } from '../link-end.ts'
 import type { LinkEvents } from './events.ts'
 import { type CeremonyStep, PasskeyCeremony } from './passkey-ceremony.ts'
 
-/** WhatsApp asks for this many new codes during one attempt. After that, another code does not help. */
+/** After this many new codes that WhatsApp requests in one attempt, another code does not help. */
 const MAX_NEW_CODES = 3
 const SECRET_BYTES = 32
 /** A phone confirms within a minute (WhatsApp's own clients), which is four times the default time for a query. */
@@ -13,8 +13,9 @@ const CONFIRM_WITHIN_QUERIES = 4
 /** WhatsApp's error for a limit that is reached (`resource-limit`). */
 const LIMIT_REACHED = 419
 /**
- * Baileys ends the socket when WhatsApp's references for QR codes have run out, and counts on during a ceremony with a passkey. It
- * gets spare ones for the longest ceremony (16 min of 20 s each). The first spare one ends the socket unless there is a ceremony.
+ * Baileys uses one of WhatsApp's references for QR codes every 20 s, even during a ceremony with a passkey, and ends
+ * the socket when none is left. It gets spare references, which last longer than the longest ceremony (16 min). Without
+ * a ceremony, the first spare reference ends the socket.
  */
 const SPARE_REFS = 64
 const SPARE_REF = 'spare'
@@ -35,9 +36,9 @@ interface LinkingWatchOptions {
 }
 
 /**
- * Watches the linking of a number and recognises why it fails. Baileys handles none of these stanzas.
+ * Watches the linking of a number and recognises why it fails. Baileys ignores most of the stanzas that show why.
  *
- * - `greeted`: WhatsApp has answered the handshake. `answered`: it has sent a stanza after it.
+ * - `greeted`: WhatsApp has answered the handshake. `answered`: it has sent a stanza after the handshake.
  * - `phoneTookPart`: a phone has typed the pairing code, or has confirmed the linking.
  */
 export class LinkingWatch {
@@ -81,7 +82,7 @@ export class LinkingWatch {
     this.#ceremony?.answer(answer)
   }
 
-  /** The text of a QR code with the current secret. Baileys keeps using the first one. */
+  /** The text of a QR code with the current secret. Baileys keeps using the first secret. */
   #withSecret(qr: string): string {
     const fields = qr.split(',')
     fields[3] = this.#options.creds.advSecretKey
@@ -146,7 +147,7 @@ export class LinkingWatch {
     ).unref()
   }
 
-  /** Apart from a ceremony, we ask only for a pairing code, and finish with it. Keep-alive queries are not refused. */
+  /** Outside of a ceremony, WhatsApp can refuse only the queries that request and complete a pairing code. */
   #refused({ content }: BinaryNode): void {
     if (this.#ceremony) return
     const [error] = Array.isArray(content) ? content : []
@@ -159,7 +160,7 @@ export class LinkingWatch {
     const { creds, onObstacle, events } = this.#options
     if (++this.#newCodes > MAX_NEW_CODES) onObstacle('unfinished')
     else if (byPairingCode) events.newCode(null)
-    // Otherwise the phone has the secret of the typed code already.
+    // A phone that takes part already has the secret of the code.
     else if (!this.#phoneTookPart) {
       creds.advSecretKey = randomBytes(SECRET_BYTES).toString('base64')
       if (this.#qr !== null) events.newCode(this.#withSecret(this.#qr))

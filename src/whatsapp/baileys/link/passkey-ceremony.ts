@@ -11,7 +11,7 @@ import { createAdvSecret, deriveHandoffKey, PasskeyKeys, type PhoneKeys, parsePh
 
 /** WhatsApp's web client waits two minutes for each step, which is eight times the default time for a query. */
 const STEP_WITHIN_QUERIES = 8
-/** How long the secret of the scanned code still proves anything (WhatsApp's web client). */
+/** How long WhatsApp accepts the secret of the scanned code as a proof (WhatsApp's web client). */
 const HANDOFF_MS = 300_000
 const MAX_REFUSALS = 3
 
@@ -32,11 +32,12 @@ interface CeremonyOptions {
 }
 
 /**
- * Links an account whose owner has to prove that she holds its passkey. Baileys has no part in this. WhatsApp asks (`asked`), and gets
- * the assertion and our commitment (`sent`). Then the phone's keys arrive. If we could not prove that we showed the code that
- * was scanned, a person compares eight characters (`code`). Then the phone gets our keys (`finishing`) and confirms the linking.
+ * Links an account whose owner must use its passkey. Baileys does not support this. WhatsApp asks for the passkey
+ * (`asked`) and gets the assertion and our commitment (`sent`). Then the phone's keys arrive. If we could not prove
+ * that we showed the code that was scanned, a person compares eight characters (`code`). Finally the phone gets our
+ * keys (`finishing`) and confirms the linking.
  *
- * Everything lives in the socket: when it ends, so does the ceremony, and the next attempt begins with a new code.
+ * The ceremony ends with its socket, and the next attempt begins with a new code.
  */
 export class PasskeyCeremony {
   readonly #options: CeremonyOptions
@@ -61,7 +62,7 @@ export class PasskeyCeremony {
     options.closed.addEventListener('abort', () => clearTimeout(this.#timer), { once: true })
   }
 
-  /** WhatsApp asks for the passkey, at first or again. */
+  /** WhatsApp asks for the passkey, for the first time or again. */
   asked(notification: BinaryNode): void {
     if (this.#stage !== 'asked') return
     const options = bytesOf(notification, 'passkey_request_options')
@@ -74,7 +75,7 @@ export class PasskeyCeremony {
     if (answer.stage === 'code' && this.#stage === 'code') this.#run(() => this.#finish())
   }
 
-  /** The phone takes part. */
+  /** The phone has sent its keys. */
   continued(notification: BinaryNode): void {
     const phone = parsePhoneKeys(bytesOf(notification, 'primary_ephemeral_identity') ?? new Uint8Array())
     if (phone === null || this.#phone !== null) return
@@ -127,7 +128,7 @@ export class PasskeyCeremony {
     if (this.#phone) await this.#compare(this.#phone)
   }
 
-  /** As WhatsApp's web client does: the next attempt asks for other options, and its user compares a code. */
+  /** Does the same as WhatsApp's web client: asks for new options, and a person compares a code in the next attempt. */
   async #refused(): Promise<void> {
     this.#refusals += 1
     this.#handoffKey = null
@@ -156,7 +157,7 @@ export class PasskeyCeremony {
   async #finish(): Promise<void> {
     this.#stage = 'finishing'
     const { creds, onObstacle } = this.#options
-    // Baileys reads it when the phone confirms, and stores it with the account.
+    // Baileys reads the secret when the phone confirms, and stores it with the account.
     creds.advSecretKey = this.#advSecret
     this.#limit(this.#stepMs, 'unfinished')
     try {

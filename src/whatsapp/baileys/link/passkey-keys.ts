@@ -1,4 +1,4 @@
-/** The cryptography of linking with a passkey, as WhatsApp's web client and three open clients do it. */
+/** The cryptography of linking with a passkey, as WhatsApp's web client and three open-source clients do it. */
 import { createCipheriv, createHash, createHmac, hkdfSync, randomBytes } from 'node:crypto'
 import { type AuthenticationCreds, bytesToCrockford, Curve, type KeyPair, proto } from 'baileys'
 
@@ -11,7 +11,7 @@ const PAIRING = 'Pairing Information Encryption Key'
 /** WhatsApp's web client announces Chrome, whichever browser it runs in. */
 const DEVICE_TYPE = proto.DeviceProps.PlatformType.CHROME
 
-/** The phone's part. */
+/** The phone's keys for one attempt. */
 export interface PhoneKeys {
   publicKey: Uint8Array
   nonce: Uint8Array
@@ -27,7 +27,7 @@ export function parsePhoneKeys(data: Uint8Array): PhoneKeys | null {
   }
 }
 
-/** Derived from the secret of the scanned or typed code, which it proves without revealing it. */
+/** A key that proves knowledge of the scanned or typed code's secret without revealing the secret. */
 export function deriveHandoffKey(advSecretKey: string): Buffer {
   return derive(Buffer.from(advSecretKey, 'base64'), Buffer.alloc(0), HANDOFF)
 }
@@ -36,15 +36,15 @@ export function createAdvSecret(): string {
   return randomBytes(KEY_BYTES).toString('base64')
 }
 
-/** Our part of one attempt. */
+/** Our keys for one attempt. */
 export class PasskeyKeys {
   readonly nonce = randomBytes(NONCE_BYTES)
-  /** What WhatsApp gets with the assertion. It commits us to our nonce. */
+  /** Sent to WhatsApp with the assertion. It commits us to our nonce. */
   readonly payload: Uint8Array
   readonly #pair: KeyPair = Curve.generateKeyPair()
   readonly #ref: string
 
-  /** @param ref of this attempt, from WhatsApp */
+  /** @param ref WhatsApp's reference of this attempt */
   constructor(ref: string) {
     this.#ref = ref
     const companionEphemeralIdentity = proto.CompanionEphemeralIdentity.encode({
@@ -60,7 +60,7 @@ export class PasskeyKeys {
     return createHmac('sha256', handoffKey).update(this.payload).digest()
   }
 
-  /** Eight characters. The phone shows the same ones, unless somebody has exchanged its keys on the way. */
+  /** Eight characters. The phone shows the same characters, unless somebody has replaced its keys on the way. */
   codeWith({ publicKey, nonce }: PhoneKeys): string {
     const mask = createHash('sha256').update(this.nonce).update(publicKey).digest()
     return bytesToCrockford(Buffer.from(nonce.subarray(0, CODE_BYTES).map((byte, at) => byte ^ mask[at]!)))

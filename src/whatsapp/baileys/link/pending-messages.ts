@@ -4,8 +4,9 @@ import { S_WHATSAPP_NET, type WASocket } from 'baileys'
 const MAX_REQUESTS = 3
 
 /**
- * Requests the messages and receipts that WhatsApp holds for us, unless Baileys has done so. Baileys sends this request
- * once, and not at all if a query before it was not answered. Without it WhatsApp delivers nothing.
+ * Requests the messages and receipts that WhatsApp holds for us, at most three times, until it has delivered them all.
+ * Baileys sends this request only once, and not at all if an earlier query was not answered. Without the request,
+ * WhatsApp delivers nothing.
  * @param waitMs the time before each request
  * @param isDone true once WhatsApp has delivered everything
  */

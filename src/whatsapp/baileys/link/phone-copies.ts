@@ -13,7 +13,7 @@ import type { Self } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { asResend } from '../signal/sending.ts'
 
-/** WhatsApp withholds the content of these from linked devices. */
+/** WhatsApp withholds the content of messages of these types from linked devices. */
 const VIEW_ONCE = ['view_once', 'view_once_unavailable_fanout']
 const WITHHELD: readonly (string | undefined)[] = [...VIEW_ONCE, 'bot_unavailable_fanout', 'hosted_unavailable_fanout']
 
@@ -71,7 +71,10 @@ function withheldAs(node: BinaryNode): string | undefined {
   return getBinaryNodeChild(node, 'unavailable')?.attrs['type']
 }
 
-/** The copies in a message from the linked phone. `cache` holds the stubs that WhatsApp delivered, with names that the phone may omit. */
+/**
+ * The copies in a message from the linked phone. `cache` holds the stubs that WhatsApp delivered. They contain names
+ * that the phone may omit.
+ */
 export async function copiesIn({ key, message }: WAMessage, cache: CacheStore): Promise<WAMessage[]> {
   const answer = message?.protocolMessage?.peerDataOperationRequestResponseMessage
   const copies: WAMessage[] = []

@@ -1,6 +1,6 @@
 import { S_WHATSAPP_NET, type WAMessageKey, type WASocket } from 'baileys'
 
-/** Marks a message as read. Resolves once WhatsApp has the mark. @throws if WhatsApp does not answer: it may not have the mark */
+/** Marks a message as read. Resolves once WhatsApp has the mark. @throws if no answer comes: the mark may be lost */
 export async function markRead(socket: Pick<WASocket, 'readMessages' | 'query'>, key: WAMessageKey): Promise<void> {
   await socket.readMessages([key])
   // WhatsApp handles stanzas in their order, so its answer means that it has the mark.

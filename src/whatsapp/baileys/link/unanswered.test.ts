@@ -15,12 +15,12 @@ function socketThatGets(answer: BinaryNode | undefined) {
   return { asked, query, readMessages: async () => undefined }
 }
 
-test('a read mark without an answer is not done', async () => {
+test('a read mark that WhatsApp does not answer fails', async () => {
   await expect(markRead(socketThatGets(undefined), KEY)).rejects.toThrow('did not answer')
   await markRead(socketThatGets({ tag: 'iq', attrs: { type: 'result' } }), KEY)
 })
 
-test('a query for all groups without an answer has found no list', async () => {
+test('a query for all groups that WhatsApp does not answer fails', async () => {
   await expect(listGroups(socketThatGets(undefined))).rejects.toThrow('did not answer')
 })
 
