@@ -6,8 +6,8 @@ import { DisconnectReason } from 'baileys'
  * - `passkey`: WhatsApp asks for a passkey, and linking with one is switched off. `passkey_refused`: it does not accept the
  *   passkey, or the phone refused to finish. `passkey_expired`: nobody answered in time.
  * - `device_refused`: WhatsApp gives no pairing code. `hung_up`: it ended the socket instead of giving a QR code.
- * - `device_limit`: the account has as many linked devices as it may have.
- * - `phone_silent`: the phone has taken the code and does not confirm.
+ * - `device_limit`: the account has the largest allowed number of linked devices.
+ * - `phone_silent`: the phone has accepted the code but does not confirm.
  * - `unfinished`: the phone took part, but the linking failed, or WhatsApp keeps asking for new codes.
  */
 export type LinkingObstacle =

@@ -140,7 +140,7 @@ export async function relayToDevices(
 
 /**
  * Adds the recipient's phone to the cache if no device is listed.
- * @returns the recipient's user if its phone was added. The caller must remove this list after the message.
+ * @returns the user whose phone was added to the cache, if any. The caller must remove it after the message.
  */
 async function ensureDevices(relay: Relay, address: string): Promise<string | undefined> {
   const { recipients } = await listDevices(relay, address)

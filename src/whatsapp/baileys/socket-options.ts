@@ -96,8 +96,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     defaultQueryTimeoutMs: queryTimeoutMs,
     // A delay would block the messages of all other contacts after each message that cannot be decrypted.
     retryRequestDelayMs: 0,
-    // Off, because Baileys would create a timer and three stack traces per frame. `watchHandshake` has a timeout
-    // instead.
+    // Off: Baileys would create a timer and three stack traces per frame. `watchHandshake` limits the time instead.
     connectTimeoutMs: 0,
     keepAliveIntervalMs: keepAliveMs,
     // Our key store retries by itself and ends the socket when it fails.

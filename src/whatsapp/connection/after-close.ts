@@ -8,8 +8,8 @@ import { linkingFailure, UNFINISHED } from './linking-failures.ts'
  * The reaction to the end of a socket.
  *
  * - `restart`: WhatsApp asked for a new socket, as after linking. It opens at once.
- * - `retry`: the network or the server failed. A new socket opens after an exponential backoff with jitter, which starts
- *   longer if `slow` is set.
+ * - `retry`: the network or the server failed. A new socket opens after an exponential backoff with jitter. With
+ *   `slow`, the first pause is longer.
  * - `stop`: another attempt would fail or do harm, so a person has to act. The credentials stay.
  * - `logged_out`: the phone removed this device. Only this erases the credentials.
  */

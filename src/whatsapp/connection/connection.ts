@@ -306,7 +306,7 @@ export class Connection {
     if (!this.#stopped.signal.aborted) this.#links.sender.start()
   }
 
-  /** The stored credentials are already erased. With a link, `stop({ logOut })` follows. */
+  /** The stored credentials are already erased. With a link, `#leaseGone` and `stop({ logOut })` log out over it. */
   async #windUpDeleted(): Promise<void> {
     if (this.#links.hasLink) return this.#leaseGone()
     this.#links.cancelRetry()

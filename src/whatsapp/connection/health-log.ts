@@ -44,7 +44,7 @@ export class HealthLog {
     this.#changed = true
   }
 
-  /** @param latencyMs from the write to WhatsApp's acknowledgement */
+  /** @param latencyMs the time from the write to WhatsApp's acknowledgement */
   acknowledged(latencyMs: number): void {
     const isFirst = this.#acknowledgement === null
     this.#acknowledgement = { at: this.#options.now(), latencyMs }

@@ -51,7 +51,7 @@ export class RestrictionWatch {
       : performance.now() < this.#endsAt
   }
 
-  /** Takes over the stored restriction. Only the first call has an effect. */
+  /** Sets the stored restriction. Only the first call has an effect. */
   load(stored: Restriction | null): void {
     if (this.#isLoaded) return
     this.#isLoaded = true
@@ -69,7 +69,7 @@ export class RestrictionWatch {
     return { cause: 'restricted', reason }
   }
 
-  /** WhatsApp refused a message with 463, which names no end. */
+  /** WhatsApp refused a message with 463, which does not say when the restriction ends. */
   onRefusal(): void {
     this.#change(afterRefusal(this.#restriction, this.#options.now()))
     this.ask()

@@ -109,8 +109,8 @@ export class DirectoryKeeper {
     const book = this.#book
     this.#inBackground(link, () =>
       this.#inOrder(link, async () => {
-        // If this fails, the count stays above zero and the address book is not recorded as complete. The next link
-        // reads it again.
+        // If this fails, the count stays above zero, and this link does not record the address book as complete. The
+        // next link reads an incomplete address book again.
         book.changes += 1
         await untilStored(() => store.directory.recordContacts(lease, contacts), link.closed)
         book.changes -= 1

@@ -21,7 +21,8 @@ interface IncomingRecorderOptions {
 
 /**
  * Records incoming messages and receipts. They are acknowledged to WhatsApp only after they are recorded. If recording fails
- * or the process is killed, WhatsApp delivers them again over the next link. WhatsApp limits how many it sends unacknowledged.
+ * or the process is killed, WhatsApp delivers them again over the next link. WhatsApp limits how many of them may be
+ * unacknowledged.
  */
 export class IncomingRecorder {
   readonly #options: IncomingRecorderOptions

@@ -32,7 +32,7 @@ export interface LinkEvents extends VitalSigns {
    * @returns whether the call is to be rejected
    */
   called(call: IncomingCall): Promise<boolean>
-  /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp delivers the notification again. */
+  /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp repeats the notification. */
   groupChanged(group: string, change: GroupChange): Promise<void>
   /** Baileys has queried all groups after WhatsApp reported missed changes. */
   groupsListed(groups: readonly GroupDetails[]): void

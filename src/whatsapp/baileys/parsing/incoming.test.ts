@@ -139,13 +139,13 @@ describe('what the owner writes on another device', () => {
     ['a chat by LID', direct, { chat: NUMBER, lid: `${LID}@lid` }],
     ['a chat by number', { fromMe: true }, { chat: NUMBER, lid: null }],
     [
-      'a chat beside our own number',
+      'a chat by LID with our own number beside it',
       { ...direct, remoteJidAlt: '5511900000000@s.whatsapp.net' },
       { chat: `${LID}@lid`, lid: `${LID}@lid` },
     ],
     ['a group', { remoteJid: GROUP, fromMe: true }, { chat: GROUP, group: GROUP, lid: null }],
     [
-      'a group that names our LID while we do not know it',
+      'a group that names a LID of ours that we do not know',
       { remoteJid: GROUP, participant: '990000000000009@lid', participantAlt: '5511900000000@s.whatsapp.net' },
       { chat: GROUP, lid: null },
     ],

@@ -67,8 +67,9 @@ export class CredentialStore {
   #pending = new Map<string, Row>()
   #committing = new Map<string, Row>()
   #credsChanged = false
-  /** The running commit, and the next one, which takes the pending changes. */
+  /** The running commit. */
   #current: Promise<void> = Promise.resolve()
+  /** The next commit, which contains the pending changes. */
   #next: Promise<void> | null = null
   #broken = false
 

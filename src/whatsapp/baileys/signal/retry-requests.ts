@@ -3,16 +3,16 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { RetryBudget } from './retry-budget.ts'
 import { asResend } from './sending.ts'
 
-/** New pre-keys that a contact can use to encrypt a message again. Each stays stored until it is used. */
+/** The limit on new pre-keys that a contact can use to encrypt a message again. Each stays stored until it is used. */
 const KEYS_AT_ONCE = 256
 const KEYS_EVERY_MS = 2_000
-/** Requests to our own phone for a copy, if the sender does not answer. Each costs a message to the phone. */
+/** The limit on requests to our own phone for a copy, if the sender does not answer. Each costs the phone a message. */
 const COPIES_AT_ONCE = 16
 const COPIES_EVERY_MS = 10_000
-/** Look-ups of messages that may be recorded already. */
+/** The limit on look-ups of messages that may be recorded already. */
 const LOOK_UPS_AT_ONCE = 256
 const LOOK_UPS_EVERY_MS = 100
-/** Messages whose requests are counted. Baileys would count any number of them. */
+/** The number of messages whose requests are counted. Baileys would count any number of messages. */
 const COUNTERS = 2_000
 
 /** The budgets outlive a socket. @param now a monotonic clock in ms */

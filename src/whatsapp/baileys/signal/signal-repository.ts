@@ -50,8 +50,8 @@ type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
  *
  * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
  *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
- *    therefore runs in its own transaction, outside the send's, and `sendDurably` delays the frame until the write is
- *    durable. Waiting here instead would block all other sends, because each message is also encrypted for our own
+ *    therefore runs in its own transaction, not in that of the send, and `sendDurably` delays the frame until the write
+ *    is durable. Waiting here instead would block all other sends, because each message is also encrypted for our own
  *    phone, and Baileys does that one message at a time.
  * 2. Operations on one contact are serialised. Baileys locks by JID, but number and LID share one session.
  * 3. A plaintext is written to the journal in the commit that consumes its key, and recorded as an event before Baileys
