@@ -23,7 +23,7 @@ interface Answer {
   body: { data: never; nextCursor?: string | null }
 }
 
-/** @throws ApiError for any answer but 2xx; whatever fetch throws when none comes */
+/** @throws ApiError for any answer but 2xx, and the error of `fetch` if there is no answer */
 async function call(
   method: string,
   url: string,
@@ -155,8 +155,8 @@ export function adminClient(baseUrl: () => string, adminKey: string) {
 }
 
 /**
- * `/v1`, as the instance that owns the token. @param baseUrl asked anew for every call @param timeoutMs of a call, whose
- * outcome is unknown then
+ * A client for `/v1`, as the instance that owns the token. @param baseUrl is called for every request
+ * @param timeoutMs after which a request is aborted; its outcome is then unknown
  */
 export function instanceClient(baseUrl: () => string, id: string, token: string, timeoutMs?: number) {
   async function ask<T>(method: string, path: string, body?: object): Promise<T> {

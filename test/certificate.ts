@@ -3,7 +3,7 @@ import { createTlsCertificate, type TlsCertificate } from '../simulator/src/wire
 
 const DAY_MS = 86_400_000
 
-/** Self-signed, for localhost, 127.0.0.1 and ::1, valid for a year from yesterday, or from `days` later. */
+/** Self-signed, for localhost, 127.0.0.1 and ::1. It is valid for a year from yesterday, or from `days` days later. */
 export function createCertificate(days = 0): TlsCertificate {
   return createTlsCertificate(Date.now() + days * DAY_MS)
 }

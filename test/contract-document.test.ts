@@ -112,7 +112,7 @@ const RECEIVED_FIELDS = Object.keys(
   ).data,
 )
 
-/** Settings without a literal default, and their value in force without the variable. */
+/** Settings without a literal default, and the value in force if the variable is not set. */
 const WITHOUT_DEFAULT: Readonly<Record<string, (settings: Settings) => unknown>> = {
   MEDIA_URL: settings => settings.media.place,
   MEDIA_ALLOWED_NETWORKS: settings => settings.media.allowedNetworks[0] ?? null,

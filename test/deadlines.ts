@@ -1,8 +1,8 @@
 import { availableParallelism, loadavg } from 'node:os'
 
 /**
- * The deadlines of the tests that only end a wait. They measure nothing, so they are long: on two cores under a load of 15 a
- * step takes about eight times as long as on an idle machine, and each of these is several times that.
+ * The deadlines of the tests that only end a wait. They measure nothing, so they are long. On two cores under a load of
+ * 15, a step takes about eight times as long as on an idle machine, and each deadline is several times as long as that.
  */
 
 /** For one condition or one response. */

@@ -9,15 +9,15 @@ const ROOT = join(import.meta.dirname, '..')
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
-/** Inline code that begins so is a command. */
+/** Inline code that begins like this is a command. */
 const COMMAND =
   /^(?:cat|cp|createdb|docker|export|helm|kill|kubectl|nginx|node|npm|npx|openssl|pg_\w+|pombal|printf|systemctl|systemd-analyze) \S/
 
 /** How a command is executed. */
 type Execution =
-  /** This test or script executes it: it, or its file `in`, contains `text`. The section of the document names it. */
+  /** The test or script `by` executes it. The file `in`, or else `by`, contains `text`. The section names `by`. */
   | { by: string; text: string; in?: string }
-  /** The command is a script whose result the document states. */
+  /** The command is itself an npm script. */
   | 'is a script'
 
 const DOCTOR = 'test/flows/operation/doctor.test.ts'
@@ -124,7 +124,7 @@ function problemOf({ text, section }: Command, execution: Execution | undefined)
   const script = /^npm run (\S+)/.exec(text)?.[1]
   if (script !== undefined && !(script in scripts)) return `package.json has no script ${script}`
   if (execution === undefined) return 'no test or script is known to execute it'
-  if (execution === 'is a script') return script === undefined ? 'it is no script' : null
+  if (execution === 'is a script') return script === undefined ? 'it is not a script' : null
   const prose = section.replaceAll(/\s+/g, ' ')
   const file = execution.in ?? execution.by
   if (!existsSync(join(ROOT, file))) return `${file} does not exist`
@@ -149,7 +149,7 @@ describe.each(DOCUMENTS)('%s', (document, executions) => {
   })
 })
 
-test('the command that writes .env writes keys that the service takes', () => {
+test('the command that writes .env writes keys that the service accepts', () => {
   const command =
     commandsOf('docs/operations.md').find(({ text }) => text.startsWith('(umask 077; printf '))?.text ?? ''
   const folder = mkdtempSync(join(tmpdir(), 'pombal-env-'))

@@ -19,7 +19,7 @@ const DOCUMENTS = [
     readdirSync(join(ROOT, folder)).flatMap(file => (file.endsWith('.md') ? [`${folder}/${file}`] : [])),
   ),
 ]
-/** How many paths a working search finds at least in the documents that name the most. */
+/** The documents that name the most paths, and the least number of paths that a working search finds in each. */
 const LEAST_PATHS: Readonly<Record<string, number>> = {
   'CONTRIBUTING.md': 100,
   'docs/architecture.md': 20,

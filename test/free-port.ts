@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 
-/** Below the ports that systems hand out (Linux from 32768, others from 49152), so that no other test is given it meanwhile. */
+/** Below the ports that systems assign (Linux from 32768, others from 49152), so no other test is assigned the port. */
 const FIRST = 20_000
 const LAST = 32_000
 

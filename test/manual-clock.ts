@@ -33,7 +33,7 @@ export class ManualClock implements Clock {
     this.#wall += ms
   }
 
-  /** Lets everything happen that needs no time. */
+  /** Runs the work that is already pending, without advancing the clock. */
   async settle(): Promise<void> {
     await new Promise(resolve => setImmediate(resolve))
   }

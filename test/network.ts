@@ -32,7 +32,7 @@ export interface PhoneMessage extends Pick<ReceivedMessage, 'edited' | 'deleted'
   media?: ReceivedMedia
   /** WhatsApp's ID of the message that it quotes. */
   quoted?: string
-  /** Of anything but a plain text or a file: the whole message. */
+  /** The whole message, unless it is a plain text or a file. */
   // biome-ignore lint/suspicious/noExplicitAny: tests compare parts of it
   details?: any
   group?: string
@@ -71,7 +71,7 @@ export async function startNetwork(options: readonly string[] = []) {
     })
   }
   const url = await until('the simulated network', () => {
-    if (child.exitCode !== null) throw new Error(`The simulator ended at once:\n${output}`)
+    if (child.exitCode !== null) throw new Error(`The simulator ended during its start:\n${output}`)
     return /ws:\/\/\S+/.exec(output)?.[0]
   })
   const origin = `http://${new URL(url).host}`
@@ -91,7 +91,7 @@ export async function startNetwork(options: readonly string[] = []) {
     url,
     /** Its output, which contains its errors. */
     output: () => output,
-    /** A new simulated phone scans the QR code, or the one with this name. */
+    /** A simulated phone scans the QR code: the one with this name, or a new one. */
     scanQr: (qr: string, phone?: string) =>
       call<{ phone: string }>('POST', `/mock-phone/scan-qr${phone === undefined ? '' : `?phone=${phone}`}`, qr),
     /** The owner of the phone types the code that the client shows. */
@@ -116,7 +116,7 @@ export async function startNetwork(options: readonly string[] = []) {
     typing: async (number: string) => (await call<PhonePresence>('GET', `/phones/${number}/presence`)).typing,
     saveContacts: (phone: string, contacts: readonly SavedContact[]) =>
       call('POST', `/phones/${phone}/contacts`, JSON.stringify({ contacts })),
-    /** Makes numbers members of a group for each account among them. */
+    /** Makes numbers members of a group. Every account among them sees the new members. */
     joinGroup: (group: string, members: readonly string[]) =>
       call('POST', `/groups/${group}/members`, JSON.stringify({ members })),
     /** A contact creates a group. One of the members is an account. @returns the group's ID */

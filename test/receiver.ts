@@ -10,7 +10,7 @@ export type Answer =
   | { kind: 'status'; status: number; body?: string | Uint8Array; headers?: Record<string, string>; delayMs?: number }
   /** Never answers; the request stays open until the caller or `release` ends it. */
   | { kind: 'hang' }
-  /** A status line, then a byte of body now and then, for ever. */
+  /** A status line, and then a byte of body every `everyMs`, without end. */
   | { kind: 'drip'; status: number; everyMs?: number }
   /** A status line, then this many bytes of body. */
   | { kind: 'huge'; status: number; bytes: number }
@@ -57,7 +57,7 @@ export function isSigned(request: ReceivedRequest, secret: string): boolean {
   return request.headers['x-service-signature'] === `sha256=${expected}`
 }
 
-/** Whether the `standardwebhooks` library takes the request as signed with `secret`. */
+/** Whether the `standardwebhooks` library verifies that the request was signed with `secret`. */
 export function isStandardSigned(request: ReceivedRequest, secret: string): boolean {
   try {
     new Webhook(secret).verify(request.body.toString('utf8'), request.headers as Record<string, string>)

@@ -73,7 +73,7 @@ class Boot {
     for (const name of SECRETS) noteSecret(options.env?.[name] ?? '')
     killOnExit(this.#child)
     this.exited = new Promise(resolve => {
-      // The pipes are closed by then too, so the output is complete.
+      // At this event the pipes are closed as well, so the output is complete.
       this.#child.once('close', (code, signal) => {
         this.#ended = true
         resolve({ code, signal })
@@ -151,7 +151,7 @@ export class Service {
     return until(
       'the banner',
       () => {
-        if (this.#current?.ended) throw new Error(`The service ended at once:\n${this.#current.output}`)
+        if (this.#current?.ended) throw new Error(`The service ended during its start:\n${this.#current.output}`)
         return this.url
       },
       START_WITHIN_MS,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONDITION_WITHIN_MS } from './deadlines.ts'
 
-/** The pause between two polls grows with the wait, because polling slows a busy service. A state of half a second is still seen. */
+/** The pause between two polls grows, because polling slows a busy service. A state that lasts 0.5 s is still seen. */
 const SHORTEST_PAUSE_MS = 20
 const LONGEST_PAUSE_MS = 50
 const PAUSE_PER_WAITED_MS = 0.05

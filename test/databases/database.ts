@@ -17,12 +17,12 @@ export interface TestDatabase {
   run(statement: string, dataDir: string): Promise<void>
   /** Reads the stored data while a service runs. */
   read(query: string, dataDir: string): Promise<Record<string, unknown>[]>
-  /** Expires all leases at once, so a test need not wait until they lapse. Does nothing on SQLite. */
+  /** Expires all leases immediately, so a test need not wait until they lapse. Does nothing on SQLite. */
   expireLeases(): Promise<void>
   dispose(): Promise<void>
 }
 
-/** @param postgresUrl a server on which databases can be made; tests have it from `inject('postgresUrl')` */
+/** @param postgresUrl a server on which databases can be created; tests get it from `inject('postgresUrl')` */
 export async function createDatabase(store: StoreKind, postgresUrl: string): Promise<TestDatabase> {
   return store === 'sqlite' ? sqlite : createPostgresDatabase(postgresUrl)
 }

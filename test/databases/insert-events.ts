@@ -4,9 +4,9 @@ import type { StoreKind } from './database.ts'
 
 interface LargeEvents {
   count: number
-  /** Of their texts. */
+  /** The number of characters of each text. */
   length: number
-  /** `new`: with a row of the message. `old`: from before there were such rows. */
+  /** `new`: each event has a row of its message. `old`: as stored before such rows existed. */
   form: 'old' | 'new'
 }
 

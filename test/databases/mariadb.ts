@@ -14,7 +14,7 @@ const SYSTEM_TABLES = ['mysql_system_tables.sql', 'mysql_system_tables_data.sql'
   file => `/usr/share/mysql/${file}`,
 )
 
-/** Debian's, from the package mariadb-server-core. */
+/** Whether Debian's package mariadb-server-core is installed. */
 export const HAS_MARIADB = [PROGRAM, ...SYSTEM_TABLES].every(file => existsSync(file))
 
 export interface MariaDb {
@@ -46,7 +46,7 @@ export async function startMariadb(): Promise<MariaDb> {
   }
 }
 
-/** Another program may take the port first. MariaDB then ends, and starts again on another one. */
+/** Another program may take the port first. MariaDB then ends, and this function starts it on another port. */
 async function startOnFreePort(
   options: readonly string[],
 ): Promise<{ child: ChildProcess; root: Connection; port: number }> {

@@ -12,10 +12,10 @@ const PROGRAM = '/usr/sbin/pgbouncer'
 /** PgBouncer refuses to run as root. */
 const NOBODY = { uid: 65_534, gid: 65_534 }
 
-/** Debian's, from the package of that name. */
+/** Whether Debian's package pgbouncer is installed. */
 export const HAS_PGBOUNCER = existsSync(PROGRAM)
 
-/** Starts the real PgBouncer in front of a server that trusts everybody, with its defaults but for mode and addresses. */
+/** Starts the real PgBouncer with its defaults, except mode and addresses, before a server that trusts everybody. */
 export async function startPgBouncer(
   databaseUrl: string,
   mode: 'session' | 'transaction',

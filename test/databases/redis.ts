@@ -9,10 +9,10 @@ import { freePort } from './free-port.ts'
 
 const PROGRAM = '/usr/bin/redis-server'
 
-/** Debian's, from the package of that name. */
+/** Whether Debian's package redis-server is installed. */
 export const HAS_REDIS = existsSync(PROGRAM)
 
-/** Starts an empty server that wants this password. */
+/** Starts an empty server that requires this password. */
 export async function startRedis(password: string): Promise<{ url: string; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-redis-'))
   const port = await freePort()

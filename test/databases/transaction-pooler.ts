@@ -84,7 +84,7 @@ export async function startTransactionPooler(databaseUrl: string): Promise<{ url
     let backend: Backend | null = null
     let work = Promise.resolve()
 
-    /** Hands one request over and passes the answers back; the session is kept while a transaction is open. */
+    /** Forwards one request and returns the answers. The session is kept while a transaction is open. */
     async function ask(request: Buffer): Promise<void> {
       backend ??= idle.pop() ?? (await openBackend())
       backend.socket.write(request)

@@ -165,7 +165,7 @@ describe('alerts', () => {
     expect(second!.body).toEqual(first!.body)
   })
 
-  test('a disk that is nearly full is announced, and a large disk with much left is not', async () => {
+  test('a disk that is nearly full is announced, and a large disk with much free space is not', async () => {
     await target('webhook', { url: receiver.url, secret: SECRET })
     disk = { free: 50e9, total: 1_000e9 }
     start()
@@ -199,7 +199,7 @@ describe('alerts', () => {
     expect(json('/bot1:x/sendMessage')).toMatchObject({ chat_id: '-100', text: expect.stringContaining('Shop') })
   })
 
-  test('a message about many numbers with long names fits its chat: whole lines, how many more there are, and the address', async () => {
+  test('a message about many numbers fits its chat: it has whole lines, a count of the rest, and the address', async () => {
     await target('ntfy', { url: `${origin()}/base/topic` })
     await target('discord', { url: `${origin()}/discord` })
     await target('telegram', { url: `${origin()}/bot1:x/sendMessage`, chatId: '-100' })
@@ -307,7 +307,7 @@ describe('the management of alerts', () => {
     expect(service.output).not.toMatch(/tk_secret|secret-topic/)
   })
 
-  test('a webhook gets a secret once, and a target that does not answer says why', async () => {
+  test('the secret of a webhook is shown once, and the test of a target that refuses returns the reason', async () => {
     receiver.answerWith(() => ({ kind: 'status', status: 500, body: 'broken' }))
     const created = await call('POST', '/targets', { name: 'Ops', channel: 'webhook', url: receiver.url })
     const { target, secret } = created.data as unknown as { target: { id: string }; secret: string }

@@ -50,7 +50,7 @@ async function addInstance(store: Store): Promise<Lease> {
   return lease
 }
 
-/** Texts of all lengths, among those of another instance that stay. Only they contain `word`: the IDs of messages are no texts. */
+/** Records texts of many lengths in both directions. Only these texts contain `word`; IDs of messages do not. */
 async function fill(store: Store, lease: Lease, word: string, count: number, from = '351912345678'): Promise<void> {
   for (let n = 0; n < count; n += 1) {
     const text = `${word} ${'x'.repeat((n * 97) % 5_000)} ${word}`
@@ -92,7 +92,7 @@ test('the texts of an erased contact remain in no file, and those of others do',
     fill(store, lease, 'KEPT-WORD', 150, '351922222222'),
   ])
   const files = filesWith(folder, 'GONE-WORD')
-  // The log has the former pages, so it must not be left as it is.
+  // The write-ahead log contains the former pages, so the erasure has to clear it as well.
   expect(files).toContain(join(folder, 'pombal.db-wal'))
   const erased = await store.retention.eraseContact(lease.instanceId, '351911111111', Date.now())
   expect(erased).toMatchObject({ messages: 300, kept: 0 })

@@ -72,14 +72,14 @@ describe.each(STORES)('the main job on %s', store => {
     )
   }
 
-  /** Accepted one after the other, faster than they can go out. */
+  /** Sends texts one after the other, faster than they can go out. */
   async function sendBurst(client: InstanceClient): Promise<string[]> {
     const ids: string[] = []
     for (let n = 1; n <= BURST; n++) ids.push((await client.send(ORDINARY, `burst ${n}`)).id)
     return ids
   }
 
-  /** Only half of them are sent at once: the others wait for the next minute. */
+  /** Only half of them are sent immediately. The others wait for the next minute. */
   async function sendBurstThatWaits(client: InstanceClient): Promise<string[]> {
     await service.admin.setPace(client.id, { perMinute: BURST / 2 })
     return sendBurst(client)

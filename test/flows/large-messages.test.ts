@@ -12,7 +12,7 @@ const MESSAGES = 200
 const LARGE = 1_000_000
 const ROUNDS = 5
 const CHAT = '5511987654321'
-/** For 1 MiB of answer. All texts together would take many times as long. */
+/** The extra time for an answer of 1 MiB. All texts together would take many times as long. */
 const SLACK_MS = 1_000
 /** Real time: another caller asks while a list is under way, and its delay is measured. */
 const PAUSE_MS = 5

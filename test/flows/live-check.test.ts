@@ -30,7 +30,7 @@ const request: PasskeyRequest = {
 }
 
 describe.concurrent('the live check', () => {
-  test('with --passkey links the number with its passkey, and its report holds nothing of it', async () => {
+  test('with --passkey links the number with its passkey, and its report contains no part of the passkey', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pombal-live-report-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     await promisify(execFile)(process.execPath, [PROGRAM, '--dry-run', '--passkey', '--report', folder])

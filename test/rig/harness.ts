@@ -18,7 +18,7 @@ import { Recorder } from './recorder.ts'
 const SILENCE_MS = 120_000
 /** Long enough to receive an attempt that should not happen. */
 const AFTERMATH_MS = 1_000
-/** With several nodes: how long a caller waits for one before it calls the next. */
+/** With several nodes: how long a caller waits for a node before it calls the next one. */
 const CALL_TIMEOUT_MS = 4_000
 const COUNT_PENDING_EVERY_MS = 500
 const LINKED_AT_ONCE = 4

@@ -92,7 +92,7 @@ describe('the judge of a crash run', () => {
     expect(verdict).toMatchObject({ violations: [], repeatedAttempts: 1, mostRepeatedPerKill: 1, repeatedOnWire: 1 })
   })
 
-  test('expects no more events of a text than its recipient sends receipts', () => {
+  test('expects neither "delivered" nor "read" of a text whose recipient sends no receipts', () => {
     const quiet = {
       accepted: [accepted('msg_1', 'one', { end: 'sent' })],
       states: new Map([['msg_1', 'sent']]),
@@ -144,7 +144,7 @@ describe('the judge of a crash run', () => {
       /shows msg_1 after msg_2/,
     ],
     [
-      'an event of nothing',
+      'an event about a message that was never accepted',
       { arrivals: [...facts().arrivals, ...allEvents('msg_2')] },
       /msg_2 inst_a was reported but never/,
     ],

@@ -151,7 +151,7 @@ export class Load {
     return group === undefined || this.incoming.some(text => text.from === from && text.group === group)
   }
 
-  /** Writes a last text to the instance, after everything that WhatsApp kept for it. */
+  /** Writes a last text to the instance. WhatsApp delivers it after everything else that it kept for the instance. */
   async writeLast(network: Network, random: Random): Promise<void> {
     const { instance } = this.#options
     await this.#writeAs(network, await this.#contacts.pickWriter(random), `${instance.id} incoming at last`)

@@ -12,7 +12,7 @@ const { makeWASocket, useMultiFileAuthState } = (await import(
   OTHER_BAILEYS === undefined ? 'baileys' : pathToFileURL(OTHER_BAILEYS).href
 )) as typeof import('baileys')
 
-/** A program as the README of Baileys shows it: it stores its session in a folder, and connects again whenever it is cut. */
+/** A program as in the README of Baileys: it stores its session in a folder, and reconnects whenever it is cut off. */
 export class BareProgram {
   readonly texts: string[] = []
   readonly closes: (number | undefined)[] = []

@@ -9,7 +9,7 @@ export interface CommandRun {
   output: string
 }
 
-/** Runs a command of Pombal until it ends. @param killWhen kills it once its output fits @param stdin a file for its standard input */
+/** Runs a command of Pombal to its end. @param killWhen whether to kill it, given its output @param stdin a file to read */
 export function runCommand(
   args: readonly string[],
   env: Record<string, string | undefined>,

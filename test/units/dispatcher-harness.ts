@@ -181,7 +181,7 @@ export interface Sent {
   end: (outcome: PostOutcome) => void
 }
 
-/** Consumers that answer at once by a rule, or when the test calls `end`. */
+/** Consumers that answer immediately by a rule, or when the test calls `end`. */
 class Consumers {
   readonly sent: Sent[] = []
   readonly open = new Map<string, Sent[]>()

@@ -58,7 +58,7 @@ class LeaseTable implements Leases {
   }
 
   #check(): void {
-    if (this.failing) throw new Error('the store is away')
+    if (this.failing) throw new Error('the store is unavailable')
   }
 }
 
@@ -69,7 +69,7 @@ export function setUp(ids: string[]) {
   for (const id of ids) leases.add(id)
   const hints = new LocalHints()
   const log: string[] = []
-  /** The last line of the log just before each time when this node may act again. */
+  /** For each renewal of the leases: the last line of the log at that moment. */
   const loggedBeforeRenewal: (string | undefined)[] = []
   let sockets = 0
   let mostSockets = 0
@@ -78,7 +78,7 @@ export function setUp(ids: string[]) {
   const linking = new Set<string>()
   /** How long the attempts in flight last while the instance drains, if not 300 ms. */
   const drainMs = new Map<string, number>()
-  /** The wall clock against the monotonic one, which timers go by. */
+  /** How far the wall clock is ahead of the monotonic clock, which timers use. */
   const wall = { aheadMs: 0 }
   const renewal = new Renewal({ steady: () => Date.now(), now: () => Date.now() + wall.aheadMs })
   const supervisor = new Supervisor({

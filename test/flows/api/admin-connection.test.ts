@@ -155,14 +155,14 @@ describe('the connection', () => {
     expect((await api.store.connections.find(id))?.goal).toBe('logged_out')
   })
 
-  test('a connect after a logout that is not carried out yet is 202, and reaches the owner with it', async () => {
+  test('a connect after a logout that is not carried out yet is 202, and the owner gets both', async () => {
     const { id } = await api.createConnected()
     await api.admin('POST', `/instances/${id}/logout`)
     expect((await api.admin('POST', `/instances/${id}/connect`)).status).toBe(202)
     expect((await api.store.connections.find(id))?.goal).toBe('relinked')
   })
 
-  test('a deletion without an open connection is in the log, because the number is not unlinked', async () => {
+  test('a deletion without an open connection is logged, because the number is not unlinked', async () => {
     const linesOf = (id: string) =>
       api.logged.filter(line => line['msg'] === 'instance.deleted_unconnected' && line['instanceId'] === id)
     const [connected, away, unlinked] = [

@@ -85,7 +85,7 @@ describe('instances', () => {
     expect((await api.admin('PATCH', `/instances/${id}`, { name: '' })).body.error.code).toBe('invalid_request')
   })
 
-  test('deletion is 204, and the instance is gone at once', async () => {
+  test('deletion is 204, and the instance is gone immediately', async () => {
     const { id } = await api.createConnected()
     const answer = await api.admin('DELETE', `/instances/${id}`)
     expect([answer.status, answer.text, answer.headers.get('content-type')]).toEqual([204, '', null])
@@ -147,7 +147,7 @@ describe('lists', () => {
   })
 })
 
-test('a call whose instance is deleted while it runs is 404 by the management API, and by token 401', async () => {
+test('a call whose instance is deleted while it runs is 404 on the management API, and 401 with a token', async () => {
   let deletes = false
   /** After `method` has found the instance, the instance is deleted. */
   function deletingAfter<T extends object>(store: Store, part: T, method: keyof T, idOf: (found: never) => string): T {

@@ -56,7 +56,7 @@ describe.each(STORES)('on %s', on => {
       expect(answer.status).toBe(200)
     })
 
-    test('a replaced token is invalid at once, the new one valid', async () => {
+    test('a replaced token is invalid immediately, and the new one is valid', async () => {
       const other = await api.createInstance()
       const { body } = await api.admin('POST', `/instances/${other.id}/token`)
       expect(body.data.token).toMatch(/^pmb_[A-Za-z0-9_-]{43}$/)
@@ -87,7 +87,7 @@ describe.each(STORES)('on %s', on => {
       '~!$&()*+,;=:@',
     ]
 
-    test.each(['GET', 'PUT'])('%s: of any length and content, existing or not', async method => {
+    test.each(['GET', 'PUT'])('%s: any ID but the own one is refused alike, existing or not', async method => {
       const other = await api.createInstance()
       const answers = []
       for (const id of [other.id, instance.id.toUpperCase(), `${instance.id}%00`, ...IDS]) {
@@ -259,7 +259,7 @@ describe.each(STORES)('on %s', on => {
       expect([answer.status, answer.body.error.code]).toEqual([415, 'unsupported_media_type'])
     })
 
-    test('a body that is compressed is 415, one without a media type too', async () => {
+    test('a body that is compressed or has no media type is 415', async () => {
       const gzip = await api.send(instance, '{}', { 'content-encoding': 'gzip' })
       expect([gzip.status, gzip.body.error.code]).toEqual([415, 'unsupported_media_type'])
       const response = await fetch(`${api.url}/v1/messages/text`, {

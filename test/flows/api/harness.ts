@@ -39,7 +39,7 @@ export const API_MEDIA = { retentionMs: 30 * 86_400_000, quotaBytes: 3_000_000, 
 export interface Answer {
   status: number
   headers: Headers
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   // biome-ignore lint/suspicious/noExplicitAny: a test reads into whatever was answered
   body: any
   text: string

@@ -53,7 +53,7 @@ describe('sessions', () => {
     expect(await secure({ publicUrl: new URL('https://pombal.example') })).toBe(true)
   })
 
-  test('a write under it needs a page of this origin; a read does not', async () => {
+  test('a write with a session must come from a page of this origin; a read need not', async () => {
     const { cookie } = await signIn(ADMIN_KEY)
     const write = (headers: Record<string, string>) =>
       api.call({ method: 'POST', path: '/admin/v1/instances', headers: { cookie, ...headers }, body: {} })

@@ -78,7 +78,7 @@ describe('linking with a passkey', () => {
     expect(await post(operator.headers)).toBe(202)
   })
 
-  test('is refused if WhatsApp does not ask, asks for the other step, or the time is over', async () => {
+  test('an answer is refused if WhatsApp did not ask for it, asks for the other step, or its time is over', async () => {
     const notRequested = { status: 409, body: { error: { code: 'passkey_not_requested' } } }
     expect(await answer()).toMatchObject(notRequested)
     expect(await confirm()).toMatchObject(notRequested)
@@ -105,8 +105,8 @@ describe('linking with a passkey', () => {
     ['another alphabet', { assertion: { ...assertion, rawId: 'a+b/' } }],
     ['another type', { assertion: { ...assertion, type: 'password' } }],
     ['a part that is too long', { assertion: { ...assertion, id: 'A'.repeat(2_000) } }],
-    ['more than WhatsApp gets', { assertion: { ...assertion, authenticatorAttachment: 'platform' } }],
-  ])('is an invalid request with %s', async (_, body) => {
+    ['a field that WhatsApp does not get', { assertion: { ...assertion, authenticatorAttachment: 'platform' } }],
+  ])('an answer with %s is an invalid request', async (_, body) => {
     await show()
     expect(await answer(body)).toMatchObject({ status: 400, body: { error: { code: 'invalid_request' } } })
     expect(await taken()).toBeNull()

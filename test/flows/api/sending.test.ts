@@ -104,7 +104,7 @@ describe.each(STORES)('on %s', on => {
       expect((await api.send(instance, `{"__proto__":{"to":"${TO}","text":"x"}}`)).status).toBe(400)
     })
 
-    test('of a duplicate key the last value counts, as in JSON.parse', async () => {
+    test('if a key is duplicated, its last value counts, as in JSON.parse', async () => {
       const { body } = await api.send(instance, `{"to":"x","to":"${TO}","text":"a","text":"b"}`)
       const { body: message } = await api.call({ path: `/v1/messages/${body.data.id}`, key: instance.token })
       expect(message.data).toMatchObject({ to: TO, text: 'b' })
@@ -126,7 +126,7 @@ describe.each(STORES)('on %s', on => {
       expect((await api.send(other, { to: TO, text: 'x' })).status).toBe(202)
     })
 
-    test('one that is offline for more than 5 minutes does not, and is disconnected', async () => {
+    test('an instance that is offline for more than 5 minutes refuses, and is disconnected', async () => {
       // A test cannot move the store's clock. An instance that was never connected counts as one that has been offline for longer.
       expect(RECONNECTING_MS).toBe(300_000)
       const other = await api.createInstance()

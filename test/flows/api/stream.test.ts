@@ -54,7 +54,7 @@ class Stream {
   }
 }
 
-test('a stream reports the connection at once and after every change, and ends when the instance is deleted', async () => {
+test('a stream reports the connection immediately and after every change, and ends when the instance is deleted', async () => {
   await using api = await ApiHarness.start()
   const { id } = await api.createInstance()
   const stream = await Stream.open(api, id)

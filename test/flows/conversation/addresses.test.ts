@@ -12,7 +12,7 @@ describe.each(STORES)('addresses, on %s', store => {
   })
   afterAll(async () => talking?.[Symbol.asyncDispose]())
 
-  test('what an event names as chat, phone or LID can be answered', async () => {
+  test('the chat, phone and LID of an event are all addresses that can be answered', async () => {
     const from = '5511987650001'
     const { chat, phone, lid } = await talking.receive(from, 'oi', { name: 'Ana' })
     expect({ chat, phone, lid }).toEqual({ chat: from, phone: from, lid: lidOf(from) })

@@ -44,13 +44,13 @@ describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
       'message.edited',
       'message.deleted',
     ])
-    // Nothing can be done to a deleted message.
+    // A deleted message cannot be edited.
     await writeAs({ from, edit: { id, text: 'tarde' } })
     await talking.receive(from, 'depois')
     expect(eventsAbout(messageId)).toHaveLength(3)
   })
 
-  test('an edit or deletion of an unknown message is reported at once', async () => {
+  test('an edit or deletion of an unknown message is reported immediately', async () => {
     const from = '5511987654002'
     const key = { remoteJid: `${talking.number.phone}@s.whatsapp.net`, fromMe: true, id: 'ABSENT' }
     await writeAs({ from, content: { protocolMessage: { key, type: 'REVOKE' } } })

@@ -32,7 +32,7 @@ interface Asked {
   edit: string
   /** The other commands. */
   commands: string[]
-  /** A scheduled message, whose time comes soon, and one that is deleted before. */
+  /** A scheduled message, whose time comes soon, and one that is deleted before its time. */
   later: string
   never: string
   received: { id: string; messageId: string }

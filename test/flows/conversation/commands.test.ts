@@ -113,7 +113,7 @@ describe.each(STORES)('commands, on %s', store => {
     expect(['message_failed', 'recipient_not_on_whatsapp']).toContain(code)
   })
 
-  test('several deletions of a scheduled message at once report its failure once', async () => {
+  test('concurrent deletions of a scheduled message report its failure once', async () => {
     const sendAt = new Date(Date.now() + 3_600_000).toISOString()
     const id = await talking.send({ to: '5511987652007', text: 'depois', sendAt })
     const answers = await Promise.all(Array.from({ length: 30 }, () => talking.call('DELETE', `/messages/${id}`)))
@@ -126,7 +126,7 @@ describe.each(STORES)('commands, on %s', store => {
     expect(failures).toHaveLength(1)
   })
 
-  test('what is not possible is refused', async () => {
+  test('an impossible command is refused', async () => {
     const to = '5511987652005'
     const { messageId: received } = await talking.receive(to, 'oi')
     const own = await talking.send({ to, text: 'olá' })
@@ -159,7 +159,7 @@ describe.each(STORES)('commands, on %s', store => {
     expect((await talking.inbox(to)).filter(({ details }) => details?.reactionMessage)).toHaveLength(1)
   })
 
-  test('commands are not messages: lists and statistics have none', async () => {
+  test('commands are not messages: lists and statistics contain none', async () => {
     const { body } = await talking.call('GET', '/messages?limit=200')
     expect((body.data as { id: string }[]).every(({ id }) => id.startsWith('msg_'))).toBe(true)
   })

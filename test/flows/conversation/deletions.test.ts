@@ -10,7 +10,7 @@ describe.each(STORES)('on %s', store => {
   test('texts that are deleted while they are being sent never end the link', async () => {
     await using talking = await Talking.open(store)
     const chats = Array.from({ length: CHATS }, (_, chat) => `551198765${chat.toString().padStart(4, '0')}`)
-    // From now on nothing is left to look up, and a text is written within milliseconds.
+    // From now on no address has to be looked up, and a text is written within milliseconds.
     for (const id of await Promise.all([...chats, ...GROUPS].map(to => talking.send({ to, text: 'antes' }))))
       await talking.becomes(id, 'sent', 'delivered', 'read')
     const ends = talking.harness.endsOf(talking.number)

@@ -71,7 +71,7 @@ describe.each(STORES)('the inbox of people, on %s', store => {
     }
   })
 
-  test('what cannot be done is refused with a code', async () => {
+  test('an impossible call is refused with a code', async () => {
     const own = await talking.send({ to: '5511987653003', text: 'olá' })
     const refusals = [
       await call('GET', '/conversation?chat=nobody'),
@@ -95,7 +95,7 @@ describe.each(STORES)('the inbox of people, on %s', store => {
     ])
   })
 
-  test('a person edits and deletes a message of the instance, and the audit has who did it, without the text', async () => {
+  test('a person edits and deletes a message of the instance, and the audit names the person without the text', async () => {
     const to = '5511987653004'
     const id = await talking.send({ to, text: 'errado' })
     await talking.becomes(id, 'read')

@@ -90,7 +90,7 @@ describe.each(STORES)('options of a text, on %s', store => {
     expect((await talking.call('GET', `/messages/${some}`)).body.data).toMatchObject({ mentions: [one], metadata })
   })
 
-  test('a person is mentioned by LID, and a text without a preview says so', async () => {
+  test('a person is mentioned by LID, and a text has no preview if the caller does not want one', async () => {
     const to = '5511987651011'
     const { lid } = await talking.receive(to, 'oi')
     const text = `@${String(lid).split('@')[0]} https://example.com`
@@ -133,7 +133,7 @@ describe.each(STORES)('options of a text, on %s', store => {
     expect(elsewhere.body.error.requestId).toBe(elsewhere.headers.get('x-request-id'))
   })
 
-  test('a scheduled message takes its place at its moment and delays nothing before it', async () => {
+  test('a scheduled message joins the queue at its time, and delays nothing before that', async () => {
     const to = '5511987651008'
     const sendAt = new Date(Date.now() + 3_000).toISOString()
     const later = await talking.send({ to, text: 'depois', sendAt })
@@ -164,7 +164,7 @@ describe.each(STORES)('options of a text, on %s', store => {
     expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['depois'])
   })
 
-  test('a message that waits for its connection is cancelled too, and the link stays', async () => {
+  test('a message that waits for its connection can be cancelled, and the link stays', async () => {
     const to = '5511987651010'
     const { network } = talking.harness
     await talking.becomes(await talking.send({ to, text: 'primeira' }), 'read')
@@ -182,7 +182,7 @@ describe.each(STORES)('options of a text, on %s', store => {
     expect(talking.harness.endsOf(talking.number)).toBe(ends)
   })
 
-  test('a call that is repeated gets its first answer, whatever happened to what it names', async () => {
+  test('a call that is repeated gets its first answer, whatever happened to the messages that it names', async () => {
     const to = '5511987651012'
     const quote = await talking.send({ to, text: 'pergunta' })
     await talking.becomes(quote, 'read')

@@ -11,7 +11,7 @@ export const TROUBLES = ['cut', 'cut_behind', 'cut_receipt', 'lose_text', 'doubl
 /** Every cut makes the pause before the next connection longer. */
 const MAX_TROUBLES = 3
 
-/** One step of a conversation. `target` chooses among the messages that there are. */
+/** One step of a conversation. `target` chooses one of the existing messages. */
 export interface Step {
   by: Writer
   deed: (typeof DEEDS)[number]
@@ -23,16 +23,16 @@ export interface Step {
 interface Said {
   by: Writer
   whatsappId: string
-  /** In Pombal. */
+  /** Pombal's ID. */
   id: string
   text: string
   isEdited: boolean
   isDeleted: boolean
   /** WhatsApp's ID of the message that it quotes. */
   quoted: string | null
-  /** By number of the person. */
+  /** By the number of the person who reacted. */
   reactions: Record<string, string>
-  /** What the service must report of it, in this order. */
+  /** The events that the service must report about it, in this order. */
   changes: ('message.edited' | 'message.deleted')[]
 }
 
@@ -72,7 +72,7 @@ export class RandomConversation {
     if (deed === 'text') return this.#write(by, null)
     const known = this.#said.filter(({ isDeleted }) => !isDeleted)
     const mine = known.filter(one => (one.by === 'contact') === (by === 'contact'))
-    // The API cannot edit or delete what it did not send or the owner did not write, and nobody else's is edited.
+    // Each side can edit or delete only its own messages. The API and the owner of the phone are one side.
     const targets =
       deed === 'edit' || deed === 'delete' ? mine : deed === 'forge' ? known.filter(one => !mine.includes(one)) : known
     const one = targets[target % targets.length]
@@ -93,7 +93,7 @@ export class RandomConversation {
     }
   }
 
-  /** Resolves with what is not as it must be. */
+  /** @returns everything that differs from the expected conversation */
   async differences(): Promise<unknown[]> {
     await this.revealNumber()
     await this.#write('contact', null)
@@ -194,7 +194,7 @@ export class RandomConversation {
     one.changes.push(kind)
   }
 
-  /** As the last event of the contact names it. */
+  /** The name of the chat in the last event about a message of the contact. */
   async #nameOfContact(): Promise<string> {
     const last = this.#talking.events().findLast(({ event }) => event === 'message.received')
     return String(last?.data['chat'] ?? this.#contact)
@@ -273,7 +273,7 @@ export class RandomConversation {
     ]
   }
 
-  /** Also by LID the whole chat is found. */
+  /** @throws Error if the LID and the number list different messages */
   async #lidOfContact(): Promise<{ phone: string; lid: string }> {
     const data = this.#talking.events().findLast(({ event }) => event === 'message.received')!.data
     const [phone, lid] = [String(data['phone']), String(data['lid'])]

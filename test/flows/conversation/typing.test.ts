@@ -19,7 +19,7 @@ describe.each(STORES)('typing, on %s', store => {
       return all.some(one => one.from === talking.number.phone && one.group === group && one.state === state)
     })
 
-  test('is what the contact sees for as long as the caller says', async () => {
+  test('is shown to the contact for as long as the caller says', async () => {
     const to = '5511987655001'
     const answer = await type(to, 2)
     expect([answer.status, answer.body]).toEqual([202, { data: { chat: to, seconds: 2 } }])
@@ -42,7 +42,7 @@ describe.each(STORES)('typing, on %s', store => {
   })
 
   test.each([
-    ['a chat that is none', 'ana', 5, 'invalid_phone_number'],
+    ['a chat that is not an address', 'ana', 5, 'invalid_phone_number'],
     ['a number that is almost right', encodeURIComponent('+55 11 98765-5003'), 5, 'invalid_phone_number'],
     ['a time that is too long', '5511987655003', 61, 'invalid_request'],
     ['a negative time', '5511987655003', -1, 'invalid_request'],

@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000
 const EDIT_WINDOW_MS = 15 * 60_000
 
 describe.each(STORES)('messages that wait, on %s', store => {
-  /** It never answers. */
+  /** A web server that never answers. */
   const web = new Receiver()
   let talking: Talking
   beforeAll(async () => {
@@ -85,7 +85,7 @@ describe.each(STORES)('messages that wait, on %s', store => {
     expect((await one.inbox(to)).map(({ text }) => text)).toEqual(['já'])
   })
 
-  test('a text is edited until 15 minutes after it was sent, also if the edit itself was asked for in time', async () => {
+  test('a text is edited until 15 minutes after it was sent; a later edit fails, even if it was requested in time', async () => {
     const to = '5511987656020'
     const { network, database, service } = talking.harness
     const age = (id: string) =>

@@ -122,7 +122,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the groups of a number, on %s'
     expect(posted().every(({ path }) => path.endsWith('/groups'))).toBe(true)
   })
 
-  test('what people change in a group is in the directory and in events, up to its end for the number', async () => {
+  test('what people change in a group is in the directory and in events, until the number is removed from it', async () => {
     const endpoint = { url: `${harness.receiver.url}/life`, events: ['group.*'] }
     const created = await fetch(`${harness.service.url}/v1/webhooks/${number.id}/endpoints`, {
       method: 'POST',

@@ -10,9 +10,9 @@ import { FeedReader, type ReaderKind } from './feed-reader.ts'
 const EVENTS_PER_TEXT = 3
 const KINDS = ['message.sent', 'message.delivered', 'message.read'] as const
 const RECIPIENTS = 40
-/** Texts that are being accepted at once. */
+/** The number of callers, each of which sends one text at a time. */
 const SENDERS = 4
-/** With more unsent texts a slow machine does not catch up between two kills. */
+/** With more unsent texts, a slow machine would not catch up between two kills. */
 const MAX_PENDING_TEXTS = 200
 const READERS: readonly ReaderKind[] = ['stream', 'poll']
 const AGAIN_MS = 100

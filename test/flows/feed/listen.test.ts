@@ -38,7 +38,7 @@ class Listening implements AsyncDisposable {
     return this
   }
 
-  /** As when the output goes to `head`, which has seen enough. */
+  /** Closes the reading end, as `head` does when it has read enough. */
   closeOutput(): void {
     this.#child.stdout!.destroy()
   }
@@ -103,7 +103,7 @@ test('it stops, without an error, when nobody reads its output any more', async 
   expect(listening.output).not.toContain('EPIPE')
 })
 
-test('events wait while the program is away, and follow in order', async () => {
+test('events wait while the program is down, and are then posted in order', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const first = await createReceiver()
@@ -142,7 +142,7 @@ test('after a cut connection to the service each event is posted once', async ()
   await receiver.waitFor(() => textsOf(receiver).includes('2/19'))
   const received = textsOf(receiver).filter(text => text !== undefined)
   expect([...new Set(received)]).toEqual(all)
-  // A post that the listener had made when its own connection was cut is not repeated: the cursor is its own.
+  // An event that was posted before a cut is not repeated, because the listener remembers its own cursor.
   expect(received).toHaveLength(all.length)
   expect(listening.output).toContain('Connect')
   await proxy.close()
@@ -165,7 +165,7 @@ test('an event that the program refuses is tried again, then given up, and the n
   expect(listening.output).toContain('given up')
 })
 
-test('an error that cannot be retried ends it with a sentence that names the remedy', async () => {
+test('an error that cannot be retried ends the command with a sentence that names the remedy', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const forward = ['--forward', 'http://127.0.0.1:9/hook', '--server', api.url]

@@ -59,7 +59,7 @@ test('a reader that got no event yet continues where it began', async () => {
   expect(first.items).toEqual([])
 })
 
-test('the cursor of a reader of one kind moves with the others', async () => {
+test('the cursor of a reader of one kind also moves past events of other kinds', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const stream = await FeedStream.open(api.url, instance.token, { query: '?event=message.failed' })
@@ -95,7 +95,7 @@ test('a replaced token ends a stream even without a hint, before anything else i
   expect(stream.items).toEqual([])
 })
 
-test.each(STORES)('on %s, streams and polls end as soon as their key is revoked, and only those', async on => {
+test.each(STORES)('on %s, the streams and polls of a key end as soon as it is revoked, and no others', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
   const createKey = async (): Promise<{ id: string; key: string }> =>
@@ -170,7 +170,7 @@ test('an expired or malformed Last-Event-ID is refused with a status', async () 
   expect(await status('evt_1')).toBe(400)
 })
 
-test('a reader that does not read holds a page, not the feed, and delays nobody', async () => {
+test('a reader that does not read makes the service hold one page, not the feed, and delays nobody', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   let pages = 0

@@ -83,7 +83,7 @@ describe.each(STORES)('the files of a chat, on %s', store => {
     expect((await client.download(media)).status).toBe(200)
   })
 
-  test('are not erased if the address is no chat', async () => {
+  test('are not erased if the address is not a chat', async () => {
     const { status, body } = await byToken('ana')
     expect([status, body.error.code]).toEqual([400, 'invalid_request'])
   })

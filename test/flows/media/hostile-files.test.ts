@@ -104,7 +104,7 @@ interface Sent {
   media: { id: string }
 }
 
-/** One number that gets hostile files by every way. */
+/** A number that gets hostile files in every way. */
 class Target {
   readonly #harness: LinkedHarness
   readonly #number: LinkedNumber
@@ -116,7 +116,7 @@ class Target {
     this.#client = new MediaClient(harness.service.url!, number.instance)
   }
 
-  /** Whatever a picture contains, it costs only its thumbnail. */
+  /** Sends the file. Its content can prevent a thumbnail, but not the message. */
   async send(media: string, n: number): Promise<void> {
     const { id } = await this.#number.instance.sendMedia({ to: newContact(), media }, `sent-${n}`)
     const ended = await until(`${id} to be read`, async () => {
@@ -142,7 +142,7 @@ class Target {
   }
 
   async fetch({ bytes, name, type }: HostileFile, host: FileHost, n: number): Promise<string> {
-    // A URL does without `.` and `..` in its path.
+    // A URL parser removes `.` and `..` from the path.
     const { pathname } = new URL(host.url(`/${n}/${encodeURIComponent(name.toWellFormed())}`))
     const url = host.file(pathname, bytes, { 'content-type': type })
     const message = { to: newContact(), media: { url }, as: 'document' }
@@ -156,7 +156,7 @@ class Target {
     return ended.media.id
   }
 
-  /** No answer with the file can run in a browser, and it says what it is: bytes to save under a harmless name. */
+  /** Expects both answers with the file to be downloads under a harmless name, which cannot run in a browser. */
   async check(id: string, { bytes }: HostileFile): Promise<void> {
     const { url, adminKey } = this.#harness.service
     const admin = { authorization: `Bearer ${adminKey}` }

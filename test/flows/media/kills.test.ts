@@ -48,13 +48,13 @@ class Exchange {
     this.#random = random
   }
 
-  /** Everything at once, and a kill in the middle of it. @returns what was accepted */
+  /** Does everything concurrently, and kills the service in the middle. @returns the messages that were accepted */
   async untilKilled(kill: number): Promise<Outgoing[]> {
     const { network } = this.#harness
     const client = new MediaClient(this.#harness.service.url!, this.#number.instance)
     const contact = (n: number) => `55119870${String(kill).padStart(3, '0')}${n}0`
     await network.misbehave({ kind: 'latency', ms: LATENCY_MS })
-    // One after the other, because an instance has only two uploads at once.
+    // One after the other, because an instance may have only two uploads at the same time.
     const outgoing = [await this.#sendUrl(contact(FORMS.length))]
     for (const [n, form] of FORMS.entries()) outgoing.push(await this.#send(contact(n), form))
     const receiving = FORMS.map((form, n) =>
@@ -70,7 +70,7 @@ class Exchange {
     return outgoing
   }
 
-  /** Each file is on the phone once, as it was. */
+  /** Waits until each file is on the phone, once and unchanged. */
   async untilShown(outgoing: readonly Outgoing[]): Promise<void> {
     for (const { to, message, hash } of outgoing) {
       const status = async () => (await this.#number.instance.message(message)).status
@@ -80,7 +80,7 @@ class Exchange {
     }
   }
 
-  /** Every received and every uploaded file is there, as it was. */
+  /** Waits until every received and every uploaded file can be read unchanged. */
   async untilThere(): Promise<void> {
     for (const { id, hash } of this.#received) {
       const events = await untilSettled(this.#harness, this.#number, id)
@@ -119,7 +119,7 @@ class Exchange {
     }
   }
 
-  /** Downloads until the service is gone. What ends without an error is the whole file. */
+  /** Downloads until the service is gone. A download that ends without an error must be the whole file. */
   async #downloadUntilGone(client: MediaClient): Promise<void> {
     for (;;) {
       const [id, hash] = [...this.#uploaded][this.#random.integer(0, this.#uploaded.size - 1)]!

@@ -26,7 +26,7 @@ describe('an upload', () => {
   test.each([
     ['larger than any file', 100 * MIB + 1, 'media_too_large'],
     ['larger than the space', API_MEDIA.quotaBytes + 1, 'media_quota_exceeded'],
-  ])('that says that it is %s is refused before its bytes come', async (_name, length, code) => {
+  ])('whose declared size is %s is refused before its bytes arrive', async (_name, length, code) => {
     const { sent, answered } = client.open(length)
     sent.flushHeaders()
     expect(await answered).toEqual({ status: 413, code })
@@ -53,7 +53,7 @@ describe('an upload', () => {
     expect(api.logged.filter(({ level }) => Number(level) >= 50)).toEqual([])
   })
 
-  test('that is the third of its instance at once is refused; another instance is not affected', async () => {
+  test('is refused while its instance has two others under way; another instance is not affected', async () => {
     const open = [client.open(1_000), client.open(1_000)]
     for (const { sent } of open) sent.write(png(500))
     const counted = async () => (await client.upload(png(100))).status === 429
@@ -67,7 +67,7 @@ describe('an upload', () => {
   })
 
   test(
-    'may take longer than other requests while its bytes keep coming; once it is refused, the rest may not',
+    'may take longer than other requests while its bytes keep coming, but not after it was refused',
     async () => {
       const slow = client.open(null)
       const refused = client.open(null)

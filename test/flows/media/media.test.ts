@@ -95,7 +95,7 @@ describe.each(STORES)('files on %s', on => {
     expect((await client.download(id, { range: 'bytes=5-', 'if-range': etag })).status).toBe(206)
     const known = await client.call('GET', id, { 'if-none-match': etag })
     expect([known.status, known.headers.get('etag'), await known.text()]).toEqual([304, etag, ''])
-    // A cache would take them for those of the file.
+    // A cache would apply these headers of a 304 to the file that it has stored.
     expect([known.headers.get('content-length'), known.headers.get('content-type')]).toEqual([null, null])
     const beyond = await client.call('GET', id, { range: 'bytes=150000-' })
     expect([beyond.status, beyond.headers.get('content-range')]).toEqual([416, 'bytes */150000'])
@@ -120,7 +120,7 @@ describe.each(STORES)('files on %s', on => {
     expect((await client.download(first.id)).bytes.equals(bytes)).toBe(true)
   })
 
-  test('that are erased are gone at once, and their bytes soon after', async () => {
+  test('that are erased are gone immediately, and their bytes soon after', async () => {
     const own = await create()
     const before = stored().length
     const { id } = (await own.upload(png(5_000))).body.data

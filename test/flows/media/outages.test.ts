@@ -19,7 +19,7 @@ interface Outage {
   name: string
   store: StoreKind
   open(): Promise<{ place: MediaPlace; begin(pid: number): void; end(pid: number): void }>
-  /** Of files that cannot be stored during the outage. */
+  /** The size of a file that cannot be stored during the outage. */
   size: number
   /** Whether stored files cannot be read either. */
   isUnreadable: boolean
@@ -45,7 +45,7 @@ const OUTAGES: readonly Outage[] = [
     isUnreadable: false,
   },
   {
-    name: 'the bucket is away',
+    name: 'the bucket cannot be reached',
     store: 'postgres',
     async open() {
       const place = await openBucket()
@@ -58,7 +58,7 @@ const OUTAGES: readonly Outage[] = [
     isUnreadable: true,
   },
   {
-    name: 'the bucket goes away in the middle of a file',
+    name: 'the bucket fails in the middle of a file',
     store: 'postgres',
     async open() {
       const place = await openBucket()

@@ -116,7 +116,7 @@ describe('a file is downloaded', () => {
     [410, 'gone'],
     [500, 'unavailable'],
     [429, 'unavailable'],
-  ])('or not: %i is %s', async (status, kind) => {
+  ])('unless its host answers %i, which is %s', async (status, kind) => {
     answer = { status, bytes: new Uint8Array() }
     expect(await kindOf(download((await sealed(randomBytes(10))).source))).toBe(kind)
   })

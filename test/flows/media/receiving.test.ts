@@ -36,7 +36,7 @@ const misbehave = (effect: object, times?: number) =>
     rule: { when: { stanza: 'download', ...(times && { times }) }, do: effect },
   } as never)
 
-test.each(MEDIA_FORMS)('a file is recorded with its message at once, and its bytes follow: %s', async form => {
+test.each(MEDIA_FORMS)('a file is recorded immediately with its message, and its bytes follow: %s', async form => {
   const caption = ['image', 'video', 'document'].includes(form) ? { caption: 'um recado ✓' } : {}
   const filename = form === 'document' ? { filename: '../a b.pdf' } : {}
   const sent = await sendFrom(harness, number, newContact(), form, { ...caption, ...filename })
@@ -108,7 +108,7 @@ test('if WhatsApp no longer holds it, the phone is asked to upload it again', as
   expect(await hashOf(harness, number, events[0]!.data.media.id)).toBe(sent.hash)
 })
 
-test('a file that the owner sends on the phone is fetched too, also if the phone has to upload it again', async () => {
+test('a file that the owner sends on the phone is fetched, even if the phone has to upload it again', async () => {
   await misbehave({ delayMs: 500 }, 1)
   const { bytes, mimetype } = sampleFile('document', 30_000)
   const media = { type: 'document' as const, mimetype, bytes }

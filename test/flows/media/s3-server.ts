@@ -8,7 +8,7 @@ const LEAST_PART_BYTES = 5 * 1_048_576
 
 /**
  * The part of S3 that the service uses, in memory. It checks the ETags, order and sizes of parts. Not checked: signatures and
- * checksums, virtual hosts, regions, versions, storage classes, lists of more than one page, and how a cluster of nodes agrees.
+ * checksums, virtual hosts, regions, versions, storage classes, lists of more than one page, and the consistency of a cluster.
  */
 export class S3Server {
   readonly objects = new Map<string, Buffer>()
@@ -114,7 +114,7 @@ function etagOf(bytes: Buffer): string {
   return `"${createHash('md5').update(bytes).digest('hex')}"`
 }
 
-/** @param body names the parts in their order, with their ETags. @returns the parts, or why they make no object */
+/** @param body names the parts in their order, with their ETags. @returns the parts, or why they are refused */
 function completeParts(stored: ReadonlyMap<number, Buffer>, body: string): Buffer[] | string {
   const items = [...body.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, item = '']) => ({
     number: Number(/<PartNumber>(\d+)</.exec(item)?.[1]),

@@ -163,7 +163,7 @@ test('a file that is missing in the storage fails the message as media_unavailab
     (await harness.network.scenario()).rules.some(({ applied }) => applied > 0),
   )
   rmSync(join(harness.service.dataDir, 'media', number.id), { recursive: true })
-  // While uploads fail: one that reads the file already would still succeed.
+  // Uploads still fail here: an upload that had already opened the file would otherwise succeed.
   expect((await becomes(id, 'failed', 'read')).error?.code).toBe('media_unavailable')
   await harness.network.misbehave({ kind: 'clear' })
 })

@@ -19,7 +19,7 @@ interface Place {
   storage: MediaStorage
   /** How many files there are, including what an interrupted write left. */
   count(): number
-  /** Leaves what a process leaves that is killed in the middle of a write. */
+  /** Leaves the remains of a write in the middle of which the process was killed. */
   leavePartial(): Promise<void>
   dispose(): Promise<void>
 }
@@ -62,7 +62,7 @@ async function openBucket(): Promise<Place & { server: S3Server }> {
   }
 }
 
-/** Each part is valid until the next one is asked for, as those of encrypted files. */
+/** Each part is valid only until the next one is requested, like the parts of encrypted files. */
 async function* inParts(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   const part = Buffer.alloc(65_552)
   for (let from = 0; from < bytes.length; from += part.length) {
@@ -145,7 +145,7 @@ describe.each([
     await storage.remove('inst_2/file_1')
   })
 
-  test('takes and removes many files of an instance at once', async () => {
+  test('stores and removes many files of an instance concurrently', async () => {
     const { storage, count } = place
     const names = Array.from({ length: 30 }, (_, n) => `inst_3/file_${n}`)
     await Promise.all(

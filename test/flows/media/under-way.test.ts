@@ -1,4 +1,4 @@
-/** Files that are erased, or whose message is repeated, while they are being sent or read, and kill -9 in it. */
+/** Files that are erased, or whose message is repeated, while they are being sent or read, with and without a kill -9. */
 import { get, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { STORES } from '../../databases/database.ts'
@@ -81,7 +81,7 @@ describe.each(STORES)('a file on %s', store => {
   )
 
   test(
-    'that is being sent when its instance is deleted, and the service is killed, is erased, and its message fails',
+    'that is being sent when its instance is deleted and the service is killed is erased, and its message fails',
     async () => {
       const number = await harness.link()
       const before = place.names().filter(name => !name.includes(number.id))
@@ -103,7 +103,7 @@ describe.each(STORES)('a file on %s', store => {
   )
 
   test.each([{ killed: false }, { killed: true }])(
-    'that a caller reads while it is erased is read as it was, or not to its end (killed: $killed)',
+    'that is erased while a caller reads it is read unchanged; only a kill cuts the answer off (killed: $killed)',
     async ({ killed }) => {
       const number = await harness.link()
       const { bytes } = sampleFile('document', READ_BYTES)
@@ -137,7 +137,7 @@ describe.each(STORES)('a file on %s', store => {
     LONG_TEST_WITHIN_MS,
   )
 
-  test('is read by four callers at once, and by a fifth one later', async () => {
+  test('is read by four callers at the same time, and by a fifth when one of them has ended', async () => {
     const number = await harness.link()
     const { id } = (await clientOf(number).upload(sampleFile('document', READ_BYTES).bytes)).body.data
     const open = () =>

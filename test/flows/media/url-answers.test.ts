@@ -1,4 +1,4 @@
-/** Answers of hosts that files are fetched from, as they are on the wire: a message gets what HTTP says the file is, or it fails. */
+/** Raw answers of the hosts that files are fetched from: the message gets the file exactly as HTTP defines it, or it fails. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
@@ -91,7 +91,7 @@ test.each([
   expect(await fetched(name, answer)).toEqual({ error: 'media_unavailable', shown: [] })
 })
 
-test('what never becomes a file costs its message, not the service', async () => {
+test('an answer that never becomes a file fails its message, and does not harm the service', async () => {
   const before = harness.service.pid
   const starts = [
     ['HTTP/1.1 200 OK\r\n', 'X-More: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n'.repeat(20)],

@@ -72,7 +72,7 @@ describe.each(['sqlite', 'postgres'] as const)('files from URLs (%s)', store => 
     expect(host.requestsOf('/a%20b.png?signature=1')).toBe(1)
   })
 
-  test('a person sends a file from a URL too, and the fetch is counted', async () => {
+  test('a person can also send a file from a URL, and the fetch is counted', async () => {
     const { bytes } = sampleFile('image', 3_000)
     const url = host.file('/by-hand.png', bytes)
     const to = nextContact()
@@ -133,7 +133,7 @@ describe.each(['sqlite', 'postgres'] as const)('files from URLs (%s)', store => 
     expect(faults).toEqual([])
   })
 
-  test('an address that files may not come from is refused at once', async () => {
+  test('an address that files may not come from is refused immediately', async () => {
     for (const url of [
       'http://127.0.0.1/',
       `http://127.0.0.1:1/`,
@@ -158,7 +158,7 @@ describe.each(['sqlite', 'postgres'] as const)('files from URLs (%s)', store => 
     }
   })
 
-  test('what cannot be fetched or sent fails the message, and no other address is reached', async () => {
+  test('a file that cannot be fetched or sent fails its message, and no other address is reached', async () => {
     const { bytes } = sampleFile('document', 1_000)
     const target = forbidden.file('/secret', bytes)
     const loop = host.redirect('/loop', '/loop')
@@ -185,7 +185,7 @@ describe.each(['sqlite', 'postgres'] as const)('files from URLs (%s)', store => 
     expect(host.requestsOf('/loop')).toBe(4)
   })
 
-  test('a slow host delays only what comes from it', async () => {
+  test('a slow host delays only the files that come from it', async () => {
     const open = { now: 0, most: 0 }
     const slow = otherHost.serve('/slow', response => {
       open.now += 1

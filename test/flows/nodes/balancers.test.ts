@@ -40,7 +40,7 @@ describe.each(Object.entries(BALANCERS))(
   'behind %s as in docs/deploy (skipped where it is not installed)',
   (_, example) => {
     test.skipIf(!existsSync(example.program))(
-      'no call fails while two nodes are restarted, and events stream at once',
+      'no call fails while two nodes are restarted, and the stream of events is not buffered',
       async () => {
         const database = await createDatabase('postgres', inject('postgresUrl'))
         cleanUps.push(() => database.dispose())
@@ -63,7 +63,7 @@ describe.each(Object.entries(BALANCERS))(
         cleanUps.push(() => agent.destroy())
         const headers = { authorization: `Bearer ${token}` }
 
-        /** @returns 202; any other answer with its body, or the error when none came */
+        /** @returns 202; any other answer with its body, or the error if there was no answer */
         async function send(): Promise<number | string> {
           const body = JSON.stringify({ to: '15005550003', text: 'hello' })
           try {
@@ -95,7 +95,7 @@ describe.each(Object.entries(BALANCERS))(
             await sleep(PAUSE_MS)
           }
         })
-        /** When it last accepted a call, by its log. */
+        /** When the node last accepted a call, according to its log. */
         const lastCallTo = (node: Service) => {
           const line = node.wholeLog.split('\n').findLast(line => line.includes(ACCEPTED) && line.endsWith('}'))
           return Number(JSON.parse(line ?? '{}').time ?? 0)

@@ -14,7 +14,7 @@ import { killOnExit } from '../../kill-on-exit.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 
-/** Debian's, from the package of that name. */
+/** The program of Debian's package caddy. */
 const CADDY = '/usr/bin/caddy'
 const CALLERS = 4
 const PAUSE_MS = 20
@@ -59,7 +59,7 @@ async function startBalancer(ports: readonly number[]): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-/** @returns 202; any other answer with its body, or the error's code when none came */
+/** @returns 202; any other answer with its body, or the error's code if there was no answer */
 function send(url: string, token: string, agent: Agent): Promise<number | string> {
   const body = JSON.stringify({ to: '15005550003', text: 'hello' })
   const headers = {
@@ -107,7 +107,7 @@ test.skipIf(!existsSync(CADDY))(
         await sleep(PAUSE_MS)
       }
     })
-    /** When it last accepted a call, by its log. */
+    /** When the node last accepted a call, according to its log. */
     const lastCallTo = (node: Service) => {
       const line = node.output.split('\n').findLast(text => text.includes(ACCEPTED) && text.endsWith('}'))
       return Number(JSON.parse(line ?? '{}').time ?? 0)

@@ -7,7 +7,7 @@ import { type Linked, NodesHarness } from './harness.ts'
 
 const CONTACT = '5511987654321'
 
-/** The guarantees of one node hold on all of them at once. */
+/** The guarantees of a single node also hold for several nodes together. */
 describe('two nodes', () => {
   let harness: NodesHarness
   let linked: Linked
@@ -58,7 +58,7 @@ describe('two nodes', () => {
     expect(told.every(({ path }) => path.endsWith('/moved'))).toBe(true)
   })
 
-  test('a panel session that is opened on one is valid on the other, and ends there at once', async () => {
+  test('a panel session that is opened on one is valid on the other, and ends there immediately', async () => {
     const signedIn = await ask(one, '/admin/v1/session', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -82,7 +82,7 @@ describe('two nodes', () => {
     await until('the stream to end', () => told.ended)
   })
 
-  test('a number can be linked through a node that does not run it, which shows the code at once', async () => {
+  test('a number can be linked through a node that does not run it, which shows the code immediately', async () => {
     const { id } = await other.admin.createInstance('whatsapp')
     const owner = await until('an owner', () => harness.ownerOf(id))
     const bystander = owner === one ? other : one

@@ -78,7 +78,7 @@ describe('a backup', () => {
     }
   })
 
-  test('a reader that is ahead of a restored feed gets 410 instead of losing the events with the numbers it knows', async () => {
+  test('a reader that is ahead of a restored feed gets 410 instead of missing new events whose numbers it has passed', async () => {
     const service = await new Service().start()
     try {
       const { id, token } = await service.admin.createConnected()

@@ -157,7 +157,7 @@ describe.each(STORES)('the export of a contact, on %s', store => {
     const paths = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
     for (const { parentPath, name } of paths) {
       const path = join(parentPath, name)
-      // The file that was deleted may go at any moment.
+      // The erased file may be removed at any moment.
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
       if (size < 400_000 || size > 410_000) continue
       const bytes = readFileSync(path)

@@ -43,7 +43,7 @@ function run(
   })
 }
 
-/** A service, whose data folder and address the commands then share. */
+/** Starts a service. @returns the settings with which the commands use its data folder and port */
 async function startService(env: Record<string, string> = {}): Promise<Record<string, string>> {
   service = await new Service({ env }).start()
   return { ...env, DATA_DIR: service.dataDir, PORT: new URL(service.url!).port }

@@ -5,7 +5,7 @@ import { Compile } from 'typebox/schema'
 import { describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments, parseDocument } from 'yaml'
 
-/** The Helm chart. `helm template` renders it where Helm is installed; what can be said without it is tested everywhere. */
+/** The Helm chart. `helm template` renders it where Helm is installed; the other checks run everywhere. */
 
 const ROOT = join(import.meta.dirname, '../../..')
 const CHART = join(ROOT, 'docs/deploy/helm/pombal')
@@ -20,7 +20,7 @@ const values = parse(read('values.yaml'))
 const accepts = (changes: object) => schema.Check({ ...values, ...changes })
 const schema = Compile(JSON.parse(read('values.schema.json')))
 
-/** The file without what Helm inserts: lines that hold only an instruction go, other instructions become a word. */
+/** The file without Helm's instructions: lines of only an instruction are removed, and others become the word `inserted`. */
 function structureOf(text: string) {
   return text.replace(/^\s*\{\{.*\}\}\n/gm, '').replaceAll(/"?\{\{.*?\}\}(:\{\{.*?\}\})?"?/g, 'inserted')
 }
@@ -158,7 +158,7 @@ describe.skipIf(!HAS_HELM)('as Helm renders it', () => {
     expect(env).toContainEqual({ name: 'LOG_LEVEL', value: 'warn' })
   })
 
-  test('not without a Secret', () => {
+  test('nothing without a Secret', () => {
     expect(() => helm('template', 'test', CHART)).toThrow(/Set existingSecret/)
   })
 })

@@ -9,12 +9,12 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 
-/** What can be said of the image and of compose.yaml without Docker. */
+/** The checks of the image and of compose.yaml that need no Docker. */
 
 const ROOT = join(import.meta.dirname, '../../..')
 const read = (name: string) => readFileSync(join(ROOT, name), 'utf8')
 
-/** Instructions, continuation lines joined. */
+/** The instructions, with continuation lines joined. */
 const instructions = read('Dockerfile')
   .replace(/^#.*\n/gm, '')
   .replaceAll(/\\\n\s*/g, '')

@@ -74,7 +74,7 @@ describe.each(STORES)('pombal rotate-keys on %s', kind => {
     await store.close()
   }
 
-  /** @param killOn it is killed after this printed text, or after this many milliseconds */
+  /** @param killOn kills the command when its output fulfils the condition, or after this many milliseconds */
   async function rotate(killOn: ((output: string) => boolean) | number | null): Promise<Run> {
     const child = spawn(process.execPath, [PROGRAM, 'rotate-keys'], {
       env: {

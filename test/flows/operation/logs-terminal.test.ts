@@ -7,7 +7,7 @@ import { START_WITHIN_MS } from '../../deadlines.ts'
 import { killOnExit } from '../../kill-on-exit.ts'
 import { until } from '../../until.ts'
 
-/** Runs a program in a terminal; of Debian's package bsdutils. */
+/** Debian's program (package bsdutils) that runs another one in a terminal. */
 const SCRIPT = '/usr/bin/script'
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 

@@ -9,7 +9,6 @@ import { until } from '../../until.ts'
 
 /** A pipe holds 64 KiB, and every call is logged in 200 bytes or more. */
 const CALLS = 1_000
-/** Far above the duration of a call, far below an endless one. */
 
 const cleanUps: (() => void)[] = []
 let service: Service | undefined

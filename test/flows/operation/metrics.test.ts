@@ -68,7 +68,7 @@ describe.each(STORES)('metrics on %s', kind => {
     }
   })
 
-  test('are one page: no other path or method', async () => {
+  test('are one page: any other path or method is refused', async () => {
     expect((await fetch(metricsUrl.replace('/metrics', '/'))).status).toBe(404)
     expect((await fetch(metricsUrl, { method: 'POST', body: 'x' })).status).toBe(405)
   })

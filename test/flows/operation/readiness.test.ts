@@ -8,7 +8,7 @@ import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 
-/** Each probes the store again while it is not ready. */
+/** The number of calls. While the service is not ready, each call probes the store again. */
 const LOOKS = 30
 
 let service: Service
@@ -37,7 +37,7 @@ async function metric(name: string): Promise<string | undefined> {
 
 const storeUp = () => metric('pombal_store_up')
 
-/** After a refusal it stays refused, because a probe frees no memory. */
+/** Expects that the service stays not ready, however often it is asked. */
 async function expectNotReadyThroughout(): Promise<void> {
   await until('503', async () => (await readyStatus()) === 503)
   const answers: number[] = []
@@ -89,7 +89,7 @@ async function fill(path: string): Promise<void> {
   expect((await error).code).toBe('ENOSPC')
 }
 
-test('a service on a disk of its own says that it is full, for as long as it is', async context => {
+test('a service whose disk is full reports this for as long as the disk is full', async context => {
   const dataDir = mountDisk()
   if (dataDir === null) return context.skip('Only root may mount a disk, on Linux.')
   service = await new Service({ dataDir }).start()

@@ -40,7 +40,7 @@ test('the SBOM lists every package of the program with its version, digest and l
   const listed = new Set(components.map(component => component.name))
   const exactly = new Set(components.map(component => `${component.name}@${component.version}`))
   for (const dependency of Object.entries(dependencies)) expect(exactly).toContain(dependency.join('@'))
-  // npm leaves some out that development tools need too.
+  // npm leaves out some packages that development tools need as well.
   const { packages } = readJson(join(ROOT, 'package-lock.json')) as { packages: Record<string, Locked> }
   for (const [path, { dev, link, optional, version: locked }] of Object.entries(packages)) {
     if (!path.includes('node_modules/') || dev || link || optional) continue

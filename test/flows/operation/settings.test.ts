@@ -46,7 +46,7 @@ function makeFolder(): string {
   return folder
 }
 
-/** One attempt after another, as the management API shows them. */
+/** The attempts in their order, as the management API shows them. */
 async function attemptsOf(service: Service, id: string, eventId: string) {
   const response = await fetch(`${service.url}/admin/v1/instances/${id}/events/${eventId}`, {
     headers: { authorization: `Bearer ${service.adminKey}` },
@@ -65,7 +65,7 @@ function switchPhone(service: Service, id: string, on: boolean): Promise<Respons
   })
 }
 
-test('WEBHOOK_TIMEOUT_MS is how long an attempt may take, WEBHOOK_RETRY_DELAYS_MS how many there are', async () => {
+test('WEBHOOK_TIMEOUT_MS limits the duration of an attempt, WEBHOOK_RETRY_DELAYS_MS the number of attempts', async () => {
   const receiver = await startReceiver()
   receiver.answerWith({ kind: 'hang' })
   const service = await startService({ WEBHOOK_TIMEOUT_MS: '400', WEBHOOK_RETRY_DELAYS_MS: '100' })
@@ -283,7 +283,7 @@ test('an instance without a connection is reconnecting for 5 minutes, then disco
   await service.admin.untilState(id, 'reconnecting')
   const { id: message } = await instance.send(CONTACT, 'still accepted')
 
-  // All but the last seconds of the 5 minutes pass at once.
+  // Skips all but the last seconds of the 5 minutes.
   const db = new Sqlite(join(service.dataDir, 'pombal.db'))
   db.prepare('update connections set last_connected_at = ?').run(Date.now() - RECONNECTING_MS + LEFT_MS)
   db.close()

@@ -68,7 +68,7 @@ async function expectItWorks(running: Service): Promise<void> {
   await until('it to be read', async () => (await status()) === 'read')
 }
 
-/** In front of the server; a server's version is changed on the way. */
+/** A proxy in front of the server that changes the version which the server reports. */
 async function startOldServer(): Promise<string> {
   const { port, hostname } = new URL(databaseUrl)
   const proxy: Server = createServer(client => {
@@ -104,7 +104,7 @@ describe('a failed start on PostgreSQL names the address, the reason and the rem
     ],
     ['an unknown host', () => urlWith({ host: 'nowhere.invalid:5432' }), /nowhere\.invalid is unknown/],
     ['a port where nobody listens', () => urlWith({ host: '127.0.0.1:1' }), /127\.0\.0\.1:1 .*nothing listens there/],
-    ['TLS, which the server has not', () => urlWith({ search: '?sslmode=verify-full' }), /refuses TLS/],
+    ['TLS, which the server does not have', () => urlWith({ search: '?sslmode=verify-full' }), /refuses TLS/],
   ])('%s', async (_, url, sentence) => {
     const output = await startInVain(url())
     expect(output).toMatch(sentence)

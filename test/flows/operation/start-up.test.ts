@@ -125,7 +125,7 @@ describe('a start', () => {
     expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
   })
 
-  test('releases every lease at once when it stops, even while a slow caller is still being answered', async () => {
+  test('releases every lease immediately when it stops, even while a slow caller is still being answered', async () => {
     const service = await makeService().start()
     const { token } = await service.admin.createConnected()
     const body = JSON.stringify({ to: '15005550003', text: 'hello' })
@@ -200,7 +200,7 @@ describe('a start', () => {
     expect((await fetch(`${first.url}/readyz`)).status).toBe(200)
   })
 
-  test('on the data folder of a killed process serves at once', async () => {
+  test('on the data folder of a killed process serves immediately', async () => {
     const service = await makeService().start()
     const { id } = await service.admin.createInstance('whatsapp')
     await service.restart('SIGKILL')

@@ -17,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => api[Symbol.asyncDispose]())
 
-/** What came back for these bytes until the server closed. */
+/** The responses to these bytes until the server closes the connection. */
 function exchange(bytes: string | Buffer): Promise<{ statuses: number[]; closed: boolean }> {
   return new Promise(resolve => {
     const socket = connect(api.port, '127.0.0.1')

@@ -157,7 +157,7 @@ describe('guessing', () => {
     const session = (key: string, more: Record<string, string> = {}) =>
       fresh.call({ method: 'POST', path: '/admin/v1/session', body: { key }, headers: more })
     await fresh.admin('PUT', '/password', { password: PASSWORD })
-    // All at once, each with a header that claims another address.
+    // All are sent at the same time, and each has a header that claims another address.
     const guesses = Array.from({ length: 40 }, (_, guess) =>
       session(`wrong ${guess}`, { 'x-forwarded-for': `10.0.0.${guess}` }),
     )
@@ -169,7 +169,7 @@ describe('guessing', () => {
     expect((await session(ADMIN_KEY)).status).toBe(200)
   })
 
-  test("through a trusted proxy counts against the guesser's address, whatever address he claims", async () => {
+  test("through a trusted proxy counts against the guesser's address, whatever address the guesser claims", async () => {
     const settings = { ...API_SETTINGS, trustedProxies: ['127.0.0.1', '10.1.0.0/16'] }
     await using fresh = await ApiHarness.start({ options: { settings } })
     const guess = async (forwardedFor: string) => {

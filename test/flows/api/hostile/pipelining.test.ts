@@ -52,7 +52,7 @@ test('pipelined requests are answered completely and in their order', async () =
   expect(statuses).toEqual([...Array.from({ length: 15 }, () => [200, 202, 404]).flat(), 200])
 })
 
-test('pipelined texts are accepted in their order, bodies larger than a read of the server too', async () => {
+test('pipelined texts are accepted in their order, even with bodies larger than one read of the server', async () => {
   const begunAt = Date.now()
   const texts = Array.from({ length: 20 }, (_, n) => `in order ${begunAt} ${n}`)
   const statuses = statusesOf(await exchange(texts.map(text => post(text, 100_000)).join('') + LAST))

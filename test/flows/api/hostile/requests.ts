@@ -39,7 +39,7 @@ export interface World {
   ids: readonly string[]
 }
 
-/** Operations that would end an instance, or its token: they are not tried on those that are kept. */
+/** Operations that end an instance or its token. They are not called for `keptIds`. */
 const ENDS = new Set(['deleteInstance', 'replaceToken'])
 
 const JUNK_IDS = ['', 'x', '%00', '%zz', '%ff', '..', '%2e%2e%2f', 'msg_1', 'evt_1', 'inst_1', 'text', "' or 1=1 --"]

@@ -59,7 +59,7 @@ describe('accounts', () => {
     expect(line).toMatchObject({ by: `account ${id}`, auditSeq: seq, auditDigest: digest.slice(0, 32) })
   })
 
-  test('a link that is accepted several times at once costs one hash, and works once', async () => {
+  test('a link that is accepted by several calls at the same time costs one hash, and works once', async () => {
     const { token } = await invite('at once')
     const answers = await Promise.all(Array.from({ length: 5 }, () => accept(token)))
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 503, 503, 503, 503])
@@ -214,7 +214,7 @@ describe('accounts', () => {
     expect(record.details).toEqual({ id: leaving.id, panelPasswordRemoved: true })
   })
 
-  test('a change of role takes effect at once, in open sessions too', async () => {
+  test('a change of role takes effect immediately, also in open sessions', async () => {
     const person = await createPerson(api, 'viewer')
     const create = () => api.call({ method: 'POST', path: '/admin/v1/instances', headers: person.headers, body: {} })
     expect((await create()).body.error.code).toBe('forbidden')
@@ -225,7 +225,7 @@ describe('accounts', () => {
     expect((await create()).status).toBe(403)
   })
 
-  test('a person lists and ends only their own sessions, and all others of them at once', async () => {
+  test('a person lists and ends only their own sessions, and one call ends all of these but the current one', async () => {
     const [ana, zoe] = [await createPerson(api, 'viewer'), await createPerson(api, 'viewer')]
     const list = async (headers: Record<string, string>) =>
       (await api.call({ path: '/admin/v1/sessions', headers })).body.data as { id: string; current: boolean }[]

@@ -81,7 +81,7 @@ describe.each(STORES)('the audit on %s', on => {
     expect(await actionsOf(null)).toEqual(Array(created).fill('createOperatorEndpoint'))
   })
 
-  test('has no refused retry, and none that retries nothing', async () => {
+  test('has neither a refused retry nor a retry that retries nothing', async () => {
     const instance = await api.createConnected()
     const { id } = instance
     await api.admin('PUT', `/instances/${id}/webhook`, { url: URL_OF_ENDPOINT })

@@ -26,7 +26,7 @@ describe.each(STORES)('the audit on %s', on => {
   const list = async (query = '') => (await api.admin('GET', `/audit?limit=200${query}`)).body.data as Record[]
   const signIn = (key: string) => api.call({ method: 'POST', path: '/admin/v1/session', body: { key } })
 
-  test('records every call that changes something, with its names and without its texts and secrets', async () => {
+  test('records every call that changes something, with the names in it and without its texts and secrets', async () => {
     const { id, token } = await api.createConnected('sandbox')
     const to = '5511987654321'
     const created = await api.admin('POST', `/instances/${id}/keys`, { name: 'CRM', scopes: ['send', 'read'] })
@@ -80,7 +80,7 @@ describe.each(STORES)('the audit on %s', on => {
     expect(line).toMatchObject({ auditSeq: seq, auditDigest: digest.slice(0, 32) })
   })
 
-  test('records who changed where events go by token or by key, and no other call of a program', async () => {
+  test('records who changes the destination of events with a token or a key, and no other call of a program', async () => {
     const { id, token } = await api.createConnected()
     const created = await api.admin('POST', `/instances/${id}/keys`, { name: 'CRM', scopes: ['webhooks', 'events'] })
     const { id: keyId, key } = created.body.data
@@ -154,7 +154,7 @@ describe.each(STORES)('the audit on %s', on => {
     expect(added.filter(action => action === 'endOtherSessions').length).toBeLessThanOrEqual(1)
   })
 
-  test('is checked, and no call changes it', async () => {
+  test('can be checked, and no call changes it', async () => {
     const before = (await api.admin('GET', '/audit/check')).body.data
     expect(before).toEqual({ entries: (await list())[0]!.seq, digest: expect.any(String), brokenAt: null })
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {

@@ -80,7 +80,7 @@ describe.each(STORES)('API keys on %s', on => {
     expect(JSON.stringify(api.logged)).not.toContain(key)
   })
 
-  test('a key sends and reads as its instance; without the scope it is forbidden, and the call counts', async () => {
+  test('a key sends and reads as its instance; a call outside its scopes is forbidden, and counts for the rate', async () => {
     const { key } = await createKey(['send'])
     const sent = await api.send({ ...instance, token: key }, { to: '5511987654321', text: 'Hi' })
     expect(sent.status).toBe(202)
@@ -100,7 +100,7 @@ describe.each(STORES)('API keys on %s', on => {
     expect((await api.call({ path: '/v1/instance', key })).status).toBe(200)
   })
 
-  test('a revoked key is refused at once', async () => {
+  test('a revoked key is refused immediately', async () => {
     const { id, key } = await createKey(['read'])
     expect((await api.call({ path: '/v1/instance', key })).status).toBe(200)
     expect((await api.admin('DELETE', `/instances/${instance.id}/keys/${id}`)).status).toBe(204)

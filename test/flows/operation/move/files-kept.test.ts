@@ -35,7 +35,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** A file of each kind, none of which is where it should be yet, except for the first two. */
+/** Stores an uploaded and a received file. A second received file and the files of two messages are still pending. */
 async function fillInstance() {
   const { network } = harness
   const client = new MediaClient(harness.service.url!, number.instance)
@@ -74,7 +74,7 @@ async function fillInstance() {
   }
 }
 
-/** Everything goes on where it was, in this service. */
+/** Expects that this service has every file and continues everything that was pending. */
 async function expectAll(service: Service, filled: Awaited<ReturnType<typeof fillInstance>>): Promise<void> {
   await service.admin.untilState(number.id, 'connected')
   const client = new MediaClient(service.url!, number.instance)

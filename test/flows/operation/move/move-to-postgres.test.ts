@@ -16,7 +16,7 @@ import { installBrake, killAt, runMove } from './run-move.ts'
 const CONTACT = '5511987654321'
 const STORED_EVENTS = 30_000
 const QUEUED = 12
-/** A table, and how many rows it has before the insertion during which the move is killed. The last one is the last commit of the move. */
+/** The move is killed while it inserts into a table that has this many rows. The last entry is the last commit of the move. */
 const KILLED_AT = [
   ['instances', 0],
   ['credentials', 0],
@@ -58,7 +58,7 @@ describe('pombal move-to-postgres', () => {
   const open = (databaseUrl?: string) =>
     openStore({ dataDir, databaseUrl, masterKey: Buffer.from(masterKey(), 'base64'), ratePerMinute: 100 })
 
-  /** Without the SQLite data beside it, which a start on an empty database refuses. */
+  /** Uses another data folder, because a start on an empty database is refused beside data in SQLite. */
   async function createTables(): Promise<void> {
     const folder = join(dataDir, 'empty')
     const key = Buffer.from(masterKey(), 'base64')

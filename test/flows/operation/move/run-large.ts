@@ -25,7 +25,7 @@ const TEXT_LENGTH = 100
 /** The move is killed when it has reported this much. */
 const KILLED_AT_PERCENT = [10, 45, 80]
 const START_WITHIN_MS = 300_000
-/** Counts, and the number of the last event, of each instance. */
+/** For each instance: counts, and the number of the last event. */
 const FIGURES = `select instance_id, count(*) as messages, count(distinct id) as ids, min(id) as first, max(id) as last
   from incoming_messages group by instance_id order by instance_id`
 const EVENTS = `select instance_id, count(*) as events, max(seq) as last, sum(length(body)) as characters
@@ -70,7 +70,7 @@ async function fill(network: Network, source: TestDatabase, dataDir: string) {
   return { instances, queued }
 }
 
-/** Kills the move once it reports that much. @returns the last line of its progress */
+/** Kills the move when it has reported this percentage. @returns the last line of its progress */
 async function killAtPercent(percent: number, env: Record<string, string>): Promise<string> {
   let last = ''
   const move = startMove(env, text => {
@@ -86,7 +86,7 @@ async function killAtPercent(percent: number, env: Record<string, string>): Prom
   return last
 }
 
-/** The instances connect without a scan, and send what was queued once. */
+/** The instances connect without a scan, and send each queued message once. */
 async function serve(network: Network, env: Record<string, string>, { instances, queued }: Filled): Promise<void> {
   const service = await new Service({ env: { ...env, WHATSAPP_URL: network.url } }).start()
   for (const { id } of instances) await service.admin.untilState(id, 'connected', START_WITHIN_MS)

@@ -14,7 +14,7 @@ const MOST_STEPS = 100
 const masterKey = randomBytes(32)
 
 const folder = mkdtempSync(join(tmpdir(), 'pombal-restore-'))
-/** A data folder as a kill has left it: the log has commits that the database has not. */
+/** A data folder as a kill has left it: the log has commits that the database does not have. */
 const killed = join(folder, 'killed')
 const backups = join(folder, 'backups')
 /** It has the first instance only. */
@@ -87,7 +87,7 @@ describe('pombal restore', () => {
     expect(output).toContain(kept().find(name => name.endsWith('-wal')))
   })
 
-  test('nor does a journal', async () => {
+  test('a journal that is left without its database does not change the restored one', async () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(file(suffix))
     const other = join(dataDir, 'other.db')
     cpSync(backup, other)
@@ -138,7 +138,7 @@ describe('pombal restore', () => {
     expect(kept()).toEqual([])
   })
 
-  test('refuses a backup of another master key, and restores it without one', async () => {
+  test('refuses a backup of another master key, and restores it if no master key is given', async () => {
     const refused = await run(['restore', backup], { MASTER_KEY: randomBytes(32).toString('base64') })
     expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('The master key does not match') })
     expect(await start()).toEqual(['first', 'second'])
@@ -146,7 +146,7 @@ describe('pombal restore', () => {
     expect(restored).toMatchObject({ code: 0, output: expect.stringContaining('copy the master key of this backup') })
   })
 
-  /** Kills it before each step in turn, until it ends before it is killed. @param judge of the state that each kill leaves */
+  /** Kills the command before step 1, then before step 2, until a run ends. @param judge checks the state after each kill */
   async function killAtEveryStep(prepare: () => void, judge: () => Promise<void>): Promise<void> {
     for (let step = 1; step < MOST_STEPS; step += 1) {
       rmSync(dataDir, { recursive: true })
