@@ -6,7 +6,7 @@ import { CONDITION_WITHIN_MS, TEST_WITHIN_MS } from '../deadlines.ts'
 
 /**
  * Attacks by callers without a key, or with the key of another instance, each from a process of its own, while a caller with a
- * key calls. `npm run test:attacks` also judges how long the calls of that caller take. Here other tests would delay them.
+ * key calls. `npm run test:attacks` also judges how long that caller's calls take. Here other tests would delay them.
  */
 
 const ATTACK_MS = 2_500

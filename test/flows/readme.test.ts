@@ -29,7 +29,7 @@ if (options.body !== undefined) options.method ??= 'POST'
 fetch(url, options).then(answer => answer.text()).then(text => process.stdout.write(text))
 `
 
-/** The block of commands that begins so. */
+/** The block of commands that begins with this line. */
 function commandsFrom(firstLine: string): string {
   const block = README.split('```').find(text => text.startsWith(`sh\n${firstLine}`))
   if (block === undefined) throw new Error(`The README has no commands that begin with ${firstLine}`)

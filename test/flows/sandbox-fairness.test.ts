@@ -16,7 +16,7 @@ test(
     const [busy, other] = [await service.admin.createConnected(), await service.admin.createConnected()]
     const [sender, caller] = [busy, other].map(({ id, token }) => service.instance(id, token))
 
-    /** The time of one text in and one out, of the slowest but one. */
+    /** The time for one incoming and one sent text, in the second slowest turn. */
     async function slowest(): Promise<number> {
       const tookMs: number[] = []
       for (let turn = 0; turn < TURNS; turn += 1) {
@@ -39,7 +39,7 @@ test(
     }
     const besideMs = await slowest()
     expect((await sender!.message(sent.at(-1)!.id)).sentAt).toBe(null)
-    // The thread of the connections, which both share, is as busy, and so is the machine at times.
+    // The limit is large because the thread of the connections, which both share, is busy as well.
     expect(besideMs).toBeLessThan(Math.max(3_000, 15 * quietMs))
   },
   2 * WITHIN_MS,

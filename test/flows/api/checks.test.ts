@@ -87,7 +87,7 @@ describe.each(STORES)('on %s', on => {
       '~!$&()*+,;=:@',
     ]
 
-    test.each(['GET', 'PUT'])('%s: any ID but the own one is refused alike, existing or not', async method => {
+    test.each(['GET', 'PUT'])("%s: every ID except the caller's own is refused in the same way", async method => {
       const other = await api.createInstance()
       const answers = []
       for (const id of [other.id, instance.id.toUpperCase(), `${instance.id}%00`, ...IDS]) {

@@ -55,7 +55,7 @@ describe.each(STORES)('on %s', on => {
       [`${'1'.repeat(100)}@g.us`, 'an endless group'],
       ['5511987654321\u0000', 'U+0000'],
       ['\ud800', 'a lone surrogate'],
-    ])('%j is no recipient (%s)', async to => {
+    ])('%j is not a recipient (%s)', async to => {
       const answer = await api.send(instance, JSON.stringify({ to, text: 'x' }))
       expect(answer.status).toBe(400)
       expect(answer.body.error.code).toBe('invalid_phone_number')

@@ -136,7 +136,7 @@ test('during shutdown, new requests get 503, and their answers announce the end 
   await closed
 })
 
-/** Resolves when the server has read `text`; `answer` is everything that the server sends before it closes the connection. */
+/** Resolves when the server has read `text`. `answer` is everything that the server sends until it closes. */
 async function begin(api: ApiHarness, text: string): Promise<{ socket: Socket; answer: Promise<string> }> {
   const socket = connect(api.port, '127.0.0.1')
   let received = ''

@@ -8,7 +8,7 @@ const LEAST_PART_BYTES = 5 * 1_048_576
 
 /**
  * The part of S3 that the service uses, in memory. It checks the ETags, order and sizes of parts. Not checked: signatures and
- * checksums, virtual hosts, regions, versions, storage classes, lists of more than one page, and the consistency of a cluster.
+ * checksums, virtual hosts, regions, versions, storage classes, lists of several pages, and consistency in a cluster.
  */
 export class S3Server {
   readonly objects = new Map<string, Buffer>()

@@ -1,4 +1,4 @@
-/** Files that are erased, or whose message is repeated, while they are being sent or read, with and without a kill -9. */
+/** Files that are erased, or whose message is repeated, while they are sent or read, with and without a kill -9. */
 import { get, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { STORES } from '../../databases/database.ts'

@@ -1,4 +1,4 @@
-/** Raw answers of the hosts that files are fetched from: the message gets the file exactly as HTTP defines it, or it fails. */
+/** Raw answers of hosts that files are fetched from: the message gets the file as HTTP defines it, or it fails. */
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'

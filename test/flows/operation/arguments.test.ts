@@ -40,7 +40,7 @@ test.each([
   ['backup', '--folder'],
   ['restore', '--force'],
   ['export-session', 'inst_1', '--folder'],
-])('pombal %s takes no option for a path', async (...args) => {
+])('pombal %s does not treat an option as a path', async (...args) => {
   const refused = await run(...args)
   expect(refused).toMatchObject({ code: 1, output: expect.stringContaining(`usage: pombal ${args[0]}`) })
   expect(readdirSync(dataDir)).toEqual([])

@@ -20,7 +20,7 @@ const values = parse(read('values.yaml'))
 const accepts = (changes: object) => schema.Check({ ...values, ...changes })
 const schema = Compile(JSON.parse(read('values.schema.json')))
 
-/** The file without Helm's instructions: lines of only an instruction are removed, and others become the word `inserted`. */
+/** The file without Helm's instructions: lines of only an instruction are removed, others become the word `inserted`. */
 function structureOf(text: string) {
   return text.replace(/^\s*\{\{.*\}\}\n/gm, '').replaceAll(/"?\{\{.*?\}\}(:\{\{.*?\}\})?"?/g, 'inserted')
 }

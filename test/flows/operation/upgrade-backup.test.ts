@@ -32,7 +32,7 @@ function onDatabase<T>(file: string, use: (database: Sqlite.Database) => T): T {
   }
 }
 
-/** Makes the database one of the version before. */
+/** Turns the database into one of the previous version. */
 function downgrade(): void {
   onDatabase(join(dataDir, 'pombal.db'), database => database.exec(DOWNGRADE))
 }
@@ -51,7 +51,7 @@ test('before an upgrade the SQLite database is copied, and only the newest copie
   for (let upgrades = 0; upgrades < 3; upgrades += 1) {
     await service.kill('SIGTERM')
     downgrade()
-    // What a start that was killed in the middle has left behind.
+    // The partial copy of a start that was killed in the middle, and a file of somebody else.
     mkdirSync(folder(), { recursive: true })
     writeFileSync(join(folder(), 'before-upgrade-2000-01-01T00-00-00.db.partial'), '')
     writeFileSync(join(folder(), 'mine.db'), '')

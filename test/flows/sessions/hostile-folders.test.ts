@@ -113,7 +113,7 @@ test('files with rows that are huge, deep, binary or full of odd names are refus
   expect(readdirSync(dataDir)).toEqual([])
 })
 
-test('the call takes no archive, no compressed body and nothing above its limit', async () => {
+test('the call accepts no archive, no compressed body and nothing above its limit', async () => {
   await using api = await ApiHarness.start()
   const body = JSON.stringify({ name: 'Shop', files: Object.fromEntries(sessionFiles(linkedSession())) })
   const post = async (sent: string | Buffer, headers: Record<string, string>) => {

@@ -16,7 +16,7 @@ import { runCommand } from '../../sessions/run-command.ts'
 
 const PASSWORD = 'a-password-of-the-source'
 const AN_HOUR_AGO = Date.now() / 1_000 - 3_600
-/** Of Evolution's tables, the columns that matter (its Prisma schemas). */
+/** Evolution's tables (from its Prisma schemas), with only the columns that matter. */
 const EVOLUTION_TABLES = [
   'create table "Instance" (id text primary key, name varchar(255) not null, "connectionStatus" text)',
   'create table "Session" (id text primary key, "sessionId" text unique references "Instance", creds text)',
@@ -72,7 +72,7 @@ function sessionOf(phone: string) {
   return { files, creds, keys }
 }
 
-/** As Evolution writes them without Redis. They were last written an hour ago. */
+/** Writes the keys as Evolution does without Redis, in files that were last changed an hour ago. */
 function writeKeys(id: string, keys: ReadonlyMap<string, string>): void {
   writeFiles(join(folder, id), keys)
   for (const name of keys.keys()) utimesSync(join(folder, id, name), AN_HOUR_AGO, AN_HOUR_AGO)

@@ -81,7 +81,7 @@ class Move implements AsyncDisposable {
 }
 
 test.each(STORES)(
-  'on %s, a number that Baileys has linked is taken over without a code, with what was waiting, and handed back',
+  'on %s, a number that Baileys has linked is taken over without a code, with the messages that waited, and handed back',
   async store => {
     await using move = await Move.begin(store)
     const { harness, old, phone, folder } = move

@@ -110,7 +110,7 @@ describe.each(STORES)('%s', store => {
     await untilRead(id)
     const traceIds = postedAbout(id).map(({ headers }) => partsOf(headers['traceparent']).traceId)
     expect(new Set(traceIds)).toEqual(new Set([partsOf(caller).traceId]))
-    // What was exported before and after the kill hangs below one span, that of the call.
+    // The spans that were exported before and after the kill have one parent: the span of the call.
     await until('the attempts to arrive', () => collector.spans.filter(({ name }) => name === 'attempt').length >= 3)
     const parents = collector.spans.filter(span => span.name === 'attempt' && span.traceId === partsOf(caller).traceId)
     expect(new Set(parents.map(({ parentSpanId }) => parentSpanId)).size).toBe(1)
@@ -188,7 +188,7 @@ test.each(OUTAGES)('no message waits or is lost while the collector %s', async (
   // More spans than the exporter keeps.
   for (let round = 0; round < 50; round += 1)
     ids.push(...(await Promise.all(Array.from({ length: 12 }, (_, index) => send({}, `55119876543${10 + index}`)))))
-  // Each request is looked at once: 600 conditions that each look at 1,800 requests would keep this process from receiving any.
+  // Each request is examined once: 600 conditions that each examine 1,800 requests would block this process.
   const unread = new Set(ids)
   let seen = 0
   await until('every message to be read', () => {

@@ -51,7 +51,7 @@ describe.each(STORES)('%s', store => {
   test("the caller's trace context is sent with each webhook of its message, and with no other", async () => {
     const { send, postedAbout } = await open(store)
     const [mine, other] = [newTraceparent(), newTraceparent()]
-    // At once, so that some of them share a commit.
+    // Concurrently, so that some of them share a commit.
     const [first, second, plain] = await Promise.all([
       send({ traceparent: mine }),
       send({ traceparent: other, tracestate: 'vendor=1' }),
@@ -62,7 +62,7 @@ describe.each(STORES)('%s', store => {
     expect(await postedAbout(plain.id)).toEqual([undefined, undefined, undefined])
   })
 
-  test('files, scheduled messages, commands and messages of the management API keep it too', async () => {
+  test('files, scheduled messages, commands and messages of the management API keep it as well', async () => {
     const { call, send, postedAbout, instanceId, receiver } = await open(store)
     const [byAdmin, later, command] = [newTraceparent(), newTraceparent(), newTraceparent()]
     const admin = await call(

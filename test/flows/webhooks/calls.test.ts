@@ -140,7 +140,7 @@ describe('the endpoints of an instance', () => {
     expect(overlapMs / 3_600_000).toBeCloseTo(24, 1)
   })
 
-  test('a test event is posted at once, signed with the secret of the endpoint, even while it is paused', async () => {
+  test('a test event is posted immediately, signed with the secret of the endpoint, even while it is paused', async () => {
     const { id, secret } = await create({ active: false, events: ['instance.*'] })
     const { status, body } = await ofEndpoints('POST', `/${id}/test`)
     expect(status).toBe(200)
@@ -279,7 +279,7 @@ describe('by token', () => {
     )
   })
 
-  test('a delivery can be retried at once only while it waits for a retry, and once in 10 s', async () => {
+  test('a delivery can be retried immediately only while it waits for a retry, and once in 10 s', async () => {
     const { id } = await create()
     const delivery = (await recordEvent()).get(id)!
     const { deliveries } = (await call('GET', `/v1/events/${delivery.eventId}`)).body.data
@@ -305,7 +305,7 @@ describe('by token', () => {
     }
   })
 
-  test('a requested retry is due at once even if the wall clock was set forward since the start', async () => {
+  test('a requested retry is due immediately even if the wall clock was set forward since the start', async () => {
     const { id } = await create()
     const [one, other] = [(await recordEvent()).get(id)!, (await recordEvent()).get(id)!]
     for (const delivery of [one, other]) await fail(delivery, 2 * HOUR_MS)

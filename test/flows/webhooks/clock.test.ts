@@ -23,7 +23,7 @@ interface Failed {
   id: string
 }
 
-/** A retry of an event waits. */
+/** Lets the first attempt of an event fail, so its retry waits. */
 async function failOnce(kind: StoreKind, shiftsMs: string): Promise<Failed> {
   const database = await createDatabase(kind, inject('postgresUrl'))
   onTestFinished(() => database.dispose())
@@ -62,11 +62,11 @@ test.each(STORES.flatMap(kind => [-TEN_MINUTES_MS, TEN_MINUTES_MS].map(shiftMs =
 )
 
 test(
-  'a node that was paused with its monotonic clock posts nothing before it finds its lease gone',
+  'a node that was paused together with its monotonic clock posts nothing before it notices that it lost its lease',
   async () => {
     const { service, receiver, database, id } = await failOnce('postgres', `0,${PAUSED_MS}`)
-    // Another node takes over, and neither the monotonic clock nor any timer of this one moved meanwhile. Until the commit
-    // this node can neither renew its lease nor find it gone.
+    // Another node takes over, while neither the monotonic clock nor any timer of this node moves. Until the commit,
+    // this node can neither renew its lease nor notice that it lost it.
     const another = new pg.Client(database.url!)
     await another.connect()
     onTestFinished(() => another.end())

@@ -9,8 +9,7 @@ import { until } from '../../until.ts'
 import { type HarnessSettings, WebhookHarness } from './harness.ts'
 
 const NANOSECONDS = 1e6
-/** Holds on an idle machine. */
-/** `dispatcher-schedule.test.ts` has the exact times. Retry-After and the contract's own delays are much longer. */
+/** Enough on an idle machine. `dispatcher-schedule.test.ts` tests the exact times. */
 const TOLERANCE_MS = 2_000
 
 const idOf = (request: ReceivedRequest) => String(request.headers['webhook-id'])
@@ -19,7 +18,7 @@ describe.each(STORES)('webhooks on %s', kind => {
   const openHarness = (settings?: Partial<HarnessSettings>) =>
     WebhookHarness.open(kind, inject('postgresUrl'), settings)
 
-  test('an event is posted at once, with both valid signatures', async () => {
+  test('an event is posted immediately, with both valid signatures', async () => {
     await using harness = await openHarness()
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)

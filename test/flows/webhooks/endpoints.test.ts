@@ -49,7 +49,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(ids(second)).toEqual(ids(first))
   })
 
-  test('one that fails retries alone; its order does not hold up another', async () => {
+  test('an endpoint that fails is retried alone, and its order does not delay another one', async () => {
     await using harness = await openHarness({ retryDelaysMs: [50, 50] })
     await using alive = await createReceiver()
     await using failing = await createReceiver()
@@ -73,7 +73,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(alive.requests).toHaveLength(3)
   })
 
-  test('a paused one gets nothing; once resumed, even after a restart, it gets all events in order', async () => {
+  test('a paused endpoint gets nothing; once resumed, even after a restart, it gets all events in order', async () => {
     await using harness = await openHarness()
     await using alive = await createReceiver()
     await using paused = await createReceiver()
@@ -94,7 +94,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     expect(idsAt(paused).toSorted()).toEqual(ids.toSorted())
   })
 
-  test('the deliveries of a deleted one are completed, and no later event goes to it', async () => {
+  test('the deliveries of a deleted endpoint are completed, and no later event goes to it', async () => {
     await using harness = await openHarness({ retryDelaysMs: [50, 50, 50] })
     await using alive = await createReceiver()
     await using deleted = await createReceiver()
@@ -208,7 +208,7 @@ describe.each(STORES)('endpoints on %s', kind => {
     await alive.waitFor(ids.length)
     expect(idsAt(alive).slice(0, 20)).toEqual(ids.slice(0, 20))
     expect(idsAt(alive).toSorted()).toEqual(ids.toSorted())
-    // Whatever waited for one of their requests would wait for an hour.
+    // A delivery that waited for one of these requests would wait for an hour.
     expect([hanging.requests.length, hanging.openNow]).toEqual([slots, slots])
     hanging.answerWith({ kind: 'status', status: 200 })
     hanging.release()

@@ -173,7 +173,7 @@ export class Consumer {
     }
   }
 
-  /** A message is sent, delivered and read at once: three events, each waiting for the one before. */
+  /** Records that a message was sent, delivered and read: three events, each of which waits for the previous one. */
   async sendAndRead(): Promise<string> {
     const { store } = this.#harness
     await store.connections.record(this.#lease, { state: 'connected', reason: 'test' }, Date.now())

@@ -150,7 +150,7 @@ describe("the body of a consumer's response", () => {
       },
     ],
     ['is shorter than it says', socket => socket.end(`${head('Content-Length: 1000\r\n')}x`)],
-    ['is no chunk at all', socket => socket.end(`${head('Transfer-Encoding: chunked\r\n')}zz\r\n`)],
+    ['is not a chunk', socket => socket.end(`${head('Transfer-Encoding: chunked\r\n')}zz\r\n`)],
     [
       'is cut off by a reset',
       socket => socket.write(`${head('Content-Length: 1000\r\n')}x`, () => socket.resetAndDestroy()),
@@ -282,7 +282,7 @@ test('forty host names whose look-up hangs do not delay a consumer whose name is
     clock: {
       ...systemClock,
       steady: () => systemClock.steady() + laterMs,
-      // Slow enough that a busy machine is not mistaken for a wait for the names that hang: 5 s become 100 s.
+      // Timers run slowly: 5 s become 100 s. A wait for the names that hang thus differs clearly from a busy machine.
       after: (delayMs, task) => systemClock.after(20 * delayMs, task),
     },
     lookup: hostname =>

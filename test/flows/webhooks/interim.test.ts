@@ -40,7 +40,7 @@ test(
     }
     await until('requests from every attacker', () => flood.requests() >= ATTACKERS)
     const floodedMs = await medianOf(CALLS, () => caller.instance())
-    // A machine that is busy with other work is not held against the service.
+    // The limit allows for a machine that is busy with other work.
     expect(floodedMs).toBeLessThan(Math.max(500, 20 * quietMs))
   },
   TEST_WITHIN_MS,

@@ -78,7 +78,7 @@ describe.each(STORES)('operator endpoints on %s', kind => {
     expect(own.requests).toHaveLength(1)
   })
 
-  test('a paused one collects, posts when it is resumed, and a deleted one posts what it has', async () => {
+  test('a paused one keeps its deliveries until it is resumed, and a deleted one completes them', async () => {
     await using harness = await openHarness()
     await using own = await createReceiver()
     await using operator = await createReceiver()

@@ -105,7 +105,7 @@ describe.each(STORES)('kill -9 around a call, on %s', store => {
       await untilCall(harness, number, id, 'rejected')
       await until(`the text to ${contact}`, async () => (await textsOf(harness, contact)).length > 0)
     }
-    // A restart in order delivers whatever was left over.
+    // An orderly restart delivers everything that is still pending.
     await harness.service.restart()
     await harness.sendAndRead(number)
     for (let round = 0; round < 6; round += 1)

@@ -127,7 +127,7 @@ test("no log line contains a key, a text or a contact's number, at any level", a
   for (const secret of ['secret', CONTACT, phone, 'private', 'Buffer']) expect(all).not.toContain(secret)
 })
 
-test('requests to connect that come all the time do not keep it from connecting', async () => {
+test('continual requests to connect do not keep the number from connecting', async () => {
   await using harness = await WhatsappHarness.open()
   const { id } = await harness.link()
   harness.line.cut()

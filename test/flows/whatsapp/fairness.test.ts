@@ -91,7 +91,7 @@ class Fairness implements AsyncDisposable {
 
   /** Expects that little of the busy instance's work was done while each message was under way. */
   async expectTurns(work: 'message.sent' | 'message.received', total: number): Promise<void> {
-    // A line of a thread may arrive after the webhook.
+    // A log line of a thread may arrive after the webhook.
     const [lines, ends] = await until('the lines of the log', () => {
       const lines = this.harness.service.logLines
       const ends = this.underWay.map(({ line }) => {
@@ -189,7 +189,7 @@ test.each(STORES)(
       console.log(`beside undecryptable messages: ${meanwhile} of ${total}`)
       expect(meanwhile).toBeLessThan(total * SHARE)
     }
-    // On a slow machine the phone sends copies of some messages first. No more is requested for those.
+    // On a slow machine the phone sends copies of some messages before all requests. No more are made for these.
     const copied = () =>
       fairness.events(busy, 'message.received').filter(({ data }) => String(data.text).startsWith('x')).length
     const enough = async () => (await requested()) >= total - REQUESTS_EACH * copied()

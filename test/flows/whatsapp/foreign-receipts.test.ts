@@ -3,13 +3,13 @@ import { STORES, type StoreKind } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
-/** A contact who knows the ID of a message to somebody else. */
+/** A contact knows the ID of a message to somebody else, and sends receipts and retry requests for it. */
 
 const RECIPIENT = '5511987654321'
 const STRANGER = '5511987650000'
 const OTHER_GROUP = '120363000000000888@g.us'
 
-/** A message to the recipient, or to a group with them alone, that WhatsApp has, and whose own receipts never come. */
+/** Sends a message to the recipient, or to a group with only the recipient. The recipient's own receipts are lost. */
 async function openSent(kind: StoreKind, to: 'contact' | 'group') {
   const harness = await WhatsappHarness.open({}, kind)
   const { id, phone } = await harness.link()
@@ -23,10 +23,10 @@ async function openSent(kind: StoreKind, to: 'contact' | 'group') {
   await harness.becomes(id, message, 'sent')
   const countFitted = async (one: number) =>
     (await harness.network.scenario()).rules.find(({ id }) => id === one)?.fitted ?? 0
-  // That it was delivered, and that it was read.
+  // The receipts for "delivered" and "read".
   await until('both receipts to be dropped', async () => (await countFitted(rule!)) === 2)
   await harness.network.misbehave({ kind: 'remove_rule', id: rule! })
-  /** Resolves when this many receipts were acknowledged. */
+  /** Resolves when the instance has acknowledged a receipt that `work` causes. */
   const acknowledged = async (work: () => Promise<unknown>) => {
     const when = { stanza: 'ack', direction: 'in', attrs: { class: 'receipt', id: whatsappId } } as const
     const counting = await harness.network.misbehave({ kind: 'rule', rule: { when, do: { delayMs: 0 } } })
@@ -67,7 +67,7 @@ describe.each(STORES)('a request by somebody else to send a message again, on %s
     ['a message to a contact', 'contact', null],
     ['a message to a group, outside of it', 'group', null],
     ['a message to a group, in another one', 'group', 'another'],
-    ['a message to a group that he is no member of', 'group', 'the same'],
+    ['a message to a group that the contact is not a member of', 'group', 'the same'],
   ] as const)("%s is refused; the recipient's is not", async (_, to, asked) => {
     await using world = await openSent(kind, to)
     const { harness, phone, group, whatsappId, acknowledged } = world

@@ -126,7 +126,7 @@ export class WhatsappHarness implements AsyncDisposable {
     this.log = []
     this.#dataDir = dataDir
     this.#disposeDatabase = disposeDatabase
-    // As in the service. Stays for the other tests of the file.
+    // The service does the same. It stays in effect for the other tests of the file.
     passKeysAsObjects()
   }
 

@@ -20,7 +20,7 @@ async function openHarness() {
 }
 
 describe.concurrent('the health of a connection', () => {
-  test('reports each close at once, with the activity before it', async () => {
+  test('reports each close immediately, with the activity before it', async () => {
     await using world = await openHarness()
     const { harness, id, phone, untilHealth } = world
     const startedAt = Date.now()

@@ -58,7 +58,7 @@ test("a text in a group names the group and the sender's number", async () => {
   ])
 })
 
-test('messages that WhatsApp kept while the instance was away are events, each once, in order', async () => {
+test('messages that WhatsApp kept while the instance was offline are events, each once, in order', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, phone, connection } = await harness.link()
   await harness.stop(connection)
@@ -161,7 +161,7 @@ test('any content from a contact is an event of its type, with its caption or re
   ])
 })
 
-test('two linked clients that write first at the same time decrypt each other at once', async () => {
+test('two linked clients that write first at the same time decrypt each other immediately', async () => {
   await using harness = await WhatsappHarness.open()
   const [a, b] = await Promise.all([harness.link(), harness.link()])
   const texts = ['one', 'two', 'three', 'four', 'five']

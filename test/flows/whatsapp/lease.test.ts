@@ -25,7 +25,7 @@ test('a key write after the lease has moved on is refused, and the socket ends',
   const before = await storedCredentials(harness, id)
   const { opened } = harness.line
 
-  // Decryption changes the Signal session, and WhatsApp is notified only once that is stored.
+  // Decryption changes the Signal session, and WhatsApp is notified only after the session is stored.
   await harness.network.writeAs({ from: CONTACT, to: phone, text: 'Who has it?' })
   await until('the loss to be noticed', () => lost === 1)
   await until('the socket to end', () => harness.line.sockets === 0)

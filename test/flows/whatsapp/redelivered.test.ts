@@ -4,12 +4,12 @@ import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
-/** WhatsApp delivers messages again whose receipts were lost. Their keys are used, and most have left the journal. */
+/** WhatsApp redelivers messages whose receipts were lost. Their keys are used up, and most have left the journal. */
 
 const STRANGER = '5511987654321'
 const ANSWERED = '5511987650000'
 const GROUP = '120363000000000777@g.us'
-/** More than the journal keeps of what is recorded. */
+/** More than the recorded messages that the journal keeps. */
 const TEXTS = 40
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
 const REFUSAL = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const

@@ -32,7 +32,7 @@ async function openHarness() {
   await until('the message', async () => (await harness.receivedIds(id)).length === 1)
   const restrict = (order: Restrict) => harness.network.misbehave({ kind: 'restrict', account: phone, ...order })
   const restricted = () =>
-    until('the restriction to be told', async () => {
+    until('the restriction to be reported', async () => {
       const record = await harness.store.connections.find(id)
       return record?.cause === 'restricted' && record
     })
@@ -65,7 +65,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     expect((await free()).restriction).toBeNull()
   })
 
-  test('and lifts it early: the waiting messages are sent at once, in order', async () => {
+  test('and lifts it early: the waiting messages are sent immediately, in order', async () => {
     await using world = await openHarness()
     const { harness, id, restrict, restricted, free } = world
     await restrict({ seconds: 3_600 })
@@ -112,7 +112,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     expect((await harness.network.inbox(withoutDigit)).map(({ text }) => text)).toEqual(['by number'])
   })
 
-  test('and the recipient wrote before, under another name: the text is sent at once', async () => {
+  test('and the recipient wrote before, under another name: the text is sent immediately', async () => {
     await using world = await openHarness()
     const { harness, id, restrict, restricted } = world
     await harness.network.misbehave({ kind: 'look_up', number: WRITER_SHORT, finds: WRITER })

@@ -24,7 +24,7 @@ test('a text to a number is sent, delivered and read, in this order, and is on t
   ])
 })
 
-test('a text to a group is decrypted by its members and read once the first of them has', async () => {
+test('a text to a group is decrypted by its members, and is read when the first of them has read it', async () => {
   await using harness = await WhatsappHarness.open()
   const { id } = await harness.link()
   for (const text of ['first', 'second']) {

@@ -13,14 +13,14 @@ const THIRD = '5511987650001'
 const FLOOD = 200
 const QUEUED_AFTER = 3
 const LATEST = 1_000
-/** More than may be given a key at once. */
+/** More messages than the keys that a contact gets without a wait. */
 const LARGE_FLOOD = 320
 const NEVER_READABLE = 200
 const REQUESTS_EACH = 5
-/** The keys that a contact is given at once, and the time until it is given one more. */
+/** The number of keys that a contact gets without a wait, and the time until it gets one more. */
 const KEYS_AT_ONCE = 256
 const KEYS_EVERY_MS = 2_000
-/** The copies that are requested from the phone at once for one contact. */
+/** The number of copies that are requested from the phone for one contact without a wait. */
 const COPIES_AT_ONCE = 16
 const REFUSAL = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
@@ -106,7 +106,7 @@ test.each(STORES)(
     const requests = await rule(harness, RETRY, 'drop')
     const undecryptableMs = await tookMs(async () => {
       await flood()
-      // All of them are in Baileys' queue by then; before, a message of another contact would overtake them.
+      // By then all of them are in Baileys' queue. Earlier, a message of another contact would overtake them.
       await until('the first requests', async () => (await applied(harness, requests)) >= QUEUED_AFTER)
       await arrives(harness, id, phone, 'behind')
     })
@@ -158,7 +158,7 @@ test.each(STORES)(
 )
 
 test.each(STORES)(
-  'on %s, messages of one contact that can never be decrypted are asked for five times each, for a limited number of keys',
+  'on %s, messages of one contact that can never be decrypted are requested five times each, with a limited number of keys',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)
     const { id, phone } = await harness.link()

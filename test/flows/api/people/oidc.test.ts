@@ -199,7 +199,7 @@ test('the e-mail address may be in the ID token; the provider is asked only whet
   expect(asked(other)).toBe(1)
 })
 
-test('the provider is asked for an e-mail address only if an unknown login has no link; a failure counts as none', async () => {
+test('the provider is asked for an e-mail address only if an unknown login has no link; a failure counts as no address', async () => {
   const [ana, zoe] = [await oidc.invite('ana@example.com'), await oidc.invite('Zoe')]
   for (const login of ['ana', 'zoe']) addPerson(login)
   expect((await oidc.signIn('ana')).status).toBe(200)

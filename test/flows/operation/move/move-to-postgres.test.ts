@@ -16,7 +16,7 @@ import { installBrake, killAt, runMove } from './run-move.ts'
 const CONTACT = '5511987654321'
 const STORED_EVENTS = 30_000
 const QUEUED = 12
-/** The move is killed while it inserts into a table that has this many rows. The last entry is the last commit of the move. */
+/** The move is killed while it inserts into a table that has this many rows. The last entry is its last commit. */
 const KILLED_AT = [
   ['instances', 0],
   ['credentials', 0],

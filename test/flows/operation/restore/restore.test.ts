@@ -146,7 +146,7 @@ describe('pombal restore', () => {
     expect(restored).toMatchObject({ code: 0, output: expect.stringContaining('copy the master key of this backup') })
   })
 
-  /** Kills the command before step 1, then before step 2, until a run ends. @param judge checks the state after each kill */
+  /** Kills the command before step 1, then step 2, until a run ends. @param judge checks the state after each kill */
   async function killAtEveryStep(prepare: () => void, judge: () => Promise<void>): Promise<void> {
     for (let step = 1; step < MOST_STEPS; step += 1) {
       rmSync(dataDir, { recursive: true })

@@ -1,6 +1,6 @@
 import type { StanzaText } from '@pombal/simulator'
 
-/** Stanzas that cause an unhandled rejection or exception inside Baileys; some if their query is refused or cut off. */
+/** Stanzas that cause an unhandled rejection or exception in Baileys, some only if their query is refused or cut off. */
 
 const SERVER = 's.whatsapp.net'
 

@@ -10,7 +10,7 @@ import { kindsOfBaileys, malformed, STANZAS } from './hostile-stanzas.ts'
 
 /** Fewer on PostgreSQL, because what a stanza does to the process does not depend on the database. */
 const COUNT = { sqlite: 500, postgres: 60 }
-/** Numbers that receive them, side by side, because most of the time is spent waiting until a number is connected again. */
+/** The numbers that receive stanzas in parallel, because most of the time is a wait for a number to reconnect. */
 const VICTIMS = 4
 /** The limit from sending to reading a text of the unaffected number, or 20 times the usual time of this run. */
 const NOTICED_MS = 10_000
@@ -32,7 +32,7 @@ test.each(STORES)(
     await using harness = await LinkedHarness.open(store)
     const victims = await Promise.all(Array.from({ length: VICTIMS }, () => harness.link()))
     const other = await harness.link()
-    // A stanza may restrict the number: it then writes only to whom it has written before.
+    // A stanza may restrict the number, which can then write only to contacts that it has written to before.
     for (const number of [...victims, other]) await harness.sendAndRead(number)
     const endsBefore = harness.endsOf(other)
     const { pid } = harness.service
@@ -59,7 +59,7 @@ test.each(STORES)(
     expect(harness.endsOf(other)).toBe(endsBefore)
     const usual = noticed.toSorted((a, b) => a - b)[Math.floor(noticed.length / 2)]!
     expect(Math.max(...noticed)).toBeLessThan(Math.max(NOTICED_MS, 20 * usual))
-    // Over sockets that no query was lost on.
+    // Over new sockets, on which no query was lost.
     for (const victim of survivors) {
       await harness.network.misbehave({ kind: 'cut', account: victim.phone })
       await harness.sendAndRead(await online(harness, victim))
@@ -108,7 +108,7 @@ function ruleFor(fate: (typeof FATES)[number], account: string): Rule | null {
   return null
 }
 
-/** The number, connected again; another one where the phone is said to have removed it. */
+/** Waits until the instance is connected again, with another number if a stanza claimed that the phone removed it. */
 async function online(harness: LinkedHarness, number: LinkedNumber): Promise<LinkedNumber> {
   const { admin } = harness.service
   let { phone } = number

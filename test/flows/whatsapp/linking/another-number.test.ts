@@ -55,7 +55,7 @@ describe.each(STORES)('on %s', kind => {
   })
 
   test.each(['its owner', 'the next owner'])(
-    'a logout that a request to connect follows at once is carried out first, by %s',
+    'a logout that is followed immediately by a request to connect is carried out first, by %s',
     async who => {
       const { harness, id, network, connection, phone } = await openHarness(kind)
       await using _ = harness
@@ -126,7 +126,7 @@ describe.each(STORES)('on %s', kind => {
     expect((await harness.becomes(id, behind, 'failed')).failure?.code).toBe('instance_deleted')
   })
 
-  test('a message that is committed just after the queue has failed fails soon too', async () => {
+  test('a message that is committed just after the queue has failed soon fails as well', async () => {
     const { harness, id, connection, network, shownFrom } = await openHarness(kind)
     await using _ = harness
     await harness.stop(connection)

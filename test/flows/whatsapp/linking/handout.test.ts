@@ -190,7 +190,7 @@ describe('a link for linking', () => {
     await expect(network.scanQr(qr)).rejects.toThrow()
   })
 
-  test('says when its pairing codes are spent', async () => {
+  test('says when its pairing codes are used up', async () => {
     const spent = (handouts: Handouts): Handouts => ({
       create: (handout, now) => handouts.create(handout, now),
       find: key => handouts.find(key),

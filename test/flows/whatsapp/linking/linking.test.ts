@@ -114,7 +114,7 @@ test('a restart logs in with the stored credentials, without a phone', async () 
 test('a second connection with the same credentials replaces the first, which stops and says why', async () => {
   await using harness = await WhatsappHarness.open()
   const { id } = await harness.link()
-  // Elsewhere they know nothing of our rows.
+  // The second connection stands for another program, which does not read or write our rows.
   const record = (await harness.store.connections.find(id)) as ConnectionRecord
   const elsewhere = { ...harness.store.connections, find: async () => record, record: async () => undefined }
   await harness.connect(id, { scan: false, store: { ...harness.store, connections: elsewhere } })

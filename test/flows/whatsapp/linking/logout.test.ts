@@ -99,7 +99,7 @@ test('a logout is confirmed if the phone has removed the device before', async (
   expect(await untilSettled(harness, id)).toMatchObject(CONFIRMED)
 })
 
-test('a logout that WhatsApp refuses for a reason that stays is not tried again', async () => {
+test('a logout that WhatsApp refuses for a permanent reason is not tried again', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, connection } = await harness.link()
   await harness.stop(connection)

@@ -76,7 +76,7 @@ test('a number is linked with its passkey by the API', async () => {
   expect(late).toMatchObject({ status: 409, code: 'passkey_not_requested' })
 })
 
-test('an answer meant for another instance is refused only by the instance it was sent to, and one answer sent many times at once counts once', async () => {
+test('an answer for another instance is refused and does not affect that instance, and concurrent copies of an answer count once', async () => {
   const [{ id: mine }, { id: other }] = [
     await service.admin.createInstance('whatsapp', 'Mine'),
     await service.admin.createInstance('whatsapp', 'Other'),

@@ -95,7 +95,7 @@ test.each<Play>(['no_options', 'repeated', 'early'])('the network plays "%s": th
   await until('the assertion that WhatsApp accepts', async () => {
     const { passkey: step, state } = (await harness.store.connections.find(id))!
     if (step?.request) await assertWith(harness, id, passkey, step.request)
-    // An answer to the request before is refused.
+    // An answer to the previous request is refused.
     if (step?.code) await harness.store.connections.answerPasskey(id, { stage: 'code' })
     return state === 'connected'
   })
@@ -173,7 +173,7 @@ test.each<[play: Play, cause: ConnectionRecord['cause'], answers: boolean]>([
   await restsAndLinks(harness, id, passkey, connection, connect)
 })
 
-test('the codes differ: nobody confirms, and the linking ends; who confirms all the same is refused by the phone', async () => {
+test('the codes differ: without a confirmation the linking ends, and the phone refuses if no code is compared', async () => {
   await using harness = await WhatsappHarness.open()
   await harness.network.misbehave({ kind: 'play_passkey', how: 'refused', count: 1 })
   const { id, phone, passkey } = await begin(harness, { settings: HASTY })
@@ -187,7 +187,7 @@ test('the codes differ: nobody confirms, and the linking ends; who confirms all 
   await requestLink(harness, id, null)
   const third = await asked(harness, id)
   await assertWith(harness, id, passkey, third)
-  // Proven, so the code is not compared: the phone finds out by itself.
+  // The first answer was accepted this time, so no code is compared, and the phone itself notices the difference.
   expect(await harness.reaches(id, 'unlinked')).toMatchObject({ cause: 'passkey_refused' })
 })
 

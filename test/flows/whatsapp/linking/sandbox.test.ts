@@ -3,7 +3,7 @@ import { noteSecret } from '../../../logs/log-capture.ts'
 import { type Service, startService } from '../../../service.ts'
 import { until } from '../../../until.ts'
 
-/** The number of nobody in the sandbox. */
+/** A number that nobody has in the sandbox. */
 const NUMBER = '5511912345678'
 
 let service: Service

@@ -11,7 +11,7 @@ import { LocalProxy } from '../../../proxies/local-proxy.ts'
 
 const LOOPBACK = { loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] }
 
-test.each(['http', 'socks5'] as const)('what the library fetches goes through the proxy: %s', async kind => {
+test.each(['http', 'socks5'] as const)('every fetch of the library goes through the proxy: %s', async kind => {
   const server = createServer(createCertificate(), (_, response) => response.end('history'))
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => void server.close())

@@ -136,7 +136,7 @@ describe('a proxy that does not work is refused, and nothing changes', () => {
   })
 })
 
-test('an instance that is connected goes through a new proxy at once, through another one, and without one', async () => {
+test('an instance that is connected goes through a new proxy immediately, then through another one or none', async () => {
   await using harness = await ProxyHarness.open()
   const { admin } = harness.service
   const { id, token } = await admin.createInstance('whatsapp')

@@ -141,7 +141,7 @@ describe.concurrent('the socket', () => {
   test('of a second login with the same credentials replaces the first', async () => {
     await using harness = await WhatsappHarness.open()
     const { id } = await harness.link()
-    // Elsewhere they know nothing of our rows.
+    // The second login stands for another program, which does not read or write our rows.
     const record = await find(harness, id)
     const elsewhere = { ...harness.store.connections, find: async () => record, record: async () => undefined }
     await harness.connect(id, { scan: false, store: { ...harness.store, connections: elsewhere } })

@@ -192,7 +192,8 @@ describe.concurrent('a text that the owner writes on the phone', () => {
   }
 
   /**
-   * Applies to later messages of the contact, on this link and on the next one, which starts with the pending messages.
+   * Expects that later messages of the contact are recorded once, as received, on this link and on the next one, which
+   * starts with the pending messages.
    */
   async function expectToldOnce(
     harness: WhatsappHarness,
@@ -214,7 +215,7 @@ describe.concurrent('a text that the owner writes on the phone', () => {
   }
 })
 
-describe.concurrent('messages that WhatsApp kept while the instance was away', () => {
+describe.concurrent('messages that WhatsApp kept while the instance was offline', () => {
   test('hundreds of messages, out of order, some twice, through a cut: each is one event', async () => {
     await using world = await openHarness()
     const { harness, id, phone, connection } = world

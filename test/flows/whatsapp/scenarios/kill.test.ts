@@ -8,7 +8,7 @@ const KILLS = 20
 const PER_KILL_MS = 120_000
 
 test(
-  'kill -9 between any two stanzas: each text is shown once, byte for byte, and reported once, and both directions work again at once',
+  'kill -9 between any two stanzas: each text is shown once, byte for byte, and reported once, and both directions work immediately',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills between stanzas: CRASH_SEED=${seed}`)

@@ -67,7 +67,7 @@ test('no phone scans: the codes expire, and the instance is unlinked until a new
   await harness.network.misbehave({ kind: 'qr_codes', count: 1 })
   let aheadMs = 0
   const later = globalThis.setTimeout
-  // A code's minute passes at once, for Baileys and for Pombal.
+  // Skips the minute for which a code is shown, for Baileys and for Pombal.
   vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void, delayMs?: number) => {
     if (delayMs !== FIRST_QR_MS) return later(work, delayMs)
     return later(() => {

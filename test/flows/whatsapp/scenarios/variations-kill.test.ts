@@ -7,7 +7,7 @@ import { newSeed } from '../../../rig/random.ts'
 const KILLS = 4
 const PER_KILL_MS = 120_000
 
-/** Knows no LIDs, lists no devices, and acknowledges late and by the id alone. */
+/** The network knows no LIDs, lists no devices, and acknowledges late and by the ID alone. */
 const PERMANENT_RULES: readonly Rule[] = [
   { when: { stanza: 'iq', direction: 'out' }, do: { without: ['lid', 'device-list'] } },
   { when: { stanza: 'success' }, do: { without: ['lid'] } },
@@ -17,7 +17,7 @@ const PERMANENT_RULES: readonly Rule[] = [
 ]
 
 test(
-  'kill -9 on a network of another kind: each text is shown once, byte for byte, and reported once, and both directions work again at once',
+  'kill -9 on a network of another kind: each text is shown once, byte for byte, and reported once, and both directions work immediately',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
     console.log(`kills on a network of another kind: CRASH_SEED=${seed}`)
