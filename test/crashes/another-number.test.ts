@@ -13,7 +13,7 @@ import { until } from '../until.ts'
 const QUEUED = 450
 const AT_ONCE = 16
 const KILLS = 3
-/** A kill comes at a random moment from the request to log out until the queue has failed, with a margin; or from `logged_out` on. */
+/** A kill comes at a random moment: until the queue has failed after a logout (with a margin), or after a connect. */
 const KILL_WITHIN_MS = 400
 const FAILED_WITHIN_MS = 60
 const SETTLED_WITHIN_MS = CONDITION_WITHIN_MS
@@ -58,7 +58,7 @@ class Scene {
     const { id } = this.instance
     await admin.connect(id)
     let phone = ''
-    // Right after a kill the code on show may be that of a socket that is gone.
+    // Right after a kill, the code that is shown may belong to a dead socket.
     await until(
       'a phone to be linked',
       async () => {

@@ -77,7 +77,7 @@ async function killAndCount(
   }
   await harness.service.start()
   await harness.untilRecovered()
-  // More load after the last restart, once all works again.
+  // The load continues until everything works again after the last restart.
   await harness.untilRecovered()
   await harness.stopLoad()
   say('load ended')

@@ -7,7 +7,7 @@ import { newSeed } from '../rig/random.ts'
 import { until } from '../until.ts'
 
 test(
-  'on PostgreSQL messages to a killed node’s instances are accepted at once, and the instances run again when its lease has lapsed',
+  'on PostgreSQL messages for a killed node’s instances are accepted immediately, and the instances run again when its lease has lapsed',
   async () => {
     const database = await createDatabase('postgres', inject('postgresUrl'))
     const harness = await LoadHarness.open({ database, instances: 1, seed: newSeed() })

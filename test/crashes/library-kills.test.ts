@@ -18,7 +18,7 @@ import { until } from '../until.ts'
 import { endLoad } from './end-load.ts'
 
 const PACE: Pace = { senders: 3, sendEveryMs: [0, 200], writeEveryMs: [100, 400], maxPendingEvents: 30 }
-/** From a moment to its kill, at most. */
+/** The longest time from a moment to its kill. */
 const LATER_MS = 60
 
 const STANZAS: readonly [StanzaText, ...StanzaText[]] = [
@@ -31,7 +31,7 @@ const STANZAS: readonly [StanzaText, ...StanzaText[]] = [
   dirty('communities'),
 ]
 
-/** What precedes a kill. Each comes once, in the order of the seed. */
+/** The moments of a kill. Each occurs once, in an order that the seed determines. */
 const MOMENTS: Record<string, (number: FailingNumber, random: Random) => Promise<unknown>> = {
   'with a stanza': (number, random) => number.send(random.pick(STANZAS)),
   'once the library has failed': number => number.untilNext('whatsapp.library_failed', () => number.send(groupCall)),
@@ -64,7 +64,7 @@ test.each(STORES)(
       const { service } = harness
       const failing = new FailingNumber(harness, 0)
       const other = new FailingNumber(harness, 1)
-      // The socket that linked it has ended.
+      // So far only the socket that linked the number has ended.
       const endsBefore = other.count('connection.closed')
       harness.startLoad()
       for (const [moment, arrive] of shuffled(Object.entries(MOMENTS), random)) {
@@ -109,7 +109,7 @@ class FailingNumber {
     return lines.filter(line => line.includes(this.#id)).length
   }
 
-  /** Until the next such line, or the end of the process. */
+  /** Waits for the next such line, or for the end of the process. */
   async untilNext(msg: string, cause: () => Promise<unknown>): Promise<void> {
     const before = this.count(msg)
     await cause()
@@ -121,7 +121,7 @@ class FailingNumber {
     return accounts.some(({ phone, online }) => phone === this.#account && online)
   }
 
-  /** It may be offline at that moment. */
+  /** Sends the stanza to the number, unless the number is offline. */
   async send(stanza: StanzaText): Promise<void> {
     await this.#harness.network!.misbehave({ kind: 'stanza', account: this.#account, stanza }).catch(() => undefined)
   }
@@ -130,7 +130,7 @@ class FailingNumber {
     await this.#harness.network!.misbehave({ kind: 'cut', account: this.#account })
   }
 
-  /** @param how null: WhatsApp answers them */
+  /** @param how WhatsApp treats its answers to queries of the number; null: it sends them */
   async answerQueries(how: Rule['do'] | null): Promise<void> {
     const { network } = this.#harness
     if (this.#rule !== undefined) await network!.misbehave({ kind: 'remove_rule', id: this.#rule })

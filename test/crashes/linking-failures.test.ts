@@ -9,7 +9,7 @@ import { until } from '../until.ts'
 /** Long enough for WhatsApp's answer to a code, and for the commits after it. */
 const KILL_WITHIN_MS = 250
 const SETTLED_WITHIN_MS = 110_000
-/** These share a service, while those that wait for a minute run beside them. */
+/** For tests that share a service. The tests that wait for a minute run concurrently with them. */
 const ONE_BY_ONE = { concurrent: false }
 
 type LinkingFailure = Extract<Order, { kind: 'fail_linking' }>['how']
@@ -28,7 +28,7 @@ const ROWS: readonly Row[] = [
   ['the account has too many devices', 'device_limit', 'code', 'unlinked', 'device_limit'],
 ]
 
-/** Its end comes after a minute, like that of a code that nobody scans. */
+/** This failure ends the linking after a minute, like a code that nobody scans. */
 const PHONE_OFFLINE: Row = [
   'the phone goes offline after the pairing code',
   'phone_offline',
@@ -82,7 +82,7 @@ class Scene implements AsyncDisposable {
     return until(`${id} to rest as ${cause}`, rest, SETTLED_WITHIN_MS)
   }
 
-  /** A new request links the number, and nothing of the failure is left. */
+  /** Expects that a new request links the number, and that nothing of the failure is left. */
   async linksInTheEnd(id: string, token: string): Promise<void> {
     const { harness } = this
     const { admin } = harness.service
@@ -114,7 +114,7 @@ class Scene implements AsyncDisposable {
   }
 }
 
-describe.concurrent.each(STORES)('a failure of linking, killed at the request and after the code, on %s', store => {
+describe.concurrent.each(STORES)('a failure of linking, with kills at the request and after the code, on %s', store => {
   let scene: Scene
   beforeAll(async () => {
     scene = await Scene.open(store)
@@ -164,7 +164,7 @@ describe.concurrent.each(STORES)('a failure of linking, killed at the request an
   })
 })
 
-describe.concurrent.each(STORES)('a failure that comes after a minute, killed before, on %s', store => {
+describe.concurrent.each(STORES)('a failure that takes a minute, with a kill before it, on %s', store => {
   test(PHONE_OFFLINE[0], async () => {
     await using scene = await Scene.open(store)
     await scene.fails(PHONE_OFFLINE)

@@ -10,7 +10,7 @@ export type Reached = 'asked' | 'answered' | 'held' | 'code' | 'confirmed'
 
 type Connection = Awaited<ReturnType<LinkedHarness['service']['admin']['connection']>>
 
-/** Our queries to WhatsApp during a ceremony, and its query that the phone has confirmed. */
+/** Holds the nth query of a ceremony: one of ours (`in`), or WhatsApp's query after the confirmation (`out`). */
 export const hold = (direction: 'in' | 'out', nth: number): Order => ({
   kind: 'rule',
   rule: {
@@ -35,7 +35,7 @@ export class Ceremony {
   readonly id: string
   /** How many of the next answers lack the check of the user, so that WhatsApp refuses them. */
   wrongAnswers = 0
-  /** WhatsApp's latest request. Right after a kill it is still on show. */
+  /** WhatsApp's latest request. Right after a kill it is still shown. */
   #request: PasskeyRequest | null = null
   #answered: string | null = null
 
@@ -48,7 +48,7 @@ export class Ceremony {
     return this.#harness.service.admin
   }
 
-  /** Links the number as far as this; to the code only if the first answer is refused. @param orders take effect when WhatsApp has asked */
+  /** Links the number up to this step. `code` needs the order `REFUSED`. @param orders given when WhatsApp has asked */
   async run(until_: Reached | 'linked', orders: Order[] = []): Promise<void> {
     const first = await this.#scan()
     for (const order of orders) await this.#harness.network.misbehave(order)
@@ -67,7 +67,7 @@ export class Ceremony {
     if (until_ === 'linked') await this.#admin.untilState(this.id, 'connected')
   }
 
-  /** The phone scans the code. Right after a kill that may be the code of a socket that is gone. */
+  /** The phone scans the code, until one is not of a dead socket, as it may be right after a kill. */
   async #scan(): Promise<PasskeyRequest> {
     const { network } = this.#harness
     await network.openAccount(this.#phone)
@@ -95,8 +95,8 @@ export class Ceremony {
   }
 
   /**
-   * Scans every code, answers every request and confirms every code to compare, until the connection fits. Right after a kill those of the
-   * socket that is gone may still be shown.
+   * Scans every code, answers every request and confirms every code to compare, until the connection fits. Right after a
+   * kill, those of the dead socket may still be shown.
    * @param ignores a step at which the person does nothing
    */
   async untilEnd(fits: (connection: Connection) => boolean, ignores?: 'assertion' | 'code'): Promise<Connection> {

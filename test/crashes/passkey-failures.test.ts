@@ -11,7 +11,7 @@ type Play = Extract<Order, { kind: 'play_passkey' }>['how']
 
 const play = (how: Play): Order => ({ kind: 'play_passkey', how })
 
-/** The rows of "Linking" in docs/whatsapp-situations.md with a passkey that the network plays. */
+/** A row of "Linking" in docs/whatsapp-situations.md with a failure of the passkey that the simulated network plays. */
 interface Situation {
   /** The kill comes once this is reached. */
   at: Reached
@@ -94,7 +94,7 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-/** Killed right after the call, while the code to compare is shown. */
+/** A logout while the code to compare is shown, with a kill right after the call. */
 async function endsAtOnceByLogout(harness: LinkedHarness): Promise<void> {
   const { service } = harness
   const { id } = await service.admin.createInstance('whatsapp', 'Logout')

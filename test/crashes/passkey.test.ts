@@ -77,7 +77,7 @@ test.each(STORES)(
       await ceremony.run(at, orders)
       await service.kill('SIGKILL')
       await database.expireLeases()
-      // Not even the answer that nobody has read yet can be read.
+      // Not even an answer that its owner has not read yet is stored in clear.
       const answers = ceremony.secrets.filter(secret => secret.length > 8)
       expect(await traces(store, database, service.dataDir, answers), when).toEqual([])
       await network.misbehave({ kind: 'clear' })

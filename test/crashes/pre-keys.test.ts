@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
 
-/** The commit that stores a new pre-key fails; all others do not. */
+/** A trigger with which every commit fails that stores a new pre-key, and no other commit. */
 const REFUSE: Record<StoreKind, string> = {
   sqlite: `create trigger refuse before insert on credentials when new.type = 'pre-key'
     begin select raise(abort, 'not now'); end`,
@@ -22,7 +22,7 @@ describe('kill -9 before the commit of a pre-key that a resend request carries',
   test.each(STORES)(
     'on %s: the sender did not get that key, and its next messages can be decrypted',
     async store => {
-      // Pre-keys are reported as they are.
+      // Without the harness's default option, so the network reports the true number of pre-keys.
       await using harness = await LinkedHarness.open(store, { networkOptions: [] })
       const { network, service, receiver, database } = harness
       const received = (text: string) => receiver.events.some(({ data }) => data['text'] === text)

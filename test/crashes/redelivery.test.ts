@@ -10,10 +10,10 @@ import { until } from '../until.ts'
 const CONTACT = '5511987654321'
 const GROUP = '120363000000000777@g.us'
 const INCOMING = { stanza: 'message', direction: 'out' } as const
-/** The client's receipt for a message. */
+/** The client's receipts for a message. */
 const RECEIPTS = ['', 'inactive'].map(type => ({ stanza: 'receipt', direction: 'in', attrs: { type } }) as const)
 
-/** The schema step before which an incoming message was stored as an event only, under the name that was known. */
+/** Before this schema step, an incoming message was stored only as an event, under the name of its sender known then. */
 const WITHOUT_ROWS = '0012'
 
 describe('a message whose receipt was lost, redelivered after kill -9 under another name of its sender', () => {

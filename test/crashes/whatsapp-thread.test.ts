@@ -18,7 +18,7 @@ const LATER_MS = 2_000
 const HEAP = '--max-old-space-size=160'
 const PRELOAD = `--import=${join(import.meta.dirname, 'thread-fault.ts')}`
 const POISON = `--import=${join(import.meta.dirname, 'poison-instance.ts')}`
-/** 2 together, 3 alone, and one before it was known to be alone. */
+/** Two in the shared thread, three in a thread of its own, and one before the instance was known to be alone there. */
 const MOST_DEATHS = 6
 
 /** After the second death, each instance gets a thread of its own. */
