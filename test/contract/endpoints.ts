@@ -312,7 +312,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
       ])
     })
 
-    test('a redelivery of many takes each endpoint where the event is exhausted', async () => {
+    test('a redelivery of many events goes to each endpoint at which the event is exhausted', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const id = await add(lease)

@@ -70,7 +70,7 @@ describe('hints between nodes', () => {
     owner.hints.on('deliveries', () => undefined, lease.instanceId)
     heard.length = 0
     await owner.events.storeIncoming(lease, incoming(), 0)
-    // Sent last: once it has arrived, the others would have arrived too.
+    // This hint is sent last. When it has arrived, the others would have arrived as well.
     const { promise: received, resolve } = Promise.withResolvers<void>()
     other.hints.on('webhook', () => resolve())
     await owner.instances.setWebhookUrl(lease.instanceId, null)

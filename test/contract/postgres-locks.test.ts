@@ -74,7 +74,7 @@ describe('while a node holds a lock and does not answer, the others', () => {
     await waiting.end
   })
 
-  test('refuse only a call with the same key: those that arrive with it and after it are accepted', async () => {
+  test('refuse only a call with the same key, and accept the calls that arrive with it and after it', async () => {
     const [one, other] = [await createConnected(store), await createConnected(store)]
     await holdKey(one.instanceId, 'held')
     const startedAt = performance.now()

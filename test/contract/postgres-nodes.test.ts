@@ -266,7 +266,7 @@ describe('several nodes on one PostgreSQL', () => {
     expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
   })
 
-  test('of two nodes that create the tenth operator endpoint at once, one is refused', async () => {
+  test('of two nodes that create the tenth operator endpoint at the same time, one is refused', async () => {
     const [one, other] = await openNodes()
     const create = (store: Store) => {
       const id = newOperatorEndpointId()

@@ -20,7 +20,7 @@ const MESSAGES = 300
 /**
  * Index entries read per row: the row, its versions that are not vacuumed yet, and other rows of its message. Dead entries stay while
  * another transaction runs, such as an analysis of the new database's catalogs: on a busy machine 64 were read. A query without the
- * right index reads those of all messages.
+ * right index reads the entries of all messages.
  */
 const ENTRIES_PER_LOOK = MESSAGES / 2
 const QUEUED = 30_000

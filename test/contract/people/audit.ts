@@ -45,7 +45,7 @@ export function auditContract(createHarness: CreateHarness): void {
       expect(digest).toMatch(/^[0-9a-f]{64}$/)
     })
 
-    test('records a change in its commit, once, and what changed nothing not at all', async () => {
+    test('records a change once, in its commit, and does not record a call that changes nothing', async () => {
       const { store } = context
       const instance = newInstance()
       await store.instances.create(instance, 0)
@@ -86,7 +86,7 @@ export function auditContract(createHarness: CreateHarness): void {
       expect(await recordsOf(entry)).toEqual([])
     })
 
-    test("never records an owner's write", async () => {
+    test('never records a write by the node that owns the instance', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const entry = newEntry()

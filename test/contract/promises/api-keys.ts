@@ -32,7 +32,7 @@ export function apiKeysContract(createHarness: CreateHarness): void {
   describe('API keys', () => {
     const context = withStore(createHarness)
 
-    test('admit to their instance with their scopes; the token has no key', async () => {
+    test('admit to their instance with their scopes, while the token admits without a key', async () => {
       const { store } = context
       const { instance, key, admit } = await create(store)
       expect(await admit()).toMatchObject({

@@ -236,7 +236,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect((await readAfter(store, instanceId, places[1]))?.events).toHaveLength(1)
     })
 
-    test('a cursor stays valid when its event is erased, and as text', async () => {
+    test('a cursor stays valid when its event is erased, and when it is written as text', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

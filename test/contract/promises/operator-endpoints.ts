@@ -146,7 +146,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(latencies.filter(({ count }) => count > 0)).toEqual([])
     })
 
-    test('a change applies to later events, and a pause holds what all instances have', async () => {
+    test('a change applies to later events, and a pause holds the deliveries of all instances', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const id = await add()
@@ -204,7 +204,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await store.operatorEndpoints.listWaiting(id)).toEqual([])
     })
 
-    test('a new secret signs, and the old one too for 24 h', async () => {
+    test('a new secret signs, and for 24 h the old one signs as well', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const id = await add()
@@ -225,7 +225,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await store.operatorEndpoints.findSecrets(id, until - 1)).toEqual(secrets)
     })
 
-    test('are limited to ten, even when several are created at once, and an instance may still have ten of its own', async () => {
+    test('are limited to ten, even if they are created concurrently, and an instance may still have ten of its own', async () => {
       const { store } = context
       const create = () =>
         store.operatorEndpoints.create(

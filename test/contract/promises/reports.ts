@@ -113,7 +113,7 @@ export function reportsContract(createHarness: CreateHarness): void {
       expect(told.get('instance.logged_out')).toEqual(dataOf(LOGGED_OUT))
     })
 
-    test('a connection that flaps causes none, until it was away for five minutes', async () => {
+    test('a connection that flaps causes none until it was down for five minutes', async () => {
       const { store } = context
       const lease = await createOwned(store)
       await recordAll(lease, [LINKING, CONNECTED])
@@ -132,7 +132,7 @@ export function reportsContract(createHarness: CreateHarness): void {
       expect(await kindsOf(store, lease.instanceId)).toEqual(['linking', 'connected', 'disconnected', 'connected'])
     })
 
-    test('a connection that is away for five minutes is reported even if its owner records nothing else', async () => {
+    test('a connection that is down for five minutes is reported even if its owner records nothing else', async () => {
       const { store } = context
       const lease = await createOwned(store)
       await recordAll(lease, [LINKING, CONNECTED, CUT])

@@ -12,7 +12,7 @@ const HOUR_MS = 60 * 60_000
 export function troublesContract(createHarness: CreateHarness): void {
   describe('troubles', () => {
     const context = withStore(createHarness)
-    /** Of these instances: the tests share a store. */
+    /** The troubles of these instances only, because the tests share a store. */
     const troubles = async (leases: readonly Lease[], since = 0) => {
       const ids = leases.map(({ instanceId }) => instanceId)
       return (await context.store.statistics.troubles(since)).filter(({ instance }) => ids.includes(instance.id))

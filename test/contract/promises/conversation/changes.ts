@@ -217,7 +217,7 @@ export function changesContract(createHarness: CreateHarness): void {
       expect(erased?.extras).not.toHaveProperty('preview')
     })
 
-    test('that is unknown here is reported at once', async () => {
+    test('that is unknown here is reported immediately', async () => {
       const lease = await open()
       expect(await record(lease, { lid: LID })).toBe('recorded')
       const [delivery] = await listReady(context.store, lease.instanceId)

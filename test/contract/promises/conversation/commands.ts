@@ -14,7 +14,7 @@ export function commandsContract(createHarness: CreateHarness): void {
   describe('commands', () => {
     const context = withStore(createHarness)
 
-    test('several deletions of an unwritten message at once report one failure', async () => {
+    test('concurrent deletions of an unwritten message report one failure', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const { id } = await accept(store, instanceId, { notBefore: Date.now() + 3_600_000 })

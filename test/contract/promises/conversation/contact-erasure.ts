@@ -107,7 +107,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
         await store.messages.recordPrepared(lease, message.id, { ...PREPARED, address })
         await store.messages.recordProgress(lease, message.whatsappId, 'read', then)
       }
-      // More than one read finds in a chat, so that it reads on.
+      // More messages than one read of a chat returns, so it has to read several times.
       for (let n = 0; n < 60; n++) {
         const theirs = incoming({ from: OTHER_SPELLING, lid: LID, text: `theirs ${n}`, name: 'Their Name' })
         await store.events.storeIncoming(lease, theirs, then)
@@ -173,7 +173,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
           { promoted: [others] },
         ])
 
-        // The person's export has no one else.
+        // The person's export contains nobody else.
         const data = await store.retention.openContact(instanceId, name, Date.now())
         expect(data.entries['groups']).toEqual([{ group: group.id, subject: group.subject, role: 'admin', as_of: 4 }])
         const reported = (await all(data.events())).filter(({ messageId }) => messageId === null)

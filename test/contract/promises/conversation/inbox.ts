@@ -27,7 +27,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       return data[0]!.messageId!
     }
 
-    /** A message or command that WhatsApp has. */
+    /** A message or command that WhatsApp has acknowledged. */
     async function send(store: Store, lease: Lease, to: string, changes: Partial<NewMessage> = {}): Promise<string> {
       at += 1_000
       const id = changes.extras?.command ? newCommandId(at) : newMessageId(at)

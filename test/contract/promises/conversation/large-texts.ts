@@ -32,7 +32,7 @@ export function largeTextsContract(createHarness: CreateHarness): void {
       return id
     }
 
-    /** Reads all pages, while another message arrives before each further one. */
+    /** Reads all pages. Another message arrives before each page after the first. */
     async function readAll<T>(
       lease: Lease,
       list: (page: PageRequest) => Promise<Page<T>>,
@@ -96,7 +96,7 @@ export function largeTextsContract(createHarness: CreateHarness): void {
       expect(read).toEqual({ ids, pages: 3 })
     })
 
-    test('count what else a message contains', async () => {
+    test('count everything else that a message contains', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const contacts = Array.from({ length: 20 }, () => ({ name: 'Bea', vcard: 'v'.repeat(4_096) }))

@@ -24,7 +24,7 @@ export function paceContract(createHarness: CreateHarness): void {
     const take = (lease: Lease, recipient: string | null, now = NOON, id = newMessageId(NOON)) =>
       context.store.paces.take(lease, id, recipient, now)
 
-    test('grants a day its new recipients once, even if messages take their turn again or at the same time', async () => {
+    test('grants the new recipients of a day once, even if messages take their turn again or concurrently', async () => {
       const lease = await open({ newRecipientsPerDay: 2 })
       const id = newMessageId(NOON)
       for (let time = 0; time < 3; time += 1) expect(await take(lease, 'ana', NOON, id)).toEqual({ kind: 'granted' })
@@ -38,7 +38,7 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(state?.newRecipientsAt).toBe(MIDNIGHT)
     })
 
-    test('grants a minute its messages, whatever the clock does', async () => {
+    test('grants the messages of a minute once, whatever the clock does', async () => {
       const lease = await open({ perMinute: 2 })
       const id = newMessageId(NOON)
       expect(await take(lease, null, NOON, id)).toEqual({ kind: 'granted' })
@@ -66,11 +66,11 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await take(lease, null)).toEqual({ kind: 'waits', for: 'all', until })
       await context.store.paces.set(lease.instanceId, NO_PACE, NOON)
       expect(await take(lease, null)).toEqual({ kind: 'granted' })
-      // Until now it had to wait, so it has not become older.
+      // Messages had to wait until now, so their age counts from this moment.
       expect((await context.store.paces.find(lease.instanceId))?.opensAt).toBe(NOON)
     })
 
-    test('does not change what else queued messages wait for, which is read for many at once', async () => {
+    test('does not hide the other reasons for which queued messages wait, read in one call for many', async () => {
       const { instanceId } = await open({ perMinute: 1 })
       const { messages, paces } = context.store
       const accept = async (to: string, notBefore?: number) => {

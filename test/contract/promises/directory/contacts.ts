@@ -21,7 +21,7 @@ export function directoryContactsContract(createHarness: CreateHarness): void {
       return (await store.directory.listContacts(instanceId, { limit: 50 }, search)).data
     }
 
-    test('have the names of the address book and of their messages, and come by name', async () => {
+    test('have the names of the address book and of their messages, and are listed by name', async () => {
       const { store } = context
       const lease = await createConnected(store)
       await store.directory.recordContacts(lease, [

@@ -220,7 +220,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('begun')
     })
 
-    test('that a node of the previous version erased, which leaves the download, stays erased', async () => {
+    test('stays erased if a node of the previous version erased it and left its download', async () => {
       const { id } = await receive()
       await harness.execute(`update media set gone_at = 1500, gone_reason = 'erased' where id = '${id}'`)
       expect(await fetched(id)).toBe('given_up')
@@ -229,7 +229,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect((await bodies()).map(({ event }) => event)).toEqual(['message.received'])
     })
 
-    test('that was erased meanwhile stays erased', async () => {
+    test('that was erased before it was fetched stays erased', async () => {
       const { id } = await receive()
       expect(await store.media.erase(lease.instanceId, id, 2_000)).toBe(true)
       expect(await due()).toEqual([])
@@ -239,7 +239,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await bodies()).toHaveLength(1)
     })
 
-    test('does not expire while it is being fetched, and is forgotten like others once it is there', async () => {
+    test('does not expire while it is being fetched, and is forgotten like others when it is stored', async () => {
       const { id } = await receive()
       expect(await store.media.expire(1_000_000, 0)).toBe(0)
       await fetched(id)

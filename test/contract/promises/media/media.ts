@@ -94,7 +94,7 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(other.media.id).not.toBe(first.media.id)
     })
 
-    test('never exceed the quota together, however many are uploaded at once', async () => {
+    test('never exceed the quota together, however many are uploaded at the same time', async () => {
       const instanceId = await createInstance(context.store)
       // The size of these is known only when they are complete.
       const files = Array.from({ length: 8 }, () => newFile(instanceId, 0))
@@ -109,12 +109,12 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(begun.filter(outcome => outcome === 'begun')).toHaveLength(2)
     })
 
-    test('that do not fit take no room from those that do', async () => {
+    test('that do not fit take no space from those that do', async () => {
       const instanceId = await createInstance(context.store)
       const size = Math.floor(QUOTA / 2.5)
       await storeFile(context.store, instanceId, { size })
       const [fits, tooMuch] = [newFile(instanceId, size), newFile(instanceId, size)]
-      // A file of this size is known, so either may be the same one.
+      // A file of this size is stored, so each upload may turn out to have the same content.
       for (const file of [fits, tooMuch]) expect(await context.store.media.begin(file)).toBe('begun')
       expect(await context.store.media.finish(finished(fits), NOW)).toMatchObject({ kind: 'stored' })
       expect(await context.store.media.finish(finished(tooMuch), NOW)).toEqual({ kind: 'full' })
@@ -123,7 +123,7 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await context.store.media.readUsage(instanceId)).toBe(2 * size)
     })
 
-    test('that fill the quota can be uploaded again, and erasing one makes room when its file is removed', async () => {
+    test('that fill the quota can be uploaded again, and erasing one frees space when its file is removed', async () => {
       const instanceId = await createInstance(context.store)
       const sha256 = randomBytes(32)
       const first = await storeFile(context.store, instanceId, { sha256, size: QUOTA })

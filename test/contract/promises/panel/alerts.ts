@@ -68,7 +68,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect(await open()).toHaveLength(1)
     })
 
-    test('a problem that is noticed twice at once is announced once', async () => {
+    test('a problem that is noticed twice at the same time is announced once', async () => {
       await store.alerts.createTarget(NTFY, 0)
       const changes = noticed({ beganAt: 5 } as Partial<Problem>)
       const outcomes = await Promise.all([store.alerts.apply(changes, 5), store.alerts.apply(changes, 5)])

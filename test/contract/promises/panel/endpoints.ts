@@ -69,7 +69,7 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
       })
     })
 
-    test('the log of one shows only its deliveries, by state and page by page too', async () => {
+    test('the log of one shows only its deliveries, also by state and page by page', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -35,7 +35,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       expect(await store.statistics.failures(instanceId, now + HOUR_MS)).toEqual([])
     })
 
-    test('still queued are counted for many periods at once, however long the queue is', async () => {
+    test('that are still queued are counted for many periods in one call, however long the queue is', async () => {
       const { store, harness } = context
       const { instanceId } = await createConnected(store)
       const now = Date.now()

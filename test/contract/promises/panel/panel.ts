@@ -94,7 +94,7 @@ export function panelContract(createHarness: CreateHarness): void {
         expect(await sessions.setPasswordHash('scrypt$stolen', session.id, setBy)).toBe('signed_out')
         expect(await sessions.setPasswordHash(null, session.id, setBy)).toBe('signed_out')
         expect(await sessions.findPasswordHash()).toBe('scrypt$set')
-        // At the same time, whichever comes first.
+        // Both at the same time, in either order.
         await sessions.create(session)
         const [ended, change] = await Promise.all([
           sessions.endOthers(setBy, null),
@@ -217,7 +217,7 @@ export function panelContract(createHarness: CreateHarness): void {
       await store.deliveries.recordAttempt(lease, again!, attempt(again!, took), { kind: 'delivered' })
       const after = await store.statistics.outcomes(instanceId, made, made + 1)
       expect(after).toMatchObject({ first: 1, retried: 1, redelivered: 1, exhausted: 0, waiting: 1, notPosted: 1 })
-      // A redelivery is as late as the person who requests it.
+      // A redelivery is not timed, because it comes when a person requests it.
       expect(after.latencies).toEqual(outcomes.latencies)
       const empty = await store.statistics.outcomes(instanceId, made + 1, made + 2)
       expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
