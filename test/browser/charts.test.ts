@@ -50,7 +50,7 @@ test('the charts of messages, failures and deliveries never contradict each othe
   await until('the first attempt in the chart', async () => (await entriesOn(page)).includes('At the first attempt 1'))
   const entries = await entriesOn(page)
   expect(entries).toEqual(expect.arrayContaining(['Sent 1', 'Failed 1', 'By redelivery 3']))
-  // One delivery was timed, so both times are its own.
+  // Only one delivery was timed, so both figures are its time.
   const timeOf = (name: string) => entries.find(entry => entry.startsWith(name))?.slice(name.length)
   const half = timeOf('Half within ')
   expect(half).toMatch(/^[\d.,]+ m?s$/)

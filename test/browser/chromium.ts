@@ -11,7 +11,7 @@ const HERE = import.meta.dirname
 const ROOT_PACKAGE = new URL('../../package.json', import.meta.url)
 const version: string = JSON.parse(readFileSync(ROOT_PACKAGE, 'utf8')).devDependencies['@sparticuz/chromium']
 
-/** Without these, a process of its own imitates a graphics card on the processor. */
+/** Without these options, Chromium starts a process that emulates a graphics card. */
 const PLAIN = ['--disable-gpu', '--disable-software-rasterizer']
 
 /** The usual paths of an installed Chrome. */
@@ -72,7 +72,7 @@ async function fromNpm(): Promise<LaunchOptions | null> {
   }
 }
 
-/** The folder is complete or absent, even if several processes unpack it at once or one is killed meanwhile. */
+/** The folder is complete or absent, even if several processes unpack it at the same time or one of them is killed. */
 async function unpack(folder: string): Promise<void> {
   const fresh = await mkdtemp(`${folder}.`)
   try {

@@ -56,7 +56,7 @@ test('a failing webhook shows its attempts, and a redelivery succeeds once the w
   await page.getByText('answered 200').waitFor()
 })
 
-test('all exhausted events can be redelivered at once, with a count before and the progress after', async () => {
+test('all exhausted events can be redelivered together, with a count before and the progress after', async () => {
   const { id, token } = await harness.service.admin.createConnected('Many')
   const instance = harness.service.instance(id, token)
   await instance.setWebhook(harness.receiver.url)

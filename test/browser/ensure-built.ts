@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Builds the panel unless it was built after its last change: no test judges an old one. */
+/** Builds the panel unless it was built after its last change, so no test uses an outdated one. */
 export function ensurePanelBuilt(): void {
   const builtAt = changedAt(join(ROOT, 'panel/dist/index.html'))
   const sources = [

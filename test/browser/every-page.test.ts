@@ -76,7 +76,7 @@ describe.each(
       await show(harness, page, path === '/' ? path : `/instances/${instanceId}${path}`)
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').waitFor()
-      // The button's tooltip is outside the dialog. It opens some time after the pointer has come, and stays while it is there.
+      // The button's tooltip is outside the dialog. It opens some time after the pointer arrives, and stays as long.
       await page.mouse.move(0, 0)
       await page.getByRole('tooltip').waitFor({ state: 'detached' })
       problems.push(...(await problemsOf(page)).map(problem => `${button} ${problem}`))
@@ -145,7 +145,7 @@ test('in dark colours, a secondary button stands out from its card and from one 
       .locator(selector)
       .first()
       .evaluate(element => {
-        // With a fourth number the colour would be transparent, and not as light as it says.
+        // A fourth number would make the colour transparent, so the other three would not be the visible colour.
         const numbers = getComputedStyle(element)
           .backgroundColor.match(/[0-9.]+/g)!
           .map(Number)
@@ -240,7 +240,7 @@ function englishOn(page: Page): Promise<string[]> {
     for (const element of document.querySelectorAll('[aria-label], [title], [placeholder]')) {
       for (const name of ['aria-label', 'title', 'placeholder']) said.push(element.getAttribute(name) ?? '')
     }
-    // The inbox also names it in labels.
+    // Labels of the inbox contain the text as well.
     return said.filter(words => english.test(words.replace(written, '')))
   }, SUGGESTED)
 }

@@ -197,7 +197,7 @@ test('a sound is played in the panel, from any point of it, while its upload sho
   await form.getByLabel(en.send.to).fill(ECHO)
   await form.locator('input[type=file]').setInputFiles({ name: 'a.wav', mimeType: 'audio/wav', buffer: sound(seconds) })
   await form.getByRole('progressbar').waitFor()
-  /** Every state until the bar goes. The page itself looks, because calls from outside may be slower than the upload. */
+  /** Every state until the bar disappears, read in the page, because calls from outside may be slower than the upload. */
   const shown = await page.evaluate(async () => {
     const seen = new Set<string>()
     for (;;) {
@@ -227,7 +227,7 @@ test('a sound is played in the panel, from any point of it, while its upload sho
   expect(harness.complaints).toEqual([])
 })
 
-test('a file is taken by drop and by paste, and one with a script is saved but never run', async () => {
+test('a file is accepted by drop and by paste, and one with a script is saved but never run', async () => {
   const { id } = await harness.service.admin.createConnected('Active')
   const page = await harness.openSignedIn(`/instances/${id}/messages`)
   await page.getByRole('button', { name: en.messages.send }).first().click()
@@ -260,7 +260,7 @@ test('a file is taken by drop and by paste, and one with a script is saved but n
   const address = await link.getAttribute('href')
   const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
   expect(await readFile(await download.path(), 'utf8')).toBe(ACTIVE)
-  // Also in an address bar, a frame and a window of the panel.
+  // The headers also prevent that it runs in a tab or a frame.
   const answer = await page.evaluate(async url => {
     const response = await fetch(url)
     return Object.fromEntries(response.headers)

@@ -16,7 +16,7 @@ export async function measureFirstLoad(on: Page): Promise<{ first: number; allSc
   const ahead = new Set<string>()
   const context = await on.context().browser()!.newContext()
   const fresh = await context.newPage()
-  // On a slow machine the pages are read ahead before the instances are shown. These are the first that only reading ahead loads.
+  // On a slow machine, reading ahead begins before the instances are shown. It begins with the script of the settings.
   let isAhead = false
   fresh.on('request', request => {
     const { pathname } = new URL(request.url())

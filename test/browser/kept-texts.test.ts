@@ -24,7 +24,7 @@ async function createChat(name: string): Promise<string> {
   return id
 }
 
-/** From any page of the panel to the conversation, without loading the page anew. */
+/** Goes from any page of the panel to the conversation, without reloading the page. */
 async function openChat(page: Page, instance: string): Promise<void> {
   await page.getByRole('link', { name: 'Pombal, all instances' }).click()
   await page.getByRole('row').filter({ hasText: instance }).getByRole('link').first().click()

@@ -117,7 +117,8 @@ function mouseOnly(page: Page): Promise<string[]> {
 }
 
 /**
- * Presses Tab until it comes around. Of the tabs of a list and of the radio buttons of a group, it reaches one; arrow keys lead on.
+ * Presses Tab until the focus is back at the first control. In a list of tabs or a group of radio buttons, Tab reaches
+ * one control, and arrow keys reach the others.
  * @returns the controls that never had the focus, and those that had it without showing it
  */
 async function walkThrough(page: Page): Promise<string[]> {
@@ -128,7 +129,7 @@ async function walkThrough(page: Page): Promise<string[]> {
       const element = document.activeElement
       if (!(element instanceof HTMLElement) || element === document.body) return { isRound: false, problem: null }
       if (element.dataset['reached'] !== undefined) {
-        // The fields of a date have the focus one after the other.
+        // In a date, Tab moves through several fields of the same element.
         return { isRound: !element.matches('input[type="datetime-local"], input[type="time"]'), problem: null }
       }
       element.dataset['reached'] = ''
@@ -137,7 +138,7 @@ async function walkThrough(page: Page): Promise<string[]> {
         const { outlineStyle, outlineWidth } = getComputedStyle(one)
         return outlineStyle !== 'none' && Number.parseFloat(outlineWidth) > 0
       }
-      // A hidden input is shown by what is beside it, and the link of a row by a frame in the row.
+      // The focus of a hidden input is shown beside it, and the focus of a row's link by a frame in the row.
       const row = element.matches('[data-row-link]') ? element.closest('[role="row"]') : null
       const isShown =
         row === null

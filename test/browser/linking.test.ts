@@ -34,7 +34,7 @@ test('the QR code on the page links the number that scans it', async () => {
   expect(harness.complaints).toEqual([])
 })
 
-test('a new instance for a real number shows its QR code at once', async () => {
+test('a new instance for a real number shows its QR code immediately', async () => {
   const page = await harness.openSignedIn('/')
   await page.getByRole('button', { name: 'New instance' }).click()
   await page.getByText('to programs that use the token').waitFor()

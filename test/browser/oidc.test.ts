@@ -37,7 +37,7 @@ function addPerson(login: string, isVerified = true): void {
   provider.people.set(login, { email: `${login}@example.com`, email_verified: isVerified })
 }
 
-/** On the pages of the provider. */
+/** Signs in on the pages of the provider. */
 async function signInAtProvider(page: Page, login: string): Promise<void> {
   await page.locator('input[name="login"]').fill(login)
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
@@ -137,7 +137,7 @@ test('an invitation is accepted with the provider; the list of people shows it',
   await owner.getByRole('listitem').filter({ hasText: 'Zoe' }).getByText('signs in with the provider').waitFor()
 })
 
-test('somebody with a password, too, can still change it', async () => {
+test('somebody who also has a password can still change it', async () => {
   const page = await harness.open(new URL(await invite('Bea')).href.slice(harness.url.length))
   await page.locator('input[type="password"]').fill(PASSWORD)
   await page.getByRole('button', { name: 'Set the password and sign in' }).click()

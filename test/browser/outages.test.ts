@@ -80,7 +80,7 @@ describe('while deliveries fail', () => {
   })
 })
 
-describe('while the service is away', () => {
+describe('while the service is down', () => {
   let harness: PanelHarness
   beforeAll(async () => {
     harness = await PanelHarness.start({ PORT: String(await freePort()) })
@@ -101,7 +101,7 @@ describe('while the service is away', () => {
     return comeBack
   }
 
-  /** Until the panel, half a second after it was opened, has read the scripts of these views and all that they import. */
+  /** Waits until the panel has read ahead the scripts of these views and their imports, 0.5 s after it was opened. */
   async function untilReadAhead(page: Page, views: readonly string[]): Promise<void> {
     const read = () => page.evaluate(() => performance.getEntriesByType('resource').map(({ name }) => name))
     await until(`the scripts of ${views}`, async () => {
@@ -117,7 +117,7 @@ describe('while the service is away', () => {
 
   /** The number of elements that say that all is well. */
   async function claimsOn(page: Page): Promise<number> {
-    // Not the states that a filter offers: their list is outside.
+    // The states that a filter offers do not count, because their list is outside of `main`.
     const main = page.locator('main')
     const claims = main.getByText('Messages are sent and received').or(main.getByText('Connected', { exact: true }))
     return (await claims.count()) + (await main.locator('[data-tone="good"]').count())
@@ -182,7 +182,7 @@ describe('while the service is away', () => {
     harness.complaints.length = 0
   })
 
-  test('a change that a reverse proxy has no answer for may have been made; a read is repeated', async () => {
+  test('if a reverse proxy gets no answer, a change may have been made, and a read is repeated', async () => {
     await harness.service.admin.createConnected('Behind a proxy')
     const page = await harness.openSignedIn('/')
     const noAnswer = { status: 504, contentType: 'text/html', body: '<h1>504 Gateway Time-out</h1>' }
@@ -206,7 +206,7 @@ describe('while the service is away', () => {
     harness.complaints.length = 0
   })
 
-  test('a section that is opened meanwhile appears once the service is back', async () => {
+  test('a section whose script was not read ahead appears once the service is back', async () => {
     const { id } = await harness.service.admin.createConnected('Sections')
     const page = await harness.openSignedIn('/sign-in')
     // The script of the section is not prefetched.
@@ -256,7 +256,7 @@ describe('while the service is away', () => {
     }
   })
 
-  test('a page that is opened meanwhile appears once the service is back', async () => {
+  test('a page that is opened during an outage appears once the service is back', async () => {
     const { id } = await harness.service.admin.createConnected('Opened early')
     const page = await harness.openSignedIn('/')
     await page.route(/\/admin\/v1\//, route => route.abort('connectionrefused'))

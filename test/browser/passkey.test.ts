@@ -10,7 +10,7 @@ import { problemsOf } from './accessibility.ts'
 import { PanelHarness } from './harness.ts'
 
 const WHATSAPP = 'https://web.whatsapp.com/'
-/** As strict as a policy can be: the program must need nothing of the page. */
+/** The strictest policy, because the program must not depend on what the page allows. */
 const POLICY = "default-src 'none'; require-trusted-types-for 'script'"
 
 let harness: PanelHarness
@@ -44,7 +44,7 @@ async function createShop(name: string) {
 }
 
 interface Held {
-  /** The passkey that the browser holds, under the ID of the account's. */
+  /** The passkey that the browser holds, by default under its own ID. */
   passkey: TestPasskey
   id?: string
   isUserVerified?: boolean
@@ -115,7 +115,7 @@ function recordUses(): void {
   watch(Navigator.prototype, 'sendBeacon')
 }
 
-/** Copies the program from where the QR code was. */
+/** Copies the program, which is shown in place of the QR code. */
 async function programOn(page: Page, words: Words): Promise<string> {
   await page.getByText(words.passkey.title).waitFor()
   return (await page.getByLabel(words.passkey.program).locator('pre').textContent()) ?? ''
@@ -172,7 +172,7 @@ async function openPlace(place: 'panel' | 'link', words: Words, locale: string, 
   return { ...shop, page, linked: words.linkPage.done }
 }
 
-/** Nothing is cut off, and the rules of axe hold. */
+/** Expects that nothing is cut off, and that axe finds no violation. */
 async function expectUsable(page: Page): Promise<void> {
   const { width } = page.viewportSize()!
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width)
@@ -243,7 +243,7 @@ test('another code than the phone’s: one button ends the linking', async () =>
   await close(page, whatsapp)
 })
 
-test('who answers too late, or is refused three times, reads why and links again', async () => {
+test('a person who answers too late, or is refused three times, reads why and links again', async () => {
   const words = await LANGUAGES.find(({ code }) => code === 'en')!.load()
   await network.misbehave({ kind: 'play_passkey', how: 'expires', count: 1 })
   const { page, passkey, scan } = await openPlace('panel', words, 'en-GB', 'Shop')

@@ -118,7 +118,7 @@ test('a viewer sees failing deliveries and the phone of a sandbox, and no action
   expect(await viewer.getByRole('button', { name: actions }).count()).toBe(0)
 })
 
-test('a password with a space at its ends signs in: that of a person, and that of the panel', async () => {
+test('a password with a space at its ends signs in, whether of a person or of the panel', async () => {
   const password = ` ${PASSWORD} `
   const invited = await harness.open(await invite(harness, 'eva@example.com', 'owner'))
   await invited.locator('input[type="password"]').fill(password)
@@ -132,7 +132,7 @@ test('a password with a space at its ends signs in: that of a person, and that o
 
   await harness.service.admin.setPassword(password)
   await signIn(await harness.open('/sign-in'), password)
-  // A key that was copied with what is around it.
+  // A key that was copied together with the spaces around it.
   await signIn(await harness.open('/sign-in'), ` ${ADMIN_KEY} `)
 })
 
@@ -147,7 +147,7 @@ test('an invitation without its secret says so; with the whole link it works', a
   await page.waitForURL(url => url.pathname === '/')
 })
 
-test('the audit lists who did what, and is checked', async () => {
+test('the audit lists who did what, and can be checked', async () => {
   const page = await harness.openSignedIn('/audit')
   await page
     .getByRole('cell', { name: /createInstance/ })

@@ -54,7 +54,7 @@ test('a proxy is set in the settings once it works, shown without its password, 
   await page.context().close()
 })
 
-test('in Portuguese too, and a sandbox instance shows no proxy', async () => {
+test('a proxy can be set in Portuguese as well, and a sandbox instance shows no proxy', async () => {
   const { admin } = harness.service
   const { id } = await admin.createInstance('whatsapp')
   const page = await harness.openSignedIn(`/instances/${id}/settings`, { locale: 'pt-BR' })

@@ -27,7 +27,7 @@ test('marked messages that failed are sent again, each once, and only those', as
   expect(await dialog.getByText('arrives').count()).toBe(0)
   expect(await harness.service.admin.listMessages(id)).toHaveLength(4)
 
-  // The service takes the first call, and the answer is lost.
+  // The service accepts the first call, and the answer is lost.
   let lost = 0
   await page.route(/\/messages$/, async route => {
     if (route.request().method() !== 'POST' || lost > 0) return route.continue()
@@ -48,7 +48,7 @@ test('marked messages that failed are sent again, each once, and only those', as
   harness.complaints.length = 0
 })
 
-test('by keyboard, marked events are retried now or posted again, each as it needs', async () => {
+test('by keyboard, each marked event is retried now or posted again, depending on its state', async () => {
   const { id, token } = await harness.service.admin.createConnected('Retry')
   const instance = harness.service.instance(id, token)
   await instance.setWebhook(harness.receiver.url)

@@ -33,7 +33,7 @@ async function holdSends(page: Page, from = 1): Promise<{ count: () => number; r
   return { count: () => calls, release: gate.resolve }
 }
 
-/** The service takes the next message, and its answer is lost. */
+/** The service accepts the next message, and its answer is lost. */
 async function loseNextAnswer(page: Page): Promise<void> {
   let isLost = false
   await page.route(/\/messages$/, async route => {
@@ -88,7 +88,7 @@ test('stopping the sending of marked messages stops it; sending the rest later s
   expect(await textsOf(id)).toEqual(['first', 'first', 'second', 'second', 'third', 'third'])
 })
 
-test('a text that is on its way while another chat is opened looks so, and is sent once', async () => {
+test('a text that is on its way while another chat is opened is shown as such, and is sent once', async () => {
   const id = await createChats('Switching')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   const sends = await holdSends(page)
@@ -129,7 +129,7 @@ test('a text with a quote whose answer was lost is sent once, also after another
   expect(sent).toMatchObject({ quote: expect.anything() })
 })
 
-test('a failed message that is sent again without an answer goes out once, also if its dialog is closed meanwhile', async () => {
+test('a failed message that is sent again without an answer goes out once, even if its dialog is closed first', async () => {
   const id = await createFailed('Dialog', ['Once more'])
   const page = await harness.openSignedIn(`/instances/${id}/messages`)
   const form = page.getByRole('dialog', { name: 'Send again' })
@@ -160,7 +160,7 @@ test('a failed message that is sent again without an answer goes out once, also 
   await page.keyboard.press('Escape')
   await page.getByRole('dialog', { name: 'Message' }).waitFor({ state: 'detached' })
 
-  // Closed before the answer: opened again, it still waits for it.
+  // The dialog is closed before the answer. When it is opened again, it still waits for the answer.
   await page.unrouteAll()
   const sends = await holdSends(page)
   await open()

@@ -108,7 +108,7 @@ test('a first visit loads at most 250 KB, compressed, until it shows the instanc
   await harness.service.admin.createInstance('whatsapp', 'First visit')
   const { first, allScript } = await measureFirstLoad(await harness.open('/sign-in'))
   expect(first / 1024).toBeLessThanOrEqual(MAX_FIRST_LOAD_KB)
-  // The other pages are not counted, and are there.
+  // The scripts of the other pages were read ahead, and are not counted.
   expect(allScript).toBeGreaterThan(first / 2)
   expect(first / 1024).toBeGreaterThan(100)
 })
@@ -144,7 +144,7 @@ test('URLs that are not pages of the panel keep their meaning', async () => {
 test('after ten wrong passwords even the right one is refused for a while; the admin key still opens the panel', async () => {
   const page = await harness.open('/sign-in')
   await page.locator('input[type="password"]').fill(PASSWORD)
-  // Together, and the right one is ready: one after the other, a busy machine takes longer than the minute in which they are counted.
+  // The guesses are sent together, and the right password is filled in already: they count only within one minute.
   const guesses = await page.evaluate(() => {
     const headers = { 'content-type': 'application/json' }
     const guess = (n: number) => ({ method: 'POST', headers, body: JSON.stringify({ key: `wrong password ${n}` }) })

@@ -13,7 +13,7 @@ afterAll(() => harness.dispose())
 const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText())
 
 test('a newcomer sees a signed event without running anything, and the list of steps ends with their own program', async () => {
-  // The events of the instance go there too, but this does not count as one of the first steps.
+  // The instance's events also go to this operator endpoint, which does not count as one of the first steps.
   const forAll = await fetch(`${harness.url}/admin/v1/endpoints`, {
     method: 'POST',
     headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
@@ -45,7 +45,7 @@ test('a newcomer sees a signed event without running anything, and the list of s
   expect(harness.complaints).toEqual([])
 })
 
-test('a failed message says what to do, is sent again only after a look, and its call is copied without the token', async () => {
+test('a failed message says what to do, is sent again from a form that shows it, and its call is copied without the token', async () => {
   const { id, token } = await harness.service.admin.createConnected('Again')
   const instance = harness.service.instance(id, token)
   await instance.send('15005550003', 'not among the failed')
@@ -167,7 +167,7 @@ test('a search that fails says so, and finds once it is tried again', async () =
   harness.complaints.length = 0
 })
 
-test('the pace of an instance is set in its settings, and read back; what the service refuses is said', async () => {
+test('the pace of an instance is set in its settings, and read back; a refusal of the service is shown', async () => {
   const { id } = await harness.service.admin.createConnected('Paced')
   const page = await harness.openSignedIn(`/instances/${id}/settings`)
   const card = page.locator('section', { has: page.getByRole('heading', { name: 'Pace' }) })
