@@ -38,7 +38,7 @@ export interface PhoneMessage extends Pick<ReceivedMessage, 'edited' | 'deleted'
   group?: string
   /** How often this ID arrived. The phone shows it once. */
   copies: number
-  /** How often the phone requested it again before it could read it. On an account's own phone: how often its client did. */
+  /** How often the phone requested it again before it could read it; on an account's own phone, how often its client did. */
   askedFor?: number
 }
 

@@ -10,7 +10,7 @@ export interface Target {
   keys?: AttackKeys
 }
 
-/** What callers need who have a key and attack the others. */
+/** The keys of the callers that attack others with a key. */
 export interface AttackKeys {
   /** A list of large events, and the admin key. */
   list: { path: string; key: string }

@@ -3,12 +3,12 @@ import { ATTACKS, type AttackName } from './attacks.ts'
 import { AttackHarness } from './harness.ts'
 
 /**
- * Runs all attacks, or the named ones, each against a new service, and prints what other callers observe meanwhile. It fails if one is refused or held up:
- * `npm run test:attacks -- pipelined-pages slow-sign-ins --seconds 10`.
+ * `npm run test:attacks -- pipelined-pages slow-sign-ins --seconds 10`: runs all attacks, or the named ones, each against
+ * a new service, and prints what other callers observe meanwhile. It fails if a call of theirs is refused or delayed.
  */
 
 const TIMEOUT_MS = 20_000
-/** On an idle machine; a busy one may take 20 times as long as without the attack. */
+/** The limit on an idle machine. On a busy one, a call may take 20 times as long as without the attack. */
 const P95_WITHIN_MS = 2_000
 
 const { values, positionals } = readOptions(

@@ -68,7 +68,7 @@ const untilReady = (url: string) => until(`${url}/readyz`, () => isReady(url), S
 async function runImage(run: (command: string) => Promise<string>): Promise<void> {
   await run('docker build -t pombal .')
   const start = 'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal'
-  // With the rights that the document says suffice, on the data of the first run.
+  // The second run has only the rights that the document calls sufficient, and the data of the first run.
   for (const command of [start, start.replace(' -d ', ` -d ${HARDENED} `)]) {
     await run(command)
     await untilReady(NODE_URL)

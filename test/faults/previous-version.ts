@@ -57,7 +57,7 @@ function listSteps(commit: string): string[] {
   return names.toSorted()
 }
 
-/** The steps that the program of a commit wants. */
+/** The steps that the program of a commit requires. */
 function listImports(commit: string): string[] {
   const [file = ''] = git('ls-tree', '--name-only', commit, ...FOLDERS.map(folder => `${folder}/migrate.ts`))
   const lines = git('show', `${commit}:${file}`)

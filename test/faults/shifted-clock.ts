@@ -12,7 +12,7 @@ let shiftMs = (getEnvironmentData('shiftMs') as number | undefined) ?? startShif
 const SystemDate = Date
 const now = () => SystemDate.now() + shiftMs
 
-// What Node took for the time of its start was off as well.
+// The time that Node regards as its start is shifted as well.
 Object.defineProperty(performance, 'timeOrigin', { value: performance.timeOrigin + startShiftMs })
 
 globalThis.Date = new Proxy(SystemDate, {

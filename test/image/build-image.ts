@@ -57,7 +57,7 @@ export function buildImage(folder: string, say: (line: string) => void): BuiltIm
 
   say('The image by buildah')
   const options = ['--format', 'docker', '--isolation', 'chroot', '--network', 'host', '--pull-never']
-  // Independent stages at the same time, as Docker builds them.
+  // Builds independent stages at the same time, as Docker does.
   buildah(['build', '--quiet', '--jobs', '2', ...options, '--build-arg', `BASE=${BASE}`, '--tag', IMAGE, ROOT])
   const container = buildah(['from', '--pull-never', IMAGE])
   const inspected = JSON.parse(buildah(['inspect', '--type', 'image', IMAGE]))

@@ -109,11 +109,11 @@ interface ExecuteOptions {
   items?: Item[]
   executionId?: string
   continueOnFail?: boolean
-  /** Of the workflow. */
+  /** The time zone of the workflow. */
   timezone?: string
 }
 
-/** As n8n does it for `ensureType: 'string'`. */
+/** Converts a value as n8n does for `ensureType: 'string'`. */
 function ensureString(name: string, value: unknown): string {
   if (value === null || value === undefined) throw new Error(`Parameter '${name}' must not be ${value}`)
   return typeof value === 'object' ? JSON.stringify(value) : String(value)

@@ -133,7 +133,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
       onRun: (run: Run) => runs.push(run),
     }
     const first = await activate({ ...options, staticData })
-    // It was stored before anything happened, so that events during a restart come too.
+    // The cursor is stored before the first event, so events during a restart are not missed.
     expect(first.stored[0]).toEqual({ instanceId: id, cursor: expect.stringMatching(/^\d+\.\w{8}$/) })
     for (const text of ['WORD-ONE', 'WORD-TWO']) await write(text)
     await until('the first run', () => runs.length === 1)
@@ -197,7 +197,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     expect(texts()).toEqual(['WORD-BEFORE', 'WORD-MEANWHILE', 'WORD-AFTER'])
   })
 
-  test('test the trigger of the feed by hand without moving its cursor', async () => {
+  test('run the trigger of the feed by hand without moving its cursor', async () => {
     const runs: Run[] = []
     const staticData = { cursor: '1' }
     const parameters = { events: KINDS, startWith: 'latest' }
@@ -220,7 +220,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     expect(staticData).toEqual({ cursor: '1' })
   })
 
-  test('begin as configured if the credential has another instance', async () => {
+  test('begin as configured if the credential belongs to another instance', async () => {
     const other = await service.admin.createConnected()
     for (const startWith of ['latest', 'oldest']) {
       const runs: Run[] = []
@@ -297,7 +297,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
       status: 401,
       items: [],
     })
-    // Another address of n8n makes the endpoint another one.
+    // With another address of n8n, the endpoint is not this one.
     expect(await webhookTrigger({ credentials, parameters, staticData, url: `${receiver.url}/x` }).checkExists()).toBe(
       false,
     )

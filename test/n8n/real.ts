@@ -54,7 +54,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** n8n with the database, and its internal calls, as its editor makes them. */
+/** n8n on the database. The test makes the internal calls that n8n's editor makes. */
 class N8n {
   readonly url: string
   readonly #env: Record<string, string>

@@ -118,7 +118,7 @@ export class TestProvider {
     await real.interactionFinished(request, response, { login: { accountId }, consent: { grantId } })
   }
 
-  /** Also closes what hangs. */
+  /** Also closes connections that hang. */
   async close(): Promise<void> {
     this.#server.closeAllConnections()
     await new Promise(resolve => this.#server.close(resolve))

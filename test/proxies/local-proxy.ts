@@ -27,7 +27,7 @@ export class LocalProxy implements AsyncDisposable {
   readonly ports = new Set<number>()
   /** From now on it opens no tunnel. */
   refuses = false
-  /** From now on it takes connections and answers nothing. */
+  /** From now on it accepts connections and answers nothing. */
   hangs = false
 
   private constructor(options: LocalProxyOptions) {

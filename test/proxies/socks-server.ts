@@ -36,7 +36,7 @@ export class SocksServerProtocol {
     }
   }
 
-  /** Of the message that begins with `bytes`; infinite while it is unknown. */
+  /** The length of the message that begins with `bytes`; infinite while it is unknown. */
   #lengthOf(bytes: Buffer): number {
     const at = (index: number) => bytes[index] ?? Number.POSITIVE_INFINITY
     if (this.#step === 'greeting') return 2 + at(1)

@@ -9,7 +9,7 @@ export interface CommandRun {
   output: string
 }
 
-/** Runs a command of Pombal to its end. @param killWhen whether to kill it, given its output @param stdin a file to read */
+/** Runs a command of Pombal to its end. @param killWhen whether to kill it, by its output @param stdin a file to read */
 export function runCommand(
   args: readonly string[],
   env: Record<string, string | undefined>,

@@ -17,7 +17,7 @@ const CALLERS = 8
 const EVENTS_EACH = 3
 const WITHIN_MS = 900_000
 const SIZE: Record<StoreKind, string> = {
-  // Pages that are free are used again.
+  // Free pages do not count, because they are reused.
   sqlite: `select (page_count - freelist_count) * page_size as bytes
     from pragma_page_count, pragma_freelist_count, pragma_page_size`,
   postgres: 'select pg_database_size(current_database()) as bytes',

@@ -7,7 +7,7 @@ import { retryOn503 } from './retry-on-503.ts'
 
 /** A fault that has not occurred after this time is removed. */
 const WAITS_MS = 10_000
-/** How often a person looks whether a replaced instance has stopped, and connects it again. */
+/** How often the simulated person checks whether a replaced instance has stopped, and connects it again. */
 const PERSON_LOOKS_EVERY_MS = [500, 3_000] as const
 /** The share of receipts that are late, and their delay. */
 const LATE_SHARE = 0.1
@@ -60,7 +60,7 @@ export class FaultInjector {
     this.#work = this.#run()
     // `stop` rejects with the error.
     this.#work.catch(() => undefined)
-    // A run in which the person fails ends without a connection.
+    // If this fails, the run fails in the end because an instance is not connected.
     this.#reconnectReplaced().catch(() => undefined)
   }
 

@@ -48,7 +48,7 @@ export interface SoakReport extends Verdict {
   faults: ReadonlyMap<FaultKind, number>
   /** How often Pombal requested a message again from a contact, and a contact from Pombal. */
   askedAgain: { byUs: number; byContacts: number }
-  /** After the first third of the run. */
+  /** After the warm-up at the beginning of the run. */
   memorySlopeMbPerMinute: number
   /** Resident memory after garbage collection. */
   memoryMb: { first: number; last: number }
