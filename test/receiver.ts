@@ -17,7 +17,7 @@ export type Answer =
   /** The connection is reset, before any answer or within the body. */
   | { kind: 'reset'; after: 'request' | 'status'; status?: number }
   | { kind: 'redirect'; to: string; status?: number }
-  /** Raw bytes. */
+  /** Raw bytes, after which the connection is closed. */
   | { kind: 'raw'; text: string }
 
 export interface ReceivedRequest {

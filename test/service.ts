@@ -103,7 +103,7 @@ class Boot {
     return this.#ended
   }
 
-  /** Null until the banner is out, and again when it has ended. */
+  /** Null until the banner is out, and after the process has ended. */
   get url(): string | null {
     this.#url ??= BANNER_URL.exec(this.#output)?.[1] ?? null
     return this.#ended ? null : this.#url

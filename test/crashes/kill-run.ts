@@ -77,7 +77,7 @@ async function killAndCount(
   }
   await harness.service.start()
   await harness.untilRecovered()
-  // The load continues until everything works again after the last restart.
+  // A second round of load, with everything working again.
   await harness.untilRecovered()
   await harness.stopLoad()
   say('load ended')

@@ -68,7 +68,7 @@ export class Load {
     this.#pace = pace
     this.#contacts = new Contacts(phone, options.networkFaults)
     this.#work = this.#run(network, random)
-    // `stop` rejects with the error, and `failure` returns it.
+    // `stop` rejects with the error, and `failure` holds it.
     this.#work.catch(error => {
       this.failure = error
     })

@@ -22,7 +22,7 @@ test.each(STORES)(
     const accepted = await Promise.all(
       Array.from({ length: MESSAGES }, (_, n) => harness.accept(id, `5521${String(n).padStart(9, '0')}`, `text ${n}`)),
     )
-    await until('look-ups of all recipients that are tried at once', async () => {
+    await until('look-ups of all recipients that are tried concurrently', async () => {
       const { rules } = await harness.network.scenario()
       return (rules.find(one => one.id === rule)?.fitted ?? 0) >= 500
     })
@@ -31,7 +31,7 @@ test.each(STORES)(
     await harness.reaches(id, 'reconnecting')
     await harness.network.misbehave({ kind: 'clear' })
     await harness.reaches(id, 'connected')
-    // Later messages follow too: memory is freed for those that did not fit.
+    // The first message is sent, and one behind those that are sent concurrently.
     for (const { id: message } of [accepted[0], accepted[STARTED_ANEW]].filter(one => one !== undefined)) {
       await harness.becomes(id, message, 'sent')
     }
