@@ -6,7 +6,7 @@ import { Receiver } from './receiver.ts'
 import { Service } from './service.ts'
 import { until } from './until.ts'
 
-/** A trigger with which every commit fails that would record an event, and no other commit. */
+/** A trigger that fails every commit that would record an event, and no other commit. */
 export const REFUSE_EVENTS: Record<StoreKind, string> = {
   sqlite: "create trigger refuse before insert on events begin select raise(abort, 'not now'); end",
   postgres: `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;

@@ -10,7 +10,7 @@ export interface Target {
   keys?: AttackKeys
 }
 
-/** The keys of the callers that attack others with a key. */
+/** The keys, the session and the link of the attacks that need one. */
 export interface AttackKeys {
   /** A list of large events, and the admin key. */
   list: { path: string; key: string }

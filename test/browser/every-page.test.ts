@@ -76,7 +76,7 @@ describe.each(
       await show(harness, page, path === '/' ? path : `/instances/${instanceId}${path}`)
       await page.getByRole('button', { name: button }).first().click()
       await page.getByRole('dialog').waitFor()
-      // The button's tooltip is outside the dialog. It opens after the pointer arrives, and stays while it is there.
+      // The button's tooltip is outside the dialog. It opens after the pointer arrives, and stays until the pointer leaves.
       await page.mouse.move(0, 0)
       await page.getByRole('tooltip').waitFor({ state: 'detached' })
       problems.push(...(await problemsOf(page)).map(problem => `${button} ${problem}`))

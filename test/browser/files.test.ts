@@ -260,7 +260,7 @@ test('a file is accepted by drop and by paste, and one with a script is saved bu
   const address = await link.getAttribute('href')
   const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
   expect(await readFile(await download.path(), 'utf8')).toBe(ACTIVE)
-  // The headers also prevent that it runs in a tab or a frame.
+  // The headers also keep the script from running in a tab or a frame.
   const answer = await page.evaluate(async url => {
     const response = await fetch(url)
     return Object.fromEntries(response.headers)

@@ -144,7 +144,7 @@ test('URLs that are not pages of the panel keep their meaning', async () => {
 test('after ten wrong passwords even the right one is refused for a while; the admin key still opens the panel', async () => {
   const page = await harness.open('/sign-in')
   await page.locator('input[type="password"]').fill(PASSWORD)
-  // The guesses are sent together, and the right password is filled in already: they count only within one minute.
+  // The guesses are sent together, and the right password is already filled in, because guesses count for one minute.
   const guesses = await page.evaluate(() => {
     const headers = { 'content-type': 'application/json' }
     const guess = (n: number) => ({ method: 'POST', headers, body: JSON.stringify({ key: `wrong password ${n}` }) })

@@ -67,7 +67,7 @@ export class Ceremony {
     if (until_ === 'linked') await this.#admin.untilState(this.id, 'connected')
   }
 
-  /** The phone scans the code, until one is not of a dead socket, as it may be right after a kill. */
+  /** The phone scans each code that is shown. Right after a kill, that may be the code of a dead socket. */
   async #scan(): Promise<PasskeyRequest> {
     const { network } = this.#harness
     await network.openAccount(this.#phone)

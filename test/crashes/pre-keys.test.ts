@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 
 const CONTACT = '5511987654321'
 
-/** A trigger with which every commit fails that stores a new pre-key, and no other commit. */
+/** A trigger that fails every commit that stores a new pre-key, and no other commit. */
 const REFUSE: Record<StoreKind, string> = {
   sqlite: `create trigger refuse before insert on credentials when new.type = 'pre-key'
     begin select raise(abort, 'not now'); end`,

@@ -113,7 +113,7 @@ export function reportsContract(createHarness: CreateHarness): void {
       expect(told.get('instance.logged_out')).toEqual(dataOf(LOGGED_OUT))
     })
 
-    test('a connection that flaps causes none until it was down for five minutes', async () => {
+    test('a connection that flaps causes none until it has been down for five minutes', async () => {
       const { store } = context
       const lease = await createOwned(store)
       await recordAll(lease, [LINKING, CONNECTED])

@@ -61,7 +61,7 @@ describe.each(STORES)('the pace of an instance, on %s', store => {
     expect((await pace(number, 'PUT', { perMinute: null })).body.data).toEqual(off)
   })
 
-  test('counts each new recipient of a day once, even across kills, and neither contacts nor people who write', async () => {
+  test('counts each new recipient of a day once, even across kills, but no contact and nobody who has written', async () => {
     const one = await Talking.link(talking.harness)
     const [contact, stranger, ...others] = Array.from({ length: 6 }, (_, index) => `551198764100${index}`)
     await one.receive(contact!, 'oi')

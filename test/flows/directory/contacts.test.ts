@@ -7,7 +7,7 @@ import { until } from '../../until.ts'
 const ANA = '5511987670001'
 const CARLA = '5511987670002'
 
-/** A trigger with which no name of a contact can be recorded. */
+/** A trigger that fails every commit that records a new contact. */
 const REFUSE_CONTACTS: Record<StoreKind, string> = {
   sqlite: "create trigger refuse_contacts before insert on contacts begin select raise(abort, 'not now'); end",
   postgres: `create function refuse_contacts() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;

@@ -118,7 +118,7 @@ describe('a file that is uploaded to WhatsApp', () => {
     await expect(uploadFile(file, { ...options, simulated: false })).rejects.toThrow('names no media host')
   })
 
-  test('is refused if its bytes have changed since it was encrypted first', async () => {
+  test('is refused if its bytes have changed since they were first encrypted', async () => {
     const { options } = await start()
     const file = await fileOf(randomBytes(1_000))
     const changed = { ...file, open: async () => inParts(randomBytes(1_000)) }

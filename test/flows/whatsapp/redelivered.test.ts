@@ -9,7 +9,7 @@ import { WhatsappHarness } from './harness.ts'
 const STRANGER = '5511987654321'
 const ANSWERED = '5511987650000'
 const GROUP = '120363000000000777@g.us'
-/** More than the recorded messages that the journal keeps. */
+/** More than the number of recorded messages that the journal keeps. */
 const TEXTS = 40
 const RETRY = { stanza: 'receipt', direction: 'in', attrs: { type: 'retry' } } as const
 const REFUSAL = { stanza: 'ack', direction: 'in', attrs: { class: 'message' } } as const

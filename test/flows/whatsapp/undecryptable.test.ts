@@ -13,7 +13,7 @@ const THIRD = '5511987650001'
 const FLOOD = 200
 const QUEUED_AFTER = 3
 const LATEST = 1_000
-/** More messages than the keys that a contact gets without a wait. */
+/** More than the number of keys that a contact gets without a wait. */
 const LARGE_FLOOD = 320
 const NEVER_READABLE = 200
 const REQUESTS_EACH = 5

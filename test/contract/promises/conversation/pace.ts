@@ -70,7 +70,7 @@ export function paceContract(createHarness: CreateHarness): void {
       expect((await context.store.paces.find(lease.instanceId))?.opensAt).toBe(NOON)
     })
 
-    test('does not hide the other reasons for which queued messages wait, read in one call for many', async () => {
+    test('does not hide the other reasons why queued messages wait, which one call reads for many', async () => {
       const { instanceId } = await open({ perMinute: 1 })
       const { messages, paces } = context.store
       const accept = async (to: string, notBefore?: number) => {

@@ -257,7 +257,7 @@ describe('a provider that', () => {
     expect(await browser.finish(back.search)).toMatchObject(FAILED)
   })
 
-  test('is down when the service starts delays neither the start nor a password, and is used when it is back', async () => {
+  test('is down at the start of the service delays neither the start nor a sign-in by password, and works when it is back', async () => {
     await using own = await OidcService.start()
     addPerson(own, 'ana')
     await own.invite('ana@example.com')
