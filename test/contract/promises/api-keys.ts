@@ -115,7 +115,7 @@ export function apiKeysContract(createHarness: CreateHarness): void {
       expect(await store.apiKeys.list((await create(store)).instance.id)).toHaveLength(1)
     })
 
-    test('remember their last use, which never goes back', async () => {
+    test('remember their last use over a restart, and an unused key has none', async () => {
       const harness = await createHarness()
       try {
         const first = await harness.open()

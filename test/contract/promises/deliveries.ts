@@ -50,7 +50,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(await deliverAll(store, lease)).toEqual(['message.delivered', 'message.read'])
       })
 
-      test('failed waits for sent too', async () => {
+      test('"failed" also waits for "sent"', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const message = await acceptPrepared(store, lease)
@@ -187,7 +187,7 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect((await listReady(store, lease.instanceId)).map(({ kind }) => kind)).toEqual(['message.delivered'])
       })
 
-      test('that is reported late does not undo a later one', async () => {
+      test('that is reported again with another outcome changes nothing', async () => {
         const { store } = context
         const lease = await createConnected(store)
         await receive(lease, 'a')

@@ -236,7 +236,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect((await readAfter(store, instanceId, places[1]))?.events).toHaveLength(1)
     })
 
-    test('a cursor stays valid when its event is erased, and when it is written as text', async () => {
+    test('the cursor of the last event stays valid when the event is erased, also written as text', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -292,7 +292,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect(await readAll(store, instanceId)).toEqual([])
     })
 
-    test('an instance sees no event of another one, and deleting it leaves nothing', async () => {
+    test('an erased instance leaves no row of its feed', async () => {
       const { harness, store } = context
       const lease = await createConnected(store, { url: null })
       await store.events.storeIncoming(lease, incoming(), 1_000)

@@ -225,7 +225,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await store.operatorEndpoints.findSecrets(id, until - 1)).toEqual(secrets)
     })
 
-    test('are limited to ten, even if they are created concurrently, and an instance may still have ten of its own', async () => {
+    test('are limited to ten, even if they are created concurrently, and an instance may still create its own', async () => {
       const { store } = context
       const create = () =>
         store.operatorEndpoints.create(

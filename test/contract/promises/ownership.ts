@@ -89,7 +89,7 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.attend('a')).toMatchObject({ shares: { whatsapp: 5 }, nodes: 1 })
     })
 
-    test('nodes without a sandbox have a share of sandbox instances only while no node has one', async () => {
+    test('nodes with the sandbox off have a share of sandbox instances only while no node has it on', async () => {
       await open()
       for (let count = 0; count < 3; count += 1) await store.instances.create(newInstance({ kind: 'sandbox' }), 0)
       expect(await store.leases.attend('a', ['whatsapp'])).toMatchObject({

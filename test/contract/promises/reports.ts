@@ -94,7 +94,7 @@ export function reportsContract(createHarness: CreateHarness): void {
       expect(event).toMatchObject({ kind: 'instance.logged_out', messageId: null, with: '', delivery: null })
     })
 
-    test('each kind has a cause, a reason and a number', async () => {
+    test('each kind has a cause, a reason and the number, which is null while linking', async () => {
       const { store } = context
       const lease = await createOwned(store)
       await recordAll(lease, [LINKING, CONNECTED, RESTRICTED, CONNECTED, CUT])

@@ -21,7 +21,7 @@ import {
 } from '../fixture.ts'
 import type { CreateHarness, StoreHarness } from '../harness.ts'
 
-/** Messages of an instance, and instances, that retention handles at a time. */
+/** How many messages of an instance, and how many instances, retention handles at a time. */
 const STEP = 50
 const INSTANCES_STEP = 50
 /** Messages whose events wait for an endpoint. */

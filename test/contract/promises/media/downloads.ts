@@ -209,7 +209,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await due()).toHaveLength(1)
     })
 
-    test('does not exempt itself from the quota', async () => {
+    test('that is pending does not let uploads of its size exceed the quota', async () => {
       await receive(fileOf(600))
       const file = { instanceId: lease.instanceId, key: randomBytes(32), size: 600, quotaBytes: 1_000 }
       expect(await store.media.begin({ ...file, fileId: 'file_1' })).toBe('begun')
@@ -239,7 +239,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await bodies()).toHaveLength(1)
     })
 
-    test('does not expire while it is being fetched, and is forgotten like others when it is stored', async () => {
+    test('does not expire while it is being fetched, and expires like others when it is stored', async () => {
       const { id } = await receive()
       expect(await store.media.expire(1_000_000, 0)).toBe(0)
       await fetched(id)
@@ -247,7 +247,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await store.media.find(lease.instanceId, id)).toEqual({ kind: 'gone', reason: 'expired' })
     })
 
-    test('is fetched by the owner of the instance only', async () => {
+    test('is recorded by the owner of the instance only', async () => {
       const { id } = await receive()
       const former = { ...lease, epoch: lease.epoch - 1 }
       await expect(store.downloads.recordFailed(former, id, 'media_damaged', 1)).rejects.toThrow(LeaseLost)

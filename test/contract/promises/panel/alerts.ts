@@ -109,7 +109,7 @@ export function alertsContract(createHarness: CreateHarness): void {
       })
     })
 
-    test("only a node that is alive decides about its disk's alert", async () => {
+    test('a node decides about the alerts of its own disk and those of dead nodes, not of another live node', async () => {
       await store.leases.attend('node-b-17-ab12')
       const disk = { rule: 'disk_nearly_full', since: 1 } as const
       for (const subject of [HOST, 'node-b', 'node-gone']) await store.alerts.apply(noticed({ ...disk, subject }), 10)

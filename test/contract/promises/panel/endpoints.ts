@@ -49,7 +49,7 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
       const message = await acceptPrepared(store, lease)
       await store.messages.recordProgress(lease, message.whatsappId, 'read', Date.now())
       const read = (givenUpSince: number) => store.statistics.endpoints(instanceId, ids, givenUpSince)
-      // Two incoming messages, or one, and three events of a message, two of them blocked.
+      // Two incoming messages wait for the default endpoint, one for the other, and the three events of a message for both.
       expect(await read(0)).toEqual([
         { endpointId: DEFAULT_ENDPOINT, recent: { ...idle, lastDeliveredAt: 1_005 }, waiting: 5, lastFailure: null },
         {

@@ -133,7 +133,7 @@ export function healthContract(createHarness: CreateHarness): void {
       expect(await isContact(groupLid)).toBe(false)
     })
 
-    test('they are deleted with the account', async () => {
+    test('they are deleted when the account is unlinked', async () => {
       const { store } = context
       const lease = await createConnected(store)
       await store.events.storeIncoming(lease, incoming({ from: NUMBER }), 1)
