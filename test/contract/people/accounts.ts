@@ -167,7 +167,7 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect((await store.accounts.findForSignIn('zoe'))?.passwordHash).toBe(HASH)
       }))
 
-    test('an identity is bound to one account for good, and signs in while it is bound', () =>
+    test('an identity is bound to one account until the account is removed, and signs in while it is bound', () =>
       withOwnStore(async store => {
         const { accounts } = store
         const { account } = await createAccount(store, 'Ana@Example.com', 'owner')

@@ -25,7 +25,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
     let store: Store
     afterEach(() => harness.dispose())
 
-    /** Everything that the database contains, as text. */
+    /** The content of the tables that may name a contact, as text. */
     async function everything(): Promise<string> {
       const parts: string[] = []
       for (const table of ['messages', 'incoming_messages', 'events', 'attempts', 'contacts', 'numbers', 'pace_uses'])

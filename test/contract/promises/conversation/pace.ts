@@ -106,7 +106,7 @@ export function paceContract(createHarness: CreateHarness): void {
       })
     })
 
-    test('is changed by the owner of the lease only, and not of a deleted instance', async () => {
+    test('grants turns to the owner of the lease only, and cannot be set for a deleted instance', async () => {
       const lease = await open({ perMinute: 1 })
       await expect(take({ ...lease, epoch: lease.epoch - 1 }, null)).rejects.toThrow(LeaseLost)
       expect(await take(lease, null)).toEqual({ kind: 'granted' })

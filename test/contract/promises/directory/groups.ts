@@ -134,7 +134,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       expect(await subjects(store, lease.instanceId)).toEqual([group.subject])
     })
 
-    test('are reported by one event for each change, and none for what was there at first', async () => {
+    test('are reported by one event for each visible change, and by none for the groups that exist at first', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { directory } = store
