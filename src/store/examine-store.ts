@@ -67,7 +67,9 @@ async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promis
     }
   } catch (error) {
     if (isInterruptedWrite(error))
-      throw new StoreUnusable(`${path} was being created when its process ended. Start the service, which completes it.`)
+      throw new StoreUnusable(
+        `${path} was being created when its process ended. Start the service, which completes it.`,
+      )
     throw explained(error, path)
   }
 }
