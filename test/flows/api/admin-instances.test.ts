@@ -67,7 +67,7 @@ describe('instances', () => {
     expect((await api.admin('POST', '/instances', { name })).body.data.name).toBe(name)
   })
 
-  test('with the sandbox off, no sandbox instance can be created or used', async () => {
+  test('with the sandbox off, no sandbox instance can be created', async () => {
     const writeAs = () => Promise.reject(new Error('never asked'))
     await using off = await ApiHarness.start({
       options: { sandbox: { enabled: false, writeAs, isPhoneOn: async () => false, switchPhone: writeAs } },

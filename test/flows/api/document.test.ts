@@ -265,7 +265,7 @@ describe('/openapi.json', () => {
       400: ['invalid_phone_number', 'invalid_request', 'quote_not_found'],
       401: ['invalid_token'],
       403: ['forbidden'],
-      // Of the image of a preview.
+      // For the image of a preview.
       404: ['media_not_found'],
       409: ['media_not_configured', 'media_pending'],
       413: ['payload_too_large'],

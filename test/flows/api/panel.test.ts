@@ -180,7 +180,7 @@ describe('the data of the pages', () => {
     expect((await counting).body.data.buckets).toHaveLength(56)
   })
 
-  test('one call says what needs attention, the most urgent first, with the space on the disk', async () => {
+  test('one call says what needs attention, with the space on the disk', async () => {
     await using served = await ApiHarness.start({
       options: { diskSpace: async () => ({ freeBytes: 1, totalBytes: 2, isNearlyFull: true }) },
     })
@@ -240,7 +240,7 @@ describe('the stream of changes', () => {
     expect(told).toContain(`event: change\ndata: {"data":{"instanceId":"${id}","what":"connection"}}`)
   })
 
-  test('is closed without a session', async () => {
+  test('is refused without a session', async () => {
     expect((await api.call({ path: '/admin/v1/changes' })).status).toBe(401)
   })
 })
