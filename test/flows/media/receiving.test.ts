@@ -60,7 +60,7 @@ test.each(MEDIA_FORMS)('a file is recorded immediately with its message, and its
   expect(sha256(Buffer.from(await response.arrayBuffer()))).toBe(sent.hash)
 })
 
-test('the webhook of the contract gets the message, and none of the other events', async () => {
+test("the instance's webhook gets the message, and no event about its file", async () => {
   const sent = await sendFrom(harness, number, newContact())
   await untilSettled(harness, number, sent.id)
   const last = await harness.network.writeAs({ from: newContact(), to: number.phone, text: 'after it' })
@@ -136,7 +136,7 @@ test('if the phone does not have it either, the file has failed, and the message
   expect(await response.text()).toContain('did not upload it again')
 })
 
-test('bytes that are never those of the message are given up, and nothing of them stays', async () => {
+test('a file whose bytes are never those of the message has failed as media_damaged', async () => {
   await misbehave('garble' as never)
   const sent = await sendFrom(harness, number, newContact())
   const [, failed] = await untilSettled(harness, number, sent.id)
@@ -179,7 +179,7 @@ test('the same content in two messages is two files, and a received file can be 
   expect(shown!.media?.sha256).toBe(sha256(bytes))
 })
 
-test('a file beyond the quota is an event that says so, and later files are fetched', async () => {
+test('the event of a message whose file exceeds the quota says so, and later files are fetched', async () => {
   const sent = await sendFrom(harness, number, newContact(), 'document', { size: QUOTA_MB * 1_048_576 })
   const [received, ...more] = await untilSettled(harness, number, sent.id)
   expect(more).toEqual([])

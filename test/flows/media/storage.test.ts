@@ -190,7 +190,7 @@ test('a bucket is written, read and cleaned while many slow callers read from it
   }
 })
 
-test('a folder keeps no empty folder of an instance, and nobody else may read it', async () => {
+test('a storage in a folder keeps no empty folder of an instance', async () => {
   const root = mkdtempSync(join(tmpdir(), 'pombal-media-'))
   try {
     const storage = new FolderStorage(root)

@@ -91,7 +91,7 @@ test.each([
   expect(await fetched(name, answer)).toEqual({ error: 'media_unavailable', shown: [] })
 })
 
-test('an answer that never becomes a file fails its message, and does not harm the service', async () => {
+test('the service closes the connection of an answer that never becomes a file, and continues to work', async () => {
   const before = harness.service.pid
   const starts = [
     ['HTTP/1.1 200 OK\r\n', 'X-More: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n'.repeat(20)],

@@ -112,7 +112,7 @@ describe('a backup', () => {
     }
   })
 
-  test('cannot replace a database that is in use', async () => {
+  test('cannot replace a database that is in use, and is refused if it is damaged', async () => {
     const service = await new Service().start()
     try {
       await run('backup', folder, service.dataDir)

@@ -143,7 +143,7 @@ describe.each(STORES)('the export of a contact, on %s', store => {
     ).toEqual([own.id, sent.id].sort())
   })
 
-  test('says which files it does not have, and goes on', async () => {
+  test('says which files it does not have, and contains the others', async () => {
     const contact = newContact()
     const [gone, damaged, kept] = [
       await sendFrom(harness, number, contact),

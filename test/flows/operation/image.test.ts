@@ -106,7 +106,7 @@ test.skipIf(!HAS_BASH).each([
   expect(ended).toBe(code)
 })
 
-test('backup, restore and the rotation of the keys run in the image', async () => {
+test('the image has every file that backup, restore and the rotation of the keys load', async () => {
   const image = mkdtempSync(join(tmpdir(), 'pombal-image-'))
   try {
     for (const line of argumentsOf('COPY').map(text => text.replace(/^--from=\w+ \/app\//, ''))) {
@@ -136,7 +136,7 @@ test('backup, restore and the rotation of the keys run in the image', async () =
   }
 })
 
-test('a production installation includes Node and builds the panel', () => {
+test('a production installation includes Node and the tools that build the panel', () => {
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, { dev?: boolean }> }
   for (const name of ['node', 'vite', '@vitejs/plugin-react']) {
     expect(packages[`node_modules/${name}`]?.dev, name).toBeUndefined()

@@ -55,7 +55,7 @@ describe('the log of the service at the most detailed level', () => {
     await receiver?.close()
   })
 
-  test('reports every step', () => {
+  test('reports sent messages, delivery attempts and the stop of the service', () => {
     const told = new Set(service.logLines.map(({ msg }) => msg))
     for (const fact of ['message.sent', 'delivery.attempted', 'app.stopped']) expect(told).toContain(fact)
   })

@@ -58,7 +58,7 @@ test('the SBOM lists every package of the program with its version, digest and l
   expect(sbom.dependencies.map(({ ref }: { ref: string }) => ref)).toContain(`${name}@${version}`)
 })
 
-test('the package and the image are built with it', () => {
+test('the package and the image are built with the SBOM', () => {
   const { scripts, files } = readJson(join(ROOT, 'package.json'))
   expect(scripts.prepack).toBe('npm run build')
   expect(scripts.build).toMatch(/build-program\.js && node scripts\/build-sbom\.js$/)

@@ -189,7 +189,7 @@ test.each(STORES)(
       console.log(`beside undecryptable messages: ${meanwhile} of ${total}`)
       expect(meanwhile).toBeLessThan(total * SHARE)
     }
-    // On a slow machine the phone sends copies of some messages before all requests. No more are made for these.
+    // On a slow machine the phone sends copies of some messages before all requests. Pombal then requests them no more.
     const copied = () =>
       fairness.events(busy, 'message.received').filter(({ data }) => String(data.text).startsWith('x')).length
     const enough = async () => (await requested()) >= total - REQUESTS_EACH * copied()
