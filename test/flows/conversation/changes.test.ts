@@ -50,7 +50,7 @@ describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
     expect(eventsAbout(messageId)).toHaveLength(3)
   })
 
-  test('an edit or deletion of an unknown message is reported immediately', async () => {
+  test('the deletion of an unknown message is reported immediately', async () => {
     const from = '5511987654002'
     const key = { remoteJid: `${talking.number.phone}@s.whatsapp.net`, fromMe: true, id: 'ABSENT' }
     await writeAs({ from, content: { protocolMessage: { key, type: 'REVOKE' } } })

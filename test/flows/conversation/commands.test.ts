@@ -159,7 +159,7 @@ describe.each(STORES)('commands, on %s', store => {
     expect((await talking.inbox(to)).filter(({ details }) => details?.reactionMessage)).toHaveLength(1)
   })
 
-  test('commands are not messages: lists and statistics contain none', async () => {
+  test('commands are not messages: the list of messages contains none', async () => {
     const { body } = await talking.call('GET', '/messages?limit=200')
     expect((body.data as { id: string }[]).every(({ id }) => id.startsWith('msg_'))).toBe(true)
   })

@@ -60,7 +60,7 @@ describe.each(STORES)('options of a text, on %s', store => {
       expect(await refusalOf({ to, text: 'x', quote })).toBe('400 quote_not_found')
   })
 
-  test('a text goes out unquoted if the quoted message fails, and its event says so', async () => {
+  test('a text is sent without its quote if the quoted message fails, and its event says so', async () => {
     const refused = await talking.send({ to: '15005550004', text: 'refused' })
     const again = await talking.send({ to: '15005550004', text: 'answer', quote: refused, metadata: { step: 2 } })
     await talking.becomes(again, 'failed')

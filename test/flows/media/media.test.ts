@@ -107,7 +107,7 @@ describe.each(STORES)('files on %s', on => {
     }
   })
 
-  test('with the same content are one file, with the later expiry; files of another instance do not exist', async () => {
+  test('with the same content are one file with the later expiry; files of another instance do not exist', async () => {
     const bytes = png(10_000)
     const first = (await client.upload(bytes)).body.data
     const second = (await client.upload(bytes)).body.data

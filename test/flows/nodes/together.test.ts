@@ -50,7 +50,7 @@ describe('two nodes', () => {
     expect(sent.filter(({ replayed }) => !replayed)).toHaveLength(1)
   })
 
-  test('post to the URL that was set through either node', async () => {
+  test('post to the URL that was set through another node', async () => {
     await linked.through(other).setWebhook(`${harness.receiver.url}/moved`)
     const { id } = await linked.through(one).send(CONTACT, 'to the new address')
     await harness.untilReported(id, 'message.sent')

@@ -8,7 +8,7 @@ const WAITING = 10_000
 const EVENTS = 40
 
 describe.each(STORES)('isolation on %s', kind => {
-  test('while 10,000 deliveries wait for a consumer that hangs, another instance’s events arrive within a second', async () => {
+  test('while 10,000 deliveries wait for a consumer that hangs, another instance’s events do not wait', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), {
       timeoutMs: 500,
       retryDelaysMs: [1_000, 5_000],
