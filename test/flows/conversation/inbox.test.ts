@@ -95,7 +95,7 @@ describe.each(STORES)('the inbox of people, on %s', store => {
     ])
   })
 
-  test('a person edits and deletes a message of the instance; the audit names the message, but not its text', async () => {
+  test('a person edits and deletes a message of the instance; the audit names it, but not its text', async () => {
     const to = '5511987653004'
     const id = await talking.send({ to, text: 'errado' })
     await talking.becomes(id, 'read')
