@@ -18,7 +18,7 @@ async function entriesOn(page: Page): Promise<string[]> {
   return texts.map(text => text.replaceAll(/\s+/g, ' ').trim())
 }
 
-test('the charts of messages, failures and deliveries never contradict each other', async () => {
+test('the charts of messages, failures and deliveries do not contradict each other', async () => {
   const { admin } = harness.service
   const { id, token } = await admin.createConnected('Charts')
   const instance = harness.service.instance(id, token)

@@ -90,7 +90,7 @@ async function change(method: string, path: string, body: object): Promise<void>
   expect(answer.ok).toBe(true)
 }
 
-test('a receiver that is killed turns the first page red and alerts a phone; started again, one click recovers it', async () => {
+test('a killed receiver puts its instance on the first page and alerts a phone; one click recovers it later', async () => {
   const { id, token } = await harness.service.admin.createConnected('Killed receiver')
   const receiver = await new Receiver().listen()
   await harness.service.instance(id, token).setWebhook(receiver.url)

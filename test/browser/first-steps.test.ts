@@ -79,7 +79,7 @@ test('the token is shown once, can be copied, and works', async () => {
   expect(await page.getByText(token).count()).toBe(0)
 })
 
-test('renaming, a new token, unlinking and deletion each say what will happen', async () => {
+test('an instance is renamed in its settings; a new token, unlinking and deletion need a confirmation', async () => {
   const { id } = await harness.service.admin.createConnected('Short-lived')
   const page = await harness.openSignedIn(`/instances/${id}/settings`)
   await page.getByRole('textbox', { name: 'Name' }).fill('Renamed')

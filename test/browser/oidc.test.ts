@@ -146,7 +146,7 @@ test('somebody who also has a password can still change it', async () => {
   await page.getByRole('button', { name: 'Change password' }).waitFor()
 })
 
-test('a provider that is down says so where the button is, and everything else works', async () => {
+test('while the provider fails, the sign-in page says so; afterwards the same button works', async () => {
   provider.fault = { is: 'status 503', at: /^\/token/ }
   addPerson('ana')
   const page = await harness.open('/sign-in')

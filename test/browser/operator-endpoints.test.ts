@@ -27,7 +27,7 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
   await until('the test event', () => receiver.requests.length === 1)
   expect(eventOf(receiver.requests[0]!)).toMatchObject({ event: 'webhook.test', instanceId: null })
 
-  // Another URL was not tested.
+  // The answer to the test event is not shown for another URL.
   await card.getByText('The test event was received.').waitFor()
   const changeTo = async (url: string) => {
     await page.getByRole('button', { name: /^Edit / }).click()

@@ -140,7 +140,7 @@ test('URLs that are not pages of the panel keep their meaning', async () => {
   expect(await answer('/openapi.json')).toEqual([200, 'application/json'])
 })
 
-/** The last test: afterwards this address is blocked from guessing. */
+/** The last test, because afterwards the service refuses passwords from this address. */
 test('after ten wrong passwords even the right one is refused for a while; the admin key still opens the panel', async () => {
   const page = await harness.open('/sign-in')
   await page.locator('input[type="password"]').fill(PASSWORD)
