@@ -206,7 +206,7 @@ function checkSandbox(title: string): Check {
   }
 }
 
-/** Passes if the text holds every phrase; line breaks count as spaces. */
+/** Passes if the text contains every phrase; line breaks count as spaces. */
 function states(...phrases: string[]): Check {
   return text =>
     phrases

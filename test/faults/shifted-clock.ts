@@ -2,7 +2,7 @@ import { BroadcastChannel, getEnvironmentData, isMainThread, setEnvironmentData 
 
 /**
  * Loaded into a node with `--import`: its wall clock is off, and jumps. `CLOCK_SHIFTS_MS` are the shifts, separated by
- * commas; the first one holds from the start, each SIGUSR2 brings the next. The monotonic clock goes on as it should.
+ * commas; the first one holds from the start, each SIGUSR2 brings the next. The monotonic clock is not shifted.
  * All threads have the same clock.
  */
 const shiftsMs = (process.env['CLOCK_SHIFTS_MS'] ?? '0').split(',').map(Number)
