@@ -56,7 +56,7 @@ describe.concurrent('the live check', () => {
     expect(told).toEqual(['Passkey: answers: 2', 'Passkey: a code is compared: yes'])
   })
 
-  test('as a dry run finds no difference, and its report holds no number, key or text', async () => {
+  test('as a dry run finds no difference, and its report contains no number, key or text', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pombal-live-report-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
     await promisify(execFile)(process.execPath, [PROGRAM, '--dry-run', '--report', folder])
@@ -148,7 +148,7 @@ test('the QR code in the terminal encodes the given text and has a light margin'
   }
 })
 
-test('a reported stanza holds no private data', () => {
+test('a reported stanza contains no private data', () => {
   const shape = shapeOf({
     tag: 'message',
     attrs: { from: '5511987654321:7@s.whatsapp.net', id: '3EB0', t: '1795256000', notify: 'Ana', type: 'text' },

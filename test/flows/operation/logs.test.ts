@@ -66,7 +66,7 @@ describe('the log of the service at the most detailed level', () => {
     for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow()
   })
 
-  test('holds no secret, token, key or message text in any encoding', () => {
+  test('contains no secret, token, key or message text in any encoding', () => {
     const output = service.wholeOutput.toLowerCase()
     for (const [what, secret] of secrets) {
       for (const encoding of encodingsOf(secret)) {
@@ -75,7 +75,7 @@ describe('the log of the service at the most detailed level', () => {
     }
   })
 
-  test('holds no key of a WhatsApp session', () => {
+  test('contains no key of a WhatsApp session', () => {
     expect(service.wholeOutput).not.toMatch(/privKey|privateKey|rootKey|chainKey|advSecretKey|<Buffer /)
   })
 })

@@ -16,7 +16,7 @@ async function startInVain(env: Record<string, string>): Promise<string> {
   return service.output
 }
 
-describe('the output of a failed start holds no secret', () => {
+describe('the output of a failed start contains no secret', () => {
   const keys = { ADMIN_KEY: randomBytes(32).toString('hex'), MASTER_KEY: randomBytes(32).toString('base64') }
 
   test('of a database that cannot be reached', async () => {
