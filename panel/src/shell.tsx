@@ -103,7 +103,7 @@ export function Shell() {
   )
 }
 
-/** Below every page, until a switch says that this is production. */
+/** Shown below every page while the sandbox is on. */
 function SandboxBanner() {
   const words = useWords()
   const { data: session } = useQuery(sessionQuery)

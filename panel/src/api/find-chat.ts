@@ -3,7 +3,7 @@ import type { ContactRow, GroupRow, InboxChat, Page } from './types.ts'
 
 const MAX_LIMIT = 200
 
-/** The names of a chat that is not among the latest, or that no message was exchanged with yet. */
+/** Finds the names of a chat that is not among the latest, or that has no messages yet. Null if the chat is unknown. */
 export async function findChat(
   id: string,
   chat: string,

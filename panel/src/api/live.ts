@@ -153,7 +153,7 @@ function follow(client: QueryClient): () => void {
 const KEYS_OF: Record<Change['what'], readonly string[]> = {
   connection: ['instance', 'connection', 'health', 'phone'],
   instance: ['instance', 'connection'],
-  // Its endpoints are read with the sums.
+  // The endpoints are among the sums, which are read after every change.
   webhook: [],
   log: ['message', 'event', 'conversations', 'counts', 'media-usage'],
 }

@@ -60,14 +60,14 @@ describe('a live list', () => {
     let now = await listed.readPages(2)
     listed.prepend(...Array.from({ length: 50 }, (_, index) => `more ${index}`))
     now = await listed.refresh(now)
-    // It is below the part of the first page that is read again.
+    // This row is below the part of the first page that is read again.
     listed.prepend('row 30')
     const rows = rowsOf((await listed.refresh(now)).pages)
     expect(rows).toHaveLength(170)
     expect(new Set(rows.map(({ id }) => id)).size).toBe(170)
   })
 
-  test('of rows that are on two pages, the first one counts', () => {
+  test('if a row is on two pages, the first copy counts', () => {
     const pages = [
       { data: [{ id: 'a', text: 'new' }], nextCursor: '1' },
       {
@@ -94,7 +94,7 @@ describe('a live list', () => {
     expect(after.pages[2]).toBe(before.pages[2])
   })
 
-  test('a list that grows is cut back to the rows near the top while these are shown, and can be read on', async () => {
+  test('a growing list is cut back to the rows near the top while they are shown, and can be read on', async () => {
     const listed = new Listed(250)
     let now = await listed.readPages(2)
     for (let round = 0; round < 10; round += 1) {

@@ -25,7 +25,7 @@ export type ReadPage<T> = (cursor?: string, signal?: AbortSignal) => Promise<Pag
 interface Fresh<T> {
   /** The newest rows, followed by the known ones below them. */
   first: Page<T>
-  /** No other page is kept. */
+  /** True if no other page is kept. */
   isCut: boolean
   /** Visible pages other than the first, by index. */
   others: ReadonlyMap<number, Page<T>>
@@ -73,7 +73,7 @@ export function putAgain<T extends Row>(now: Pages<T>, { first, isCut, others }:
   const pages = now.pages.map((page, index) => {
     const data = again.get(index)
     if (data) return { data, nextCursor: index === 0 ? first.nextCursor : page.nextCursor }
-    // Such a row has moved to a page that was read again.
+    // A taken row has moved to a page that was read again.
     const isTaken = (row: T) => taken.has(keyOf(row))
     return page.data.some(isTaken) ? { ...page, data: page.data.filter(row => !isTaken(row)) } : page
   })

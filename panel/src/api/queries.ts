@@ -34,7 +34,7 @@ import type {
   Statistics,
 } from './types.ts'
 
-/** For queries that are not repeated when the service reports a change, because they cost it too much. */
+/** For queries that are too expensive for the service to be repeated whenever it reports a change. */
 export const NOT_LIVE = { live: false } as const
 
 // The queries of the panel. `live.ts` finds each by its key.
@@ -42,7 +42,7 @@ export const NOT_LIVE = { live: false } as const
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: ({ signal }) => callData<Session>('/session', { signal }),
-  // The caller retries, and meanwhile explains why nothing is shown.
+  // The caller retries, and explains in the meantime why nothing is shown.
   retry: false,
 })
 
@@ -56,7 +56,9 @@ export const sessionsQuery = queryOptions({
   queryFn: ({ signal }) => callData<ListedSession[]>('/sessions', { signal }),
 })
 
-/** How often the pages of alerts are read. The service looks for problems every 15 s, so a new one appears within 25 s. */
+/**
+ * How often the pages of alerts are read. The service checks for problems every 15 s; a new one appears within 25 s.
+ */
 const ALERTS_EVERY_MS = 10_000
 
 /** All open alerts, from every page. */
@@ -154,7 +156,7 @@ export function activityQuery(ids: readonly string[]) {
   })
 }
 
-/** Connections and disks change without a hint from a log, so this is polled. */
+/** Some problems, such as a full disk, arise without a reported change, so this is polled. */
 const ATTENTION_EVERY_MS = 10_000
 
 export const attentionQuery = queryOptions({

@@ -15,7 +15,7 @@ export type Attachment =
 export interface Unsent {
   to?: string
   text?: string
-  /** The message that it answers. */
+  /** The message that this one answers. */
   quote?: ChatLine | null
   attachment?: Attachment
   /** The address of the file. Null if there is no field for one. */
@@ -24,12 +24,12 @@ export interface Unsent {
   isPending?: boolean
   /** Why the last call failed. */
   error?: unknown
-  /** The message that was made of it. */
+  /** The ID of the message, once the service has accepted it. */
   sentId?: string
 }
 
 const NOTHING: Unsent = {}
-/** They outlive the page that shows them: only a reload or a sign-out erases them. */
+/** Unsent messages outlive the page that shows them: only a reload or a sign-out erases them. */
 const messages = new Map<string, Unsent>()
 const keys = new Map<string, { content: string; key: string }>()
 const listeners = new Set<() => void>()
@@ -66,7 +66,7 @@ export function changeUnsent(place: string, changed: Unsent): void {
   set(place, { ...messages.get(place), ...changed })
 }
 
-/** What a message by hand contains. */
+/** The content of a message that a person writes in the panel. */
 interface Content {
   to: string
   text?: string
@@ -75,8 +75,8 @@ interface Content {
 }
 
 /**
- * Sends a message by hand. Until there is an answer, the same content has the same idempotency key: a repeated click or a lost
- * answer sends nothing twice.
+ * Sends a message that a person wrote. Until there is an answer, the same content has the same idempotency key, so a
+ * repeated click or a lost answer sends nothing twice.
  * @returns the message, and the key
  */
 export async function sendOnce(instanceId: string, place: string, content: Content, usedKey?: string) {
@@ -97,7 +97,7 @@ export function useSend(instanceId: string, place: string) {
     onMutate: () => changeUnsent(place, { isPending: true, error: null }),
     onSuccess: ({ id }) => set(place, { sentId: id }),
     onError: error => {
-      // After another sign-in, this reason no longer holds.
+      // Another sign-in removes this reason.
       const hasEnded = error instanceof ApiError && error.code === 'invalid_admin_key'
       changeUnsent(place, { isPending: false, error: hasEnded ? null : error })
     },

@@ -14,7 +14,7 @@ export interface Log<T> {
   status: 'pending' | 'error' | 'success'
   error: Error | null
   hasMore: boolean
-  /** Why a further page could not be read. Until the list changes, only a person's click may read it again. */
+  /** Why a further page could not be read. Until the list changes, only a person's click may try again. */
   moreError: Error | null
   loadMore: () => void
   retry: () => void
@@ -61,7 +61,7 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
   const { hasNextPage, isFetching, fetchNextPage } = list
   return {
     rows,
-    // That an earlier filter found nothing says nothing about this one.
+    // The empty result of an earlier filter says nothing about this filter.
     status: list.isPlaceholderData && rows.length === 0 ? 'pending' : list.status,
     error: list.error,
     hasMore: hasNextPage,
@@ -106,7 +106,7 @@ async function refresh<T extends Row>(client: QueryClient, key: Key, visible: Ra
   const before = client.getQueryData<Pages<T>>(key)
   const first = before?.pages[0]
   if (!before || !first) {
-    // A list whose first read failed, for example while the service was away.
+    // The first read of the list may have failed, for example while the service was away.
     if (client.getQueryState(key)?.status === 'error') await client.refetchQueries({ queryKey: key, exact: true })
     return
   }
@@ -142,7 +142,7 @@ async function find<T extends Row>(
   }
   await client.cancelQueries({ queryKey: key, exact: true })
   client.setQueryData<Pages<T>>(key, now => {
-    // Some of these pages may have been loaded meanwhile.
+    // Some of these pages may have been loaded in the meantime.
     const from = found.pageParams.indexOf(now?.pages.at(-1)?.nextCursor ?? undefined)
     if (!now || from === -1) return now
     return {

@@ -38,7 +38,7 @@ function searchOf(trouble: Trouble): { state: 'exhausted' | 'pending' } {
   return { state: trouble === 'failing' || trouble === 'missed' ? 'exhausted' : 'pending' }
 }
 
-/** The events that explain the trouble: those that were given up, if there are any. */
+/** The events that explain the trouble: if any events were given up, these. */
 export function shownOf(trouble: Trouble, { deliveries }: Activity): ReturnType<typeof searchOf> {
   return deliveries.givenUp > 0 ? { state: 'exhausted' } : searchOf(trouble)
 }

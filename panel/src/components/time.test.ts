@@ -7,7 +7,7 @@ test('a duration has the decimal sign of the language', () => {
   expect(duration(1_500, 'pt-BR')).toBe('1,5 s')
 })
 
-test('the time of the service is known although the clock of the browser is wrong', () => {
+test('the time of the service is known even if the clock of the browser is wrong', () => {
   vi.useFakeTimers({ now: Date.parse('2026-11-27T12:10:00Z') })
   try {
     noteServerTime(new Headers({ date: 'Fri, 27 Nov 2026 12:00:00 GMT' }))

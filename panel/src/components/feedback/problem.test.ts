@@ -29,7 +29,7 @@ test('in English the sentence of the service is shown', () => {
   expect(problemText(invalid('targets', 'to'), en)).toBe('"to" is wrong.')
 })
 
-test('an answer that has no error of the service is from a proxy if its status says that the service did not answer', () => {
+test('an answer without an error code of the service is from a proxy if its status is 502, 503 or 504', () => {
   expect(isFromProxy(502, null)).toBe(true)
   expect(isFromProxy(504, { error: 'gateway timeout' })).toBe(true)
   expect(isFromProxy(503, { error: { code: 'service_unavailable' } })).toBe(false)

@@ -62,7 +62,7 @@ export function ActOnRows<T extends { id: string }>(props: ActOnRowsProps<T>) {
   )
 }
 
-/** The rows one after the other, until `stop` or until the person leaves the page. The call that is under way is waited for. */
+/** Acts on one row after the other, until `stop` or until the person leaves the page. A call in progress completes. */
 function useRun<T extends { id: string }>({ selection, rows, act }: ActOnRowsProps<T>, onDone: () => void) {
   const { selection: words } = useWords().tools
   const toast = useToast()

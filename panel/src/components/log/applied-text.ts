@@ -14,7 +14,7 @@ interface AppliedText {
  */
 export function useAppliedText(value: string, onApply: (text: string) => void, afterMs: number | null): AppliedText {
   const [text, setText] = useState(value)
-  /** What was applied here and has not come back as the value. Meanwhile more may have been typed. */
+  /** Texts that were applied here and have not come back as `value`. The person may have typed more since. */
   const applied = useRef<string[]>([])
   function apply(typed: string): void {
     applied.current.push(typed)

@@ -59,7 +59,7 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
     const measure = () => {
       if (body.current) setTop(body.current.getBoundingClientRect().top + window.scrollY)
     }
-    // Elements above it may open, close or wrap.
+    // Elements above the list may open, close or wrap.
     const observer = new ResizeObserver(measure)
     observer.observe(document.body)
     measure()
@@ -215,7 +215,7 @@ export function Cell({ children, area, label }: { children: ReactNode; area?: st
   )
 }
 
-/** The keys j and k move from row to row wherever the focus is, from the first visible row on. The key x marks the row. */
+/** The keys j and k move between rows. Without a focused row they start at the first visible one. x marks the row. */
 function stepByLetter(event: KeyboardEvent): void {
   if (!['j', 'k', 'x'].includes(event.key) || isTyping(event) || hasDialog()) return
   const focused = document.activeElement?.closest('[role="row"]')

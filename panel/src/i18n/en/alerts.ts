@@ -50,7 +50,7 @@ export const alerts = {
   tested: 'The test message arrived.',
   remove: 'Remove',
   removeOf: (name: string) => `Remove ${name}`,
-  removeText: 'Messages that are still waiting for it are discarded.',
+  removeText: 'Messages that are still waiting to be sent to this target are discarded.',
   removed: 'The target was removed.',
   never: 'No message yet.',
   lastSent: 'Last message',

@@ -75,7 +75,7 @@ export const connection = {
     thread_crashed:
       'Pombal crashed several times while it worked for this number, and stopped the number to protect the others. Search the log for whatsapp.thread_died, update Pombal, then try again.',
     imported:
-      'The session comes from another program. Stop that program for good: two programs with one session destroy it. Then try it here.',
+      'The session comes from another program. Stop that program for good: two programs with one session destroy it. Then connect here.',
     exported: 'The session was exported to another program. Connect here only if no other program uses it any more.',
   },
 }
@@ -108,15 +108,15 @@ export const linking = {
   expiredText:
     'Nobody scanned it in time. The phone must be online. If it said that it could not link a device, it may have too many linked devices: remove one. Then request a new code.',
   failed: 'The number could not be linked',
-  newCodeAsked: 'WhatsApp asked for a new code. The one before no longer works.',
+  newCodeAsked: 'WhatsApp asked for a new code. The previous code no longer works.',
   newCode: 'Show a new code',
-  lookingAfter: 'The phone may ask for your fingerprint. It must be online.',
+  lookingAfter: 'The phone must be online. It may ask for your fingerprint.',
 }
 
 /** The steps in which the account's passkey answers. */
 export const passkey = {
   title: 'WhatsApp asks for the passkey of this account',
-  text: 'A passkey answers only on WhatsApp’s own page. A small program asks it there and shows the answer, which you bring back here. It reads nothing else there, and sends nothing anywhere.',
+  text: 'A passkey answers only on WhatsApp’s own page. A small program asks it there and shows the answer, which you bring back here. The program reads nothing else there and sends nothing anywhere.',
   experimental: 'This is experimental: it has never been tried against WhatsApp’s servers.',
   timeLeft: (minutes: number) => `Time left: ${minutes} min`,
   steps: [
@@ -132,7 +132,7 @@ export const passkey = {
   answerWrong: 'This is not the answer. Copy all of it from the box on WhatsApp’s page.',
   send: 'Send the answer',
   refused:
-    'WhatsApp did not accept the answer. Use the passkey of this account, and this new program: the one before no longer works.',
+    'WhatsApp did not accept the answer. Use the passkey of this account, and this new program: the previous program no longer works.',
   sent: 'WhatsApp checks the answer. Keep WhatsApp open on the phone…',
   compare: 'Does the phone show this code too?',
   compareText: 'If the codes differ, somebody is between you and WhatsApp.',

@@ -6,7 +6,7 @@ export const inbox = {
   texts: 'Messages',
   searching: 'Searching messages…',
   nothing: 'Nothing found.',
-  missing: 'Pombal does not have this message, or no longer.',
+  missing: 'Pombal does not have this message. It may have been erased.',
   empty: 'No conversations yet. To start one, search for a group or contact, or type a number.',
   writeTo: (number: string) => `Write to ${number}`,
   members: (count: number) => (count === 1 ? 'group, 1 member' : `group, ${count} members`),

@@ -149,14 +149,14 @@ export const calls = {
   hint: 'What happens if somebody calls the number. A rejected call stops ringing on the phone too.',
   reject: 'Reject calls',
   text: 'Text to the caller',
-  textHint: 'Sent at most once an hour to a caller. Empty: none is sent.',
+  textHint: 'Each caller gets this text at most once an hour. Leave it empty to send none.',
   placeholder: 'We cannot take calls here. Please write to us.',
   saved: 'Saved. It applies to the next call.',
 }
 
 export const proxy = {
   title: 'Proxy',
-  hint: 'Everything between this instance and WhatsApp goes through the proxy: the connection, and files in both directions. The service tests it before it uses it.',
+  hint: 'Everything between this instance and WhatsApp goes through the proxy: the connection, and files in both directions. The service tests a new proxy before it uses it.',
   current: 'In use:',
   url: 'Address of the proxy',
   urlHint:

@@ -30,7 +30,7 @@ export const problems = {
   /** In English the service's own message is shown for other refusals and for invalid fields. */
   refusals: {} as Partial<Record<RefusalCode, string>>,
   fields: { oldPassword: 'The old password is wrong.' } as Partial<Record<string, string>>,
-  /** The same for the fields of one call, by `ApiError.subject`. Without a name: a fault that the service ascribes to no field. */
+  /** Like `fields`, for one call (`ApiError.subject`). The field `''` is for an error that concerns no single field. */
   calls: {} as Partial<Record<string, Partial<Record<string, string>>>>,
   requestId: (id: string) => `Request ID for the log: ${id}`,
 }

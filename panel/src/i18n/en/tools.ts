@@ -1,4 +1,4 @@
-/** The texts of what every page offers: search, export, copies, next steps. */
+/** The texts of the tools on every page: search, export, copies, next steps. */
 export const tools = {
   curl: 'Copy as curl',
   curlCopied: 'Copied. Set POMBAL_TOKEN to the token of the instance before you run it.',
@@ -18,7 +18,7 @@ export const tools = {
     recipient_not_on_whatsapp: 'Correct the number and send the message again.',
     not_a_group_member: 'Ask a member to add the linked number, then send the message again.',
     rejected_by_whatsapp:
-      'Do not repeat it at once. Open WhatsApp on the phone: it shows whether the number is restricted. Send fewer messages to people who do not know it.',
+      'Do not send it again immediately. Open WhatsApp on the phone: it shows whether the number is restricted. Send fewer messages to people who do not know it.',
     media_unavailable: 'Upload the file again and send a new message.',
     media_too_large: 'Send a smaller file.',
     media_unsupported: 'Send the file as a document, or in another format.',
@@ -50,12 +50,13 @@ export const tools = {
       failed === 0 ? `${done} requested.` : `${done} requested, ${failed} refused. The refused rows stay marked.`,
     stop: 'Stop',
     stopping: 'Stopping…',
-    stopped: (done: number, left: number) => `Stopped: ${done} requested, ${left} not. These stay marked.`,
+    stopped: (done: number, left: number) =>
+      `Stopped: ${done} requested. The others stay marked: ${left} refused or not started.`,
     redeliver: (events: number) => `Redeliver or retry ${events}`,
     redeliverNone: 'All of them are being posted already.',
     redeliverText:
       'Events that wait for a retry are tried now. The others are posted again, outside the order, with the same webhook-id.',
-    onTheWay: (events: number) => `${events} marked are being posted already. Nothing is done with them.`,
+    onTheWay: (events: number) => `Marked events that are being posted already: ${events}. They are left alone.`,
     sendAgain: (messages: number) => `Send ${messages} again`,
     sendAgainNone: 'Only failed messages can be sent again.',
     sendAgainText:
@@ -95,11 +96,11 @@ export const tools = {
     receive: 'Receive a signed event',
     receiveText:
       'The test receiver of Pombal accepts events and checks their signatures. You need no program of your own.',
-    receiveLater: 'None was delivered yet. Send a message, and see its events.',
+    receiveLater: 'No event has been delivered yet. Send a message, and see its events.',
     receiveAction: 'Use the test receiver',
     lookAction: 'Open the event',
     program: 'Connect your program',
-    programText: 'Give its URL instead of the test receiver, and send with the token.',
+    programText: 'Replace the URL of the test receiver with the URL of your program, and send with the token.',
     programLater: 'Its URL is set. It is connected once it has accepted an event.',
     programAction: 'Set the URL',
   },

@@ -80,7 +80,7 @@ function Lasting({ alerts }: { alerts: readonly Alert[] }) {
   )
 }
 
-/** @param after the problems that last. If they change, one of them may have been solved */
+/** @param after the IDs of the current problems. If they change, a problem may have been solved */
 function Solved({ after }: { after: string }) {
   const words = useWords()
   const list = useInfiniteQuery(solvedAlertsQuery)

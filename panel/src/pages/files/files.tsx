@@ -20,7 +20,7 @@ import classes from './files.module.css'
 
 const NO_FILTER = {}
 
-/** The files of an instance: what they take, what they are, and how to erase one. */
+/** The files of an instance, and the space that they use. Operators can erase each of them. */
 export function Files() {
   const words = useWords()
   const instance = useInstance()

@@ -49,7 +49,7 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
   const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
   const { box, onScroll, search } = useScroll(log, lines, messageId)
   const name = chatName(chat, words)
-  /** Not a reaction, which nobody reads. */
+  /** The newest received message. Reactions are not among the lines. */
   const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id
   const write = useCallback(
     ({ kind, line }: Writing) => {
@@ -158,7 +158,7 @@ function useLines(entries: readonly ChatEntry[]): ShownLine[] {
   return lines
 }
 
-/** What became of the search for a message that is not loaded yet. */
+/** The state of the search for a message that is not loaded yet. */
 function Sought({ search }: { search: Search }) {
   const words = useWords()
   return (

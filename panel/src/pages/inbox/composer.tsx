@@ -13,14 +13,14 @@ import { authorOf, previewOf } from './lines.ts'
 
 const MAX_TEXT = 65_536
 
-/** What is done about a message. */
+/** An answer to a message, or an edit of it. */
 export type Writing = { kind: 'answer' | 'edit'; line: ChatLine }
 
 interface ComposerProps {
   instanceId: string
   chat: string
   name: string
-  /** Of the unsent message. */
+  /** The place of the unsent message (`usePlaces`). */
   place: string
   /** The message that is edited. Null: a new one is written, or an answer. */
   edited: ChatLine | null

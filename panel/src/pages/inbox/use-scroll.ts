@@ -39,7 +39,7 @@ export function useScroll(log: Log<ChatEntry>, lines: readonly ShownLine[], mess
   return { box, onScroll, search }
 }
 
-/** How the search for a message goes. Null if there is nothing to say. */
+/** The state of the search for a message. Null if there is nothing to show. */
 export type Search = 'running' | 'missing' | Error | null
 
 /** Reads older messages until the sought one is there. */

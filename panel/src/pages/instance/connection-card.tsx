@@ -24,7 +24,7 @@ const ASKING = new Set<ConnectionCause>([
   'linking_interrupted',
 ])
 
-/** The colour of the card. It warns of a connection that is open but hindered, too. */
+/** The colour of the card. It also warns of linking that is hindered or failed, and of a restricted number. */
 function toneOf({ state, cause, restriction }: Connection, isHindered: boolean): Tone {
   if (isHindered || (state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause))) return 'bad'
   return restriction && state === 'connected' ? 'wait' : CONNECTION_TONES[state]

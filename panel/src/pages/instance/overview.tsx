@@ -25,7 +25,7 @@ export function Overview() {
   const isOperator = useMay('operator')
   const maySend = isOperator && (instance.state === 'connected' || instance.state === 'reconnecting')
   const [hasForm, setHasForm] = useState(maySend)
-  // What is written stays while the number is not connected.
+  // The form and its text stay while the number is not connected.
   if (maySend && !hasForm) setHasForm(true)
   const state = connection ? <ConnectionCard connection={connection} /> : <Waiting />
   return (

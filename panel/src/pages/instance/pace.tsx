@@ -93,7 +93,7 @@ function bind(value: string, set: (value: string) => void) {
   return { value, onChange: (event: { currentTarget: { value: string } }) => set(event.currentTarget.value) }
 }
 
-/** Whether its time zone matters. */
+/** True if the time zone of the pace matters. */
 function hasDays({ quietHours, newRecipientsPerDay }: Pace): boolean {
   return quietHours !== null || newRecipientsPerDay !== null
 }

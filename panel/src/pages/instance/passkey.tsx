@@ -19,11 +19,11 @@ export type Assertion = { id: string; rawId: string; type: string; response: Rec
 
 interface PasskeyProps {
   connection: Pick<Connection, 'state' | 'cause' | 'passkey'>
-  /** What the box on WhatsApp's page says about who asks. */
+  /** The box on WhatsApp's page shows this name of whoever asks for the passkey. */
   instance: string
   answer(assertion: Assertion): Promise<unknown>
   confirm(): Promise<unknown>
-  /** Ends the linking. Null: this person may not. */
+  /** Ends the linking. Null if this person may not end it. */
   cancel: (() => Promise<unknown>) | null
 }
 
@@ -118,13 +118,13 @@ function Compare({ code, confirm, cancel }: PasskeyProps & { code: string }) {
   )
 }
 
-/** The program for WhatsApp's page, with what it asks and says. */
+/** The program for WhatsApp's page, with its request and its texts. */
 export function programFor(request: Request, instance: string, { passkey: { box } }: Words): string {
   // A replacement in a string could contain patterns.
   return program.replace('ASKED', () => JSON.stringify({ request, instance, words: box }))
 }
 
-/** What that program shows. Null: something else was pasted. */
+/** Parses the answer that the program shows. Null if something else was pasted. */
 function parseAssertion(text: string): Assertion | null {
   try {
     const given = JSON.parse(text.trim())

@@ -159,7 +159,7 @@ function Trouble({ instance }: { instance: TroubledInstance }) {
   )
 }
 
-/** The colour of the trouble with the number itself. Null if there is none: an instance without a number may have events. */
+/** The colour of the trouble with the number itself. Null if the instance is listed for its webhook alone. */
 function numberTrouble({ state, cause, restrictedUntil }: TroubledInstance): Tone | null {
   switch (state) {
     case 'stopped':

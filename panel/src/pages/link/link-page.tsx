@@ -105,7 +105,7 @@ interface ProgressProps {
 function Progress({ shown, start, answer }: ProgressProps) {
   const words = useWords()
   const { state, cause, since } = shown
-  // Between the request and the first look of the service at it.
+  // True from the request until the service acts on it.
   const isRequested = start.isPending || (start.isSuccess && since === (start.context?.since ?? start.data.since))
   if (state === 'connecting' || cause === 'first_login') return <Waiting text={words.linkPage.connecting} />
   const connection = { ...shown, state: state ?? ('unlinked' as const) }

@@ -11,7 +11,7 @@ import classes from './send-form.module.css'
 const NONE: Attachment = { state: 'none', error: null }
 
 /**
- * Uploads the file as soon as it is chosen. Another one replaces it. Or the service fetches it from `url`.
+ * Uploads a file as soon as it is chosen. A file chosen later replaces it. With `url`, the service fetches the file.
  * @param place of the message, which keeps a file that is stored
  * @param first the file of a message that is sent again
  */

@@ -35,7 +35,7 @@ interface SendFormProps {
   onSent: (messageId: string) => void
 }
 
-/** Sends a message by hand to a number or a group. What is written outlives the form. */
+/** Sends a message by hand to a number or a group. The unsent message outlives the form. */
 export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: SendFormProps) {
   const words = useWords()
   const { after } = draft
@@ -105,7 +105,7 @@ export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: S
   )
 }
 
-/** The form that sends this message again, or another one by hand. Marked messages are sent again in its place. */
+/** Names the form that sends this message again, or the form for a new one. `SendMarkedAgain` uses the names too. */
 export function formOf(after: Pick<Message, 'id'> | undefined): string {
   return after ? `again ${after.id}` : 'new'
 }
@@ -165,7 +165,7 @@ interface Again {
   media: Media | undefined
 }
 
-/** What a message that is sent again keeps of the failed one. */
+/** The extras that a message keeps from the failed one when it is sent again. */
 export function extrasOf(failed: Message, { to, text, media }: Again) {
   const { media: before, quote, mentions, preview, metadata } = failed
   const isSameFile = before !== undefined && before.id === media

@@ -16,7 +16,7 @@ interface SendMarkedAgainProps {
   rows: readonly Message[]
 }
 
-/** Sends the marked messages that failed again, except those whose file could not be fetched. */
+/** Sends failed messages again, if they are marked and their file could be fetched. */
 export function SendMarkedAgain({ instanceId, selection, rows }: SendMarkedAgainProps) {
   const { selection: words } = useWords().tools
   const failed = rows.filter(
@@ -25,7 +25,7 @@ export function SendMarkedAgain({ instanceId, selection, rows }: SendMarkedAgain
   )
   const unconfirmed = failed.filter(({ error }) => error?.code === 'unconfirmed').length
   const placeOf = usePlaces(instanceId)
-  /** The keys of those that were sent. Until the selection is cleared, nothing is sent twice. */
+  /** The idempotency keys of the messages that were sent. Until the selection is cleared, no message is sent twice. */
   const sent = useRef(new Map<string, string>())
   const send = async (message: Message) => {
     const { id, to, text, media } = message

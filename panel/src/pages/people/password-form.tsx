@@ -21,7 +21,7 @@ interface PasswordFormProps {
   children?: ReactNode
 }
 
-/** Sets a password. Both kinds, of the panel and of an account, end other sessions. */
+/** Sets the password of the panel or of an account. Either ends other sessions. */
 export function PasswordForm({ userName, asksOld = false, save, action, savedText, children }: PasswordFormProps) {
   const words = useWords()
   const toast = useToast()
