@@ -9,7 +9,7 @@ export interface PostRequest {
 interface CallerOptions {
   url: string
   expectedStatus: number
-  /** Asked when the connection is open, and after every answer. Null: the caller waits until it is woken. */
+  /** Called when the connection opens, after every answer, and by `wake`. Null: the caller waits until it is woken. */
   next(): Buffer | null
   answered(latencyMs: number): void
   failed(error: Error): void

@@ -19,7 +19,7 @@ export interface BenchDatabase {
   readonly storeOptions: Omit<StoreOptions, 'logger'>
   /** Call it only while no service runs on the database. */
   openStore(): Promise<Store>
-  /** Runs directly on the database. Nothing else may use it meanwhile. */
+  /** Runs directly on the database. Nothing else may use the database during that time. */
   execute(statements: readonly string[]): Promise<void>
   /** Does the maintenance that the database would otherwise do during a measurement, after many writes. */
   settle(): Promise<void>

@@ -14,7 +14,7 @@ export interface Machine {
   memoryGb: number
   /** Load average of the last minute before the run. If above 0, other programs were running. */
   loadBefore: number
-  /** Median time to append and sync 4 KiB in the folder of the databases. */
+  /** Median time to sync 4 KiB that were appended to a file in the folder of the databases. */
   syncMs: number
 }
 
@@ -30,7 +30,7 @@ export function describeMachine(): Machine {
   }
 }
 
-/** The lower limit of the time between two commits. */
+/** A lower limit of the time between two commits. */
 function measureSync(): number {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-bench-'))
   const file = openSync(join(folder, 'sync'), 'w')

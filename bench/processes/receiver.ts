@@ -1,6 +1,7 @@
 /**
- * A consumer that counts requests: `/events` answers at once, `/dead` never answers and `/failing` answers 500; neither
- * is counted. `/incoming` answers at once, counts only incoming messages, and remembers their IDs.
+ * A consumer that counts requests. `/events` answers at once. `/dead` never answers and `/failing` answers 500;
+ * requests to these two are not counted. `/incoming` answers at once, counts only incoming messages, and remembers
+ * their IDs.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -58,7 +58,7 @@ function begin(trips: Trips): void {
   counts = { posted: 0, sent: 0, delivered: 0, read: 0 }
   window = trips.window
   complete = Promise.withResolvers()
-  // The call of `end` reports it.
+  // `end` reports the failure.
   complete.promise.catch(() => undefined)
   const next = () => (counts.posted - counts.read < window ? requests[counts.posted++ % requests.length]! : null)
   const { reject: failed } = complete

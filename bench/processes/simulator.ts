@@ -7,7 +7,10 @@ import { runPaced } from '../harness/paced.ts'
 import { serve } from '../harness/remote.ts'
 import { TEXT } from '../harness/text.ts'
 
-/** The one-time keys that each client is told it has left: enough that none uploads new ones, so linking hundreds takes only seconds. */
+/**
+ * The number of one-time keys reported to each client: so high that none uploads more, and linking hundreds takes
+ * seconds.
+ */
 const CLAIMED_PRE_KEYS = 500
 
 const POLL_EVERY_MS = 10

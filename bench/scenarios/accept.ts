@@ -1,6 +1,7 @@
 /**
- * Accepting messages: `POST /v1/messages/text` for 64 instances over 64 keep-alive connections, one request at a time on
- * each. Every 202 is committed and synced, with token, rate limit (raised) and log. The load comes from a separate process.
+ * Accepting messages: `POST /v1/messages/text` for 64 instances over 64 keep-alive connections, one request at a time
+ * on each. Every 202 is committed and synced. The checks of the token and the rate limit (raised) and the log are
+ * included. The load comes from a separate process.
  *
  * The reference is a bare Fastify route, in its own process under the same load. It parses the same body and answers 202
  * with a body of the same shape.

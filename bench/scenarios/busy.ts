@@ -31,10 +31,10 @@ const CALLERS = 16
 /** The contacts of all instances together: enough that few texts wait for the same contact, as with a business's customers. */
 const CHATS = 1_024
 const QUICK_CHATS = 128
-/** Before the first round, posted to the silent network: otherwise texts could be sent faster than they are accepted. */
+/** Posted before the first round, while the network is silent. Without a backlog, instances could run out of texts. */
 const BACKLOG = 20_000
 const QUICK_BACKLOG = 5_000
-/** So many connections that a call waits for none, unless its answer takes over 1 s. */
+/** Enough connections that no call waits for one, unless answers take over 1 s. */
 const PACE = { perSecond: 100, connections: 100 }
 /** The target for one instance. */
 const FLOOR = { kind: 'at least', ratio: 0.5 } as const
@@ -66,10 +66,10 @@ export const busy: Scenario = {
   },
 }
 
-/** A kind of call during one round. */
+/** The measurements of one round. */
 interface Round extends Latencies {
   perSecond: number
-  /** Texts per second that WhatsApp acknowledged meanwhile. */
+  /** Texts per second that WhatsApp acknowledged during the round. */
   sentPerSecond: number
   /** Processor time of the service per unit of elapsed time. */
   processors: number

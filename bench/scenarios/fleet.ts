@@ -5,8 +5,9 @@
  *   collection.
  * - Processor time per instance in an idle minute: keep-alives, leases, polls.
  * - The time from the start of the program until all are logged in again, after a SIGTERM.
- * - The 99th percentile of API calls from the first answer until then. Every 20 ms a call posts a text or reads an instance, in
- *   turn, without waiting for earlier calls. The reference is the same node at rest.
+ * - The 99th percentile of the latency of API calls, from the moment the program listens until all are logged in. Every
+ *   20 ms a call posts a text or reads an instance, in turn, without waiting for earlier calls. The reference is the
+ *   node at rest.
  *
  * The reference for memory and processor time is bare Baileys with its keys in memory: at most 200 sockets in one process,
  * linked in the same way to the same simulated WhatsApp. A restart has no reference.

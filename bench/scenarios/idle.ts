@@ -24,7 +24,7 @@ import type { ProbeResult, ProberProcess } from '../processes/prober.ts'
 const MINUTE_MS = 60_000
 const P95_LIMIT_MS = 100
 const CALL_EVERY_MS = 20
-/** It delivers and never reads: the second receipt is not part of the measurement. */
+/** This number confirms delivery and never reads: the second receipt is not part of the measurement. */
 const TO = '15005550002'
 const BACK_WITHIN_MS = 120_000
 /** The time until the messages that waited for their instance are sent. */

@@ -1,13 +1,13 @@
 /**
- * Files of 100 MiB, both ways, through one instance. They are stored in a folder on SQLite, and in a bucket of an S3 server in memory on
- * PostgreSQL.
+ * Files of 100 MiB, both ways, through one instance. With SQLite they are stored in a folder, with PostgreSQL in a
+ * bucket of an S3 server in memory.
  *
  * - Sending: from `POST /v1/messages/media` of a file that is already stored until WhatsApp has acknowledged the message. The
  *   reference is bare Baileys, which sends the same file from the disk, with the same simulated WhatsApp in its own process.
  * - How much the process's resident memory grows while a file is uploaded by a caller, sent, received from a contact and
- *   downloaded. The highest of samples every 50 ms is compared with that of the seconds before, under the same calls.
- * - The 95th percentile of API calls during that time. Every 20 ms a call posts a text or reads an instance, in turn, without waiting for
- *   earlier calls.
+ *   downloaded. The peak of samples every 50 ms is compared with the peak of the 5 s before, under the same calls.
+ * - The 95th percentile of the latency of API calls during that time. Every 20 ms a call posts a text or reads an
+ *   instance, in turn, without waiting for earlier calls.
  *
  * Not measured: files from URLs, many files at once.
  */

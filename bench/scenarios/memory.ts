@@ -3,7 +3,7 @@
  * connected, divided by 200.
  *
  * The reference is bare Baileys: 200 sockets in one process, linked in the same way to the same simulated WhatsApp.
- * Memory is read when one instance is connected, because Pombal loads Baileys with the first one, and some time after the
+ * Memory is read when one instance is connected, because Pombal loads Baileys only then, and again some time after the
  * last one has connected. Both processes collect their garbage before each reading (both run with `--expose-gc`).
  *
  * Not measured: one-time pre-keys. The simulator reports that it has enough of them, so none are created. Bare Baileys

@@ -1,14 +1,15 @@
 /**
- * Texts of one instance to known contacts, posted over HTTP as fast as they are accepted. The time runs from the first post
- * until WhatsApp's acknowledgement of the last text is recorded. Delivery and read receipts that arrive meanwhile are
- * recorded too, each with its event.
+ * Texts of one instance to known contacts, posted over HTTP as fast as they are accepted. The time runs from the first
+ * post until WhatsApp's acknowledgement of the last text is recorded. Delivery and read receipts that arrive in that
+ * time are recorded too, each with its event.
  *
  * The reference is bare Baileys with its keys in memory. It sends the same texts to the same number of contacts, one at a
  * time to each, until the last acknowledgement. Both use the same simulated WhatsApp in its own process. Both figures
  * include the work of the simulator, which decrypts every copy.
  *
- * Then the same with two instances on two threads, against the same single process of bare Baileys. Meanwhile, 100 calls per second are
- * posted at fixed times, whose texts count too. Their latency counts from the scheduled moment.
+ * Then the same with two instances on two threads. The reference is still the single process of bare Baileys. While
+ * texts are sent, 100 further calls per second are posted at fixed times. Their texts count too, and their latency
+ * counts from the scheduled moment.
  *
  * Not measured: first messages to a contact (look-up and new session), groups, webhooks.
  */

@@ -28,7 +28,7 @@ import type { LoadProcess } from '../processes/load.ts'
 import type { ReceiverProcess } from '../processes/receiver.ts'
 import type { RoundTrips } from '../processes/round-trips.ts'
 
-/** `bareContacts` for bare Baileys, which sends one text at a time to each contact of each account. */
+/** `bareContacts`: the contacts of each account of bare Baileys, which sends one text at a time to each contact. */
 const SIZES = [
   { instances: 1, contacts: 1_024, bareContacts: 16 },
   { instances: 64, contacts: 16, bareContacts: 4 },
@@ -170,7 +170,7 @@ class BareParts implements AsyncDisposable {
     return { perSecond: 1_000 / (accept + send + post), text }
   }
 
-  /** @returns milliseconds per text, as do the others */
+  /** @returns milliseconds per text, like `#send` and `#post` */
   async #accept(): Promise<number> {
     await using bare = await startProcess<BareFastify>('bare-fastify.ts')
     await using load = await startProcess<LoadProcess>('load.ts')
