@@ -17,7 +17,7 @@ export const COMMANDS = {
     source: 'src/commands/move-to-postgres.ts',
     summary: 'move everything from SQLite to PostgreSQL',
   },
-  vacuum: { source: 'src/commands/vacuum.ts', summary: 'give the disk the space of erased messages back (SQLite)' },
+  vacuum: { source: 'src/commands/vacuum.ts', summary: 'return the space of erased messages to the disk (SQLite)' },
   doctor: { source: 'src/commands/doctor.ts', summary: 'check settings, disk, clock, database and rights' },
   healthcheck: {
     source: 'src/commands/healthcheck.ts',

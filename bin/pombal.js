@@ -14,8 +14,9 @@ const BIN = dirname(fileURLToPath(import.meta.url))
 // for each large allocation takes a tenth of the main thread's time. These options take effect only when a process starts,
 // so it is replaced by a new one with the same ID, pipes and options.
 const YOUNG_GENERATION = '--max-semi-space-size'
-// Node starts four threads that help V8 collect garbage, on any machine. On two cores they would keep the service's own threads
-// from running for tens of milliseconds every few seconds. Here they leave it a core.
+// Node starts four threads that help V8 collect garbage, on any machine. On two cores they would keep the service's own
+// threads from running for tens of milliseconds every few seconds. With this option, they leave one core free if there
+// are several.
 const HELPERS = '--v8-pool-size'
 const MAX_HELPERS = 4
 // Lets the program collect the buffers that files have passed through (`src/media/used-buffers.ts`).
@@ -26,7 +27,7 @@ function readCommand() {
   const [name = 'serve', ...more] = process.argv.slice(2)
   if (Object.hasOwn(COMMANDS, name)) {
     const { args, hasOwnHelp } = COMMANDS[name]
-    // Before anything else: whoever asks what a command does must not have it done.
+    // Before anything else: a request for help must never run the command.
     if (!hasOwnHelp && more.some(isHelp)) {
       console.log(usageOf(name))
       return undefined

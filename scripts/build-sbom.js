@@ -1,5 +1,5 @@
 // Lists every npm package that the packed program and the image use, with versions, digests and licences, in
-// `dist/sbom.cdx.json` (CycloneDX). From the lock file, so it says what the build used. `npm run build` runs it.
+// `dist/sbom.cdx.json` (CycloneDX). It is made from the lock file, which the build used. `npm run build` runs it.
 // Plain JavaScript, like the other build scripts.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
@@ -12,7 +12,7 @@ const OPTIONS = ['--package-lock-only', '--sbom-format=cyclonedx', '--sbom-type=
 
 const [, , target = join(ROOT, 'dist/sbom.cdx.json')] = process.argv
 const { name, version, description } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-// npm is a script for Node, and on Windows not a program of this name.
+// npm is a Node script. On Windows, no program is named `npm`.
 const npm = process.env.npm_execpath
 const [command, script] =
   npm !== undefined && /\.c?js$/.test(npm) && existsSync(npm) ? [process.execPath, [npm]] : ['npm', []]

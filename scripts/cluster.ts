@@ -14,7 +14,7 @@ import { startRoundRobin } from './round-robin.ts'
 
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
 const START_WITHIN_MS = 60_000
-/** How long the other nodes can be watched taking over before a stopped node is restarted. */
+/** A stopped node is restarted after this time. Until then, the other nodes can be seen taking over. */
 const RESTART_AFTER_MS = 10_000
 const LISTENS = /listens on http:\/\/[^:]+:(\d+)/
 const SHOWN_FROM_LEVEL = 40

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-/** The options of a command. With an unknown or incomplete one, the process ends with its error and the usage. */
+/** Reads the options of a command. If one is unknown or incomplete, prints the error and the usage, and exits. */
 export function readOptions<const O extends NonNullable<ParseArgsConfig['options']>>(
   usage: string,
   options: O,

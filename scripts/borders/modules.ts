@@ -56,7 +56,8 @@ export const MODULES: readonly Module[] = [
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
   { path: 'src/kit', modules: [], packages: ['node:os', 'node:timers/promises'] },
 
-  // The only modules with queries. The engine defines the tables, but of the subjects it knows only the leases, which every write checks.
+  // The only modules with queries. The engine defines the tables. The leases are the only subject that it knows,
+  // because every write checks them.
   {
     path: 'src/store/engine',
     modules: [
@@ -201,7 +202,7 @@ export const MODULES: readonly Module[] = [
     modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],
     packages: ['node:crypto', 'node:fs/promises', 'node:timers/promises', 'nodemailer', 'pino'],
   },
-  // Read while the settings are, before the modules start.
+  // Used while the settings are read, before the modules start.
   { path: 'src/media/storage/folder-id.ts', modules: [], packages: ['node:crypto', 'node:fs', 'node:path'] },
   // The files of messages: receives them, keeps them in a folder or a bucket, returns them and removes them.
   {
@@ -219,7 +220,7 @@ export const MODULES: readonly Module[] = [
       'pino',
     ],
   },
-  // Thumbnails. Only the process of a picture loads the library that decodes it.
+  // Thumbnails. Only the separate process that makes one loads the library that decodes pictures.
   { path: 'src/pictures/picture-process.ts', modules: [], packages: ['node:fs', 'node:os', 'sharp'] },
   {
     path: 'src/pictures',

@@ -7,7 +7,7 @@ import { drawQr } from './terminal-qr.ts'
 export interface Operator {
   /** Scans the code with the phone that has the spare number. */
   scan(qr: string): Promise<void>
-  /** Has the account's passkey answer on WhatsApp's page. */
+  /** Gets the answer of the account's passkey on WhatsApp's page. */
   passkey(request: PasskeyRequest): Promise<PasskeyAssertion>
   /** Whether the phone shows this code too. */
   isSameCode(code: string): Promise<boolean>

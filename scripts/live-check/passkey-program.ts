@@ -11,7 +11,7 @@ export function programFor(request: PasskeyRequest): string {
   return readFileSync(PROGRAM, 'utf8').replace('ASKED', () => asked)
 }
 
-/** What that program shows. Null: something else. */
+/** Parses the answer that the program shows. Null if the text is something else. */
 export function parseAssertion(text: string): PasskeyAssertion | null {
   try {
     const given = JSON.parse(text)

@@ -57,7 +57,7 @@ export class PasskeySteps {
     await account.store.connections.answerPasskey(account.instanceId, { stage: 'code' })
   }
 
-  /** What has happened until the number was linked, or was not. */
+  /** Notes the findings, once the number is linked or the linking has failed. */
   note(isLinked: boolean): void {
     const { findings } = this.#options
     findings.note(CHECK, 'WhatsApp asks for it', this.#request !== null)

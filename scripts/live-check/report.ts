@@ -52,7 +52,7 @@ export function toText(report: Report): string {
     mode === 'live'
       ? 'WhatsApp compared with the simulator.'
       : 'DRY RUN: two simulators compared with each other, not WhatsApp.',
-    ...(complete ? [] : ['The check ENDED EARLY: the last check is incomplete, and those after it are missing.']),
+    ...(complete ? [] : ['The check ENDED EARLY: the last check is incomplete, and later checks are missing.']),
     '',
     `${differences.length} differences, ${same.length} facts are the same.`,
     '',
