@@ -33,7 +33,7 @@ export class PombalApi implements ICredentialType {
     },
   ]
 
-  // A function, because n8n evaluates no expression for a trigger that reads in the background.
+  // A function, because n8n does not evaluate expressions for a trigger that reads in the background.
   authenticate = async (credentials: ICredentialDataDecryptedObject, request: IHttpRequestOptions) => ({
     ...request,
     headers: { ...request.headers, Authorization: `Bearer ${credentials.token}` },

@@ -46,7 +46,7 @@ export class Pombal implements INodeType {
         for (const result of await run(this, item)) results.push({ ...result, pairedItem: { item } })
       } catch (error) {
         if (!this.continueOnFail()) {
-          // The constructor of n8n returns the error of a refused call as it is.
+          // `new NodeApiError` returns the error of a refused call unchanged.
           throw error instanceof NodeOperationError
             ? error
             : new NodeApiError(this.getNode(), error as JsonObject, { itemIndex: item })
@@ -58,7 +58,7 @@ export class Pombal implements INodeType {
   }
 }
 
-/** A failed item, if the node continues: Pombal's sentence, its `code` and the status. n8n's own message has only a sentence for each status. */
+/** The result of a failed item, if the node continues. n8n's own message would depend only on the status. */
 function failureOf(error: unknown): IDataObject {
   const { code, message } = refusalOf(error)
   const status = statusOf(error)
@@ -69,7 +69,7 @@ function failureOf(error: unknown): IDataObject {
   }
 }
 
-/** A parameter as text, without spaces around it. An expression may result in a number, such as a telephone number of a sheet. */
+/** A parameter as text, trimmed. An expression may yield a number, such as a telephone number from a spreadsheet. */
 function textOf(context: IExecuteFunctions, name: string, item: number): string {
   return rawTextOf(context, name, item).trim()
 }
@@ -151,7 +151,7 @@ async function sendFile(context: IExecuteFunctions, item: number): Promise<INode
   return one(await callForData(context, '/v1/messages/media', { method: 'POST', headers, body }))
 }
 
-/** What the message names: the same content gets the same ID again, so a repeated upload does not change the message. */
+/** The value of `media`. The same content gets the same ID again, so a repeated upload does not change the message. */
 async function fileOf(context: IExecuteFunctions, item: number): Promise<string | IDataObject> {
   const source = textOf(context, 'source', item)
   if (source === 'media') return textOf(context, 'mediaId', item)
@@ -195,7 +195,10 @@ function shared(context: IExecuteFunctions, item: number, { metadata, sendAt }: 
   }
 }
 
-/** n8n's date picker leaves out the offset: the time is meant in the time zone of the workflow. @param sendAt a number is in milliseconds */
+/**
+ * A time without an offset, as from n8n's date picker, is in the time zone of the workflow.
+ * @param sendAt a number is in milliseconds
+ */
 function parseSendAt(context: IExecuteFunctions, item: number, sendAt: string | number): string {
   try {
     const given = typeof sendAt === 'number' ? new Date(sendAt) : sendAt
@@ -214,7 +217,10 @@ function parseMetadata(context: IExecuteFunctions, item: number, metadata: strin
   }
 }
 
-/** Without a key of the user, one that a retry of this node repeats, and no other run, node, item or round of a loop has. */
+/**
+ * The user's idempotency key, or else a generated one. A retry of this node repeats the generated key. Every other run,
+ * node, item and round of a loop has another key.
+ */
 function keyOf(context: IExecuteFunctions, item: number, { idempotencyKey }: SendOptions = {}): IDataObject {
   const round = String(context.evaluateExpression('{{ $runIndex }}', item))
   const made = `n8n-${context.getWorkflow().id ?? ''}-${context.getExecutionId()}-${context.getNode().id}-${round}-${item}`

@@ -74,7 +74,7 @@ export const properties: INodeProperties[] = [
     required: true,
     placeholder: 'msg_01k…',
     description:
-      'The ID of a message in Pombal: "messageId" of an event of a received message, "ID" of one that was sent',
+      'The ID of a message in Pombal: "messageId" of an event of a received message, "ID" of a sent message',
     displayOptions: only('reply', 'react', 'edit', 'delete', 'markRead', 'get'),
   },
   {
@@ -183,7 +183,7 @@ export const properties: INodeProperties[] = [
         name: 'filename',
         type: 'string',
         default: '',
-        description: 'The name of a document. By default that of the file.',
+        description: 'The name of a document. By default the name of the file.',
         displayOptions: { show: { '/operation': ['sendFile'] } },
       },
       {
@@ -206,7 +206,7 @@ export const properties: INodeProperties[] = [
         name: 'sendAt',
         type: 'dateTime',
         default: '',
-        description: 'In the time zone of the workflow. At most 30 days ahead. By default at once.',
+        description: 'In the time zone of the workflow. At most 30 days ahead. By default immediately.',
       },
       {
         displayName: 'Show As',

@@ -16,14 +16,14 @@ import { CREDENTIALS, callForData, callPombal, refusalOf, retryAfterMsOf, status
 
 /** How long the service holds a poll without events. */
 const WAIT_SECONDS = 25
-/** Beyond it the connection is taken to be dead. */
+/** After this time without an answer, the connection counts as dead. */
 const TIMEOUT_MS = 40_000
 const PAGE = 200
 /** From the start of a poll to the start of the next one: the polls take at most 20 of the 100 calls a minute that the instance has. */
 const POLL_EVERY_MS = 3_000
 /** If the answer has no `Retry-After`. */
 const PAUSE_AFTER_ERROR_MS = 5_000
-/** So many refusals in a row because of other readers are shown to the user. */
+/** After this many refusals in a row because of other readers, the user sees an error. */
 const MAX_READER_REFUSALS = 3
 /** Another attempt does not help: the token was replaced, may not read events, or the address is wrong. */
 const PERMANENT = new Set([401, 403, 404])
@@ -43,11 +43,12 @@ interface Page {
 /**
  * Reads the feed by long polls, so n8n needs no public address. Events start the workflow one at a time, in their order.
  *
- * n8n stores the static data when a workflow starts. It then holds the cursor of the last event whose run has ended, so an event
- * is never lost. After a restart of n8n the last one is read once more. n8n recognises it by its key, as long as it has the run.
+ * n8n stores the static data when a workflow starts. At that time the data has the cursor of the last event whose run
+ * has ended, so no event is lost. After a restart of n8n, the last event is read again. n8n recognises it by its key,
+ * as long as it keeps the run.
  *
- * Beside the cursor is the ID of the last event that started a run. If the cursor has expired, all stored events are read again, and
- * those up to this one are skipped.
+ * Beside the cursor is the ID of the last event that started a run. If the cursor has expired, all stored events are
+ * read again, and the events up to this ID are skipped.
  */
 export class PombalTrigger implements INodeType {
   description: INodeTypeDescription = {
@@ -93,15 +94,15 @@ class FeedReader {
   readonly #context: ITriggerFunctions
   readonly #kinds: ReadonlySet<string>
   readonly #stopping = new AbortController()
-  /** Whether `#cursor` is one of the instance that the credential names now. */
+  /** Whether `#cursor` belongs to the instance of the credential. */
   #hasPlace = false
-  /** Of the last event whose run has ended. Empty: before the oldest event. */
+  /** The cursor of the last event whose run has ended. Empty: before the oldest event. */
   #cursor = ''
   /** Events up to this ID have started a run, and are read again. IDs sort by time. */
   #startedUntil = ''
   /** When the last poll began, of `performance.now()`. */
   #polledAt = Number.NEGATIVE_INFINITY
-  /** `too_many_readers` in a row. */
+  /** The number of `too_many_readers` refusals in a row. */
   #readerRefusals = 0
 
   constructor(context: ITriggerFunctions) {
@@ -136,7 +137,7 @@ class FeedReader {
           await this.#afterReaderRefusal(error)
           continue
         }
-        // Otherwise nothing is lost by a later start, and `run` repeats it.
+        // In all other cases a later start loses nothing, and `run` tries again.
         if (!this.#hasPlace && cursor === undefined && this.#startsWithLatest()) throw this.#apiError(error)
         return
       }
@@ -160,7 +161,7 @@ class FeedReader {
       this.#context.getNode(),
       'Five others already read the events of this Pombal instance. Use one Pombal Trigger that starts the other workflows ' +
         'with "Execute Workflow", or use Pombal Webhook Trigger.',
-      { description: 'Active Pombal Triggers and other programs that read the feed count.' },
+      { description: 'Every active Pombal Trigger counts, and every other program that reads the feed.' },
     )
   }
 
@@ -183,7 +184,7 @@ class FeedReader {
     return this.#context.getNodeParameter('startWith') === 'latest'
   }
 
-  /** Until the trigger is stopped. */
+  /** Reads events until the trigger is stopped. */
   async run(): Promise<void> {
     while (!this.#isStopped) {
       try {
@@ -200,9 +201,9 @@ class FeedReader {
     const status = statusOf(error)
     if (status === CURSOR_EXPIRED) {
       this.#context.logger.warn(
-        'Pombal erased events that were not read yet, was restored from a backup, or has another instance.',
+        'Pombal erased unread events, was restored from a backup, or the credential names another instance.',
       )
-      // With the oldest event if it is the same instance, otherwise as configured.
+      // Begins with the oldest event if it is the same instance, otherwise as configured.
       this.#context.getWorkflowStaticData('node').cursor = ''
       this.#hasPlace = false
     } else if (status !== null && PERMANENT.has(status)) {
@@ -256,7 +257,7 @@ class FeedReader {
     stored.eventId = event.id
     const ended = this.#context.helpers.createDeferredPromise<IRun>()
     const { id } = this.#context.getWorkflow()
-    // n8n starts no second run with a key that it has.
+    // n8n does not start a second run with the same key.
     const key = `pombal-${id ?? ''}-${this.#context.getNode().id}-${event.id}`
     this.#context.emit([[{ json: jsonOf(event) }]], undefined, ended, key)
     await ended.promise

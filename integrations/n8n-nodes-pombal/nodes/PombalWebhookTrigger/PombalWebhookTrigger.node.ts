@@ -14,7 +14,10 @@ import { CREDENTIALS, callForData, callPombal, statusOf } from '../shared/reques
 import { isSigned } from '../shared/signature'
 
 const TEST_EVENT = 'webhook.test'
-/** Pombal completes the deliveries of a deleted endpoint, signed with its secret. They take 13 minutes, longer if Pombal is down meanwhile. */
+/**
+ * Pombal completes the deliveries of a deleted endpoint, signed with its secret: for about 13 minutes, or longer if it
+ * stops.
+ */
 const FORMER_SECRETS_FOR_MS = 24 * 3_600_000
 const MAX_FORMER_SECRETS = 5
 
@@ -25,7 +28,7 @@ interface Endpoint {
   secret: string
 }
 
-/** Of an endpoint that was deleted. n8n deletes and creates it each time the workflow is published. */
+/** The secret of a deleted endpoint. n8n deletes and creates the endpoint each time the workflow is published. */
 interface FormerSecret extends IDataObject {
   secret: string
   instanceId: string
@@ -118,7 +121,7 @@ function formerSecrets(stored: IDataObject, now: number): FormerSecret[] {
   return ((stored.former ?? []) as FormerSecret[]).filter(({ until }) => until > now)
 }
 
-/** The endpoint's, and those of the endpoints that it had for the same instance within the last day. */
+/** The secret of the endpoint, and of this node's endpoints of the same instance that were deleted in the last day. */
 function acceptedSecrets(stored: IDataObject, now: number): string[] {
   if (typeof stored.secret !== 'string') return []
   const former = formerSecrets(stored, now).filter(({ instanceId }) => instanceId === stored.instanceId)
@@ -141,7 +144,7 @@ function pathOf(instanceId: string, endpointId?: string): string {
   return `/v1/webhooks/${instanceId}/endpoints${endpointId === undefined ? '' : `/${endpointId}`}`
 }
 
-/** The credential may have another instance by now. Its token cannot delete the endpoint of the former one. */
+/** The credential may be of another instance by now. Its token cannot delete an endpoint of the previous instance. */
 async function remove(context: IHookFunctions, stored: IDataObject): Promise<void> {
   const endpointId = stored.endpointId as string
   try {
@@ -151,7 +154,7 @@ async function remove(context: IHookFunctions, stored: IDataObject): Promise<voi
     if (stored.instanceId === current) await callPombal(context, pathOf(current, endpointId), { method: 'DELETE' })
     else
       context.logger.warn(
-        `Delete the endpoint ${endpointId} of the instance ${stored.instanceId as string} in Pombal, it is not used any more.`,
+        `Delete the endpoint ${endpointId} of the instance ${stored.instanceId as string} in Pombal: it is no longer used.`,
       )
   } catch (error) {
     if (statusOf(error) !== 404) throw new NodeApiError(context.getNode(), error as JsonObject)

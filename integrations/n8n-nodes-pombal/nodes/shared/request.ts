@@ -50,7 +50,9 @@ interface Answer {
   headers?: Record<string, unknown>
 }
 
-/** What Pombal answered to a refused call: its stable `code` (docs/errors.md) and its sentence. Empty if another program answered, or none. */
+/**
+ * Pombal's stable `code` (docs/errors.md) and message for a refused call. Empty if another program answered, or none.
+ */
 export function refusalOf(error: unknown): { code?: string; message?: string } {
   const { context, response } = error as { context?: { data?: unknown }; response?: Answer }
   const data = parsed(context?.data ?? response?.data) as { error?: { code?: unknown; message?: unknown } } | undefined

@@ -2,10 +2,13 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 
 const SECRET_PREFIX = 'whsec_'
 const SIGNATURE_PREFIX = 'v1,'
-/** How far the clocks of Pombal and n8n may differ. Older requests are repetitions by somebody else. */
+/** How far the clocks of Pombal and n8n may differ. Older requests may be replays by somebody else. */
 const TOLERANCE_SECONDS = 300
 
-/** Standard Webhooks: HMAC-SHA256 over the ID, the time and the bytes of the body. For a day after a new secret there are two. */
+/**
+ * Standard Webhooks: HMAC-SHA256 over the ID, the time and the bytes of the body. For a day after the secret is
+ * replaced, the header has two signatures.
+ */
 export function isSigned(
   secret: string,
   headers: Record<string, unknown>,
