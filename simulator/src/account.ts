@@ -32,11 +32,11 @@ export interface Client {
   readonly device: number
   /** The WhatsApp Web version that it states at login. */
   readonly version: string
-  /** True once it has received the stanzas queued for it. From then on stanzas are sent at once. */
+  /** True once it has received the stanzas queued for it. From then on stanzas are sent immediately. */
   readonly caughtUp: boolean
   /** True while it is marked as available, as a client is when its user looks at it. */
   isAvailable: boolean
-  /** The number or group whose presence it wants to learn, to the JID that it named. */
+  /** By number or group whose presence it has subscribed to: the JID that it named. */
   readonly subscriptions: Map<string, string>
   send(stanza: Node): void
   /** Sends a last stanza and closes the connection. */
@@ -131,7 +131,7 @@ export class Account {
   }
 
   /**
-   * Runs one event after those before it. Resolves when the event has ended, or rejects with its error. `durable`
+   * Runs one event after the earlier ones. Resolves when the event has ended, or rejects with its error. `durable`
    * settles when its changes are written and its effects have run.
    */
   apply(event: Event): Promise<{ durable: Promise<void> }> {

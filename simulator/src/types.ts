@@ -46,10 +46,10 @@ export interface SimulatorOptions {
   mediaFolder?: string
   timings?: SimulatorTimings
   /**
-   * The number of one-time pre-keys that a client is reported to have left is at least this, whatever it has uploaded.
-   * At 0 the report is true: a new client uploads its keys (Baileys: 812 of them, about 100 ms of CPU) and contacts use
-   * them up. A higher number (500) makes linking cheap: contacts then open sessions without a one-time key, as WhatsApp
-   * does when a device's keys have run out. Default 0.
+   * The network reports to a client that at least this many of its one-time pre-keys are left, whatever it has
+   * uploaded. At 0 the report is true: a new client uploads its keys (Baileys: 812 of them, about 100 ms of CPU) and
+   * contacts use them up. A higher number (500) makes linking cheap: contacts then open sessions without a one-time
+   * key, as WhatsApp does when a device's keys have run out. Default 0.
    */
   claimedPreKeys?: number
   /**
@@ -59,7 +59,7 @@ export interface SimulatorOptions {
   syncsAfterLinking?: boolean
   /**
    * The phone of an account with a linked client reads what arrives, as the phones of contacts do. Default true. The program
-   * leaves it to the client, as on WhatsApp.
+   * leaves reading to the client, as on WhatsApp.
    */
   readsForClients?: boolean
   /** Milliseconds that a stanza takes from a client to the network, or back. Default 0. */
@@ -89,7 +89,7 @@ export interface SavedContact {
 export interface CodeReader {
   /** The key of its account, which is opened if necessary. */
   account: string
-  /** A QR text of the client, which tells it from others that requested a code for the same number. */
+  /** A QR text of the client, which distinguishes it from others that requested a code for the same number. */
   qr: string
 }
 
@@ -102,7 +102,7 @@ export interface ContactPresence {
   lastSeen?: number
 }
 
-/** What the phone of a number shows: whether the client of its account is online, and the last typing in each chat. */
+/** Whether the client of a number's account is available, and the last typing that its phone shows in each chat. */
 export interface PhonePresence {
   available: boolean
   typing: { from: string; group?: string; state: ContactTyping['state'] }[]
@@ -152,7 +152,7 @@ export interface MessageActions {
   edit?: { id: string; text: string }
   /** The ID of the message that it deletes for everyone. */
   deletes?: string
-  /** The number that a deletion names as the author of the message. An admin of the group names one. */
+  /** The number that a deletion names as the author of the message. Deletions by an admin of the group name one. */
   deletesOf?: string
   poll?: { name: string; options: string[] } | undefined
   /** The chosen options of a poll; null if the phone does not have the poll. */
@@ -161,7 +161,7 @@ export interface MessageActions {
 
 /**
  * A message on a simulated phone. One per WhatsApp ID, however often it arrived. `edited`, `deleted`, `reactions` and
- * `votes` are the work of later messages, as the phone shows it.
+ * `votes` are the effects of later messages.
  */
 export interface ReceivedMessage extends MessageActions {
   /** WhatsApp's message ID, chosen by the sender. */
@@ -191,7 +191,7 @@ export interface ReceivedMessage extends MessageActions {
   askedFor?: number
   /** Numbers of the recipient's other devices that have read it. */
   companions?: number[]
-  /** The numbers of those whom it mentions. */
+  /** The numbers that it mentions. */
   mentions?: string[]
   /** Its present text, if its author has edited it in time. */
   edited?: string
@@ -307,9 +307,9 @@ export interface Simulator {
   setProfile(profile: ContactProfile): Promise<void>
   /** The profile of an account, or the profile of a contact as the account `viewer` sees it. */
   profile(number: string, viewer?: string): Promise<ShownProfile>
-  /** The presence that clients report to this number: who is online, and who is typing. */
+  /** Who types on the phone of this number, and whether the client of its account is available. */
   presence(number: string): Promise<PhonePresence>
-  /** The owner of an account saves contacts on the phone. A name replaces the one before. */
+  /** The owner of an account saves contacts on the phone. A name replaces the previous one. */
   saveContacts(phone: string, contacts: readonly SavedContact[]): Promise<void>
   /** Makes contacts and accounts members of a group. Every account in `numbers` sees the new members. */
   joinGroup(group: string, numbers: readonly string[]): Promise<void>

@@ -6,7 +6,7 @@ import { jid, link, startClient, startSimulator } from './world.ts'
 const CONTACT = '5511999990001'
 const GROUP = '120363000000000777@g.us'
 
-it('a contact reacts, edits, deletes, votes and types, and the client sees each as its contact meant it', async () => {
+it('a contact reacts, edits, deletes and types, and the client sees each of these actions', async () => {
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
   const from = { from: CONTACT, to: client.phone }
@@ -53,7 +53,7 @@ it('a contact reacts, edits, deletes, votes and types, and the client sees each 
   })
 })
 
-it("the contact's phone shows what the client reacts to, edits, deletes and polls, and its votes count", async () => {
+it("the contact's phone shows the client's reactions, edits, deletions and polls, and the contact's vote counts", async () => {
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
   const { id } = await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'theirs' })
@@ -96,7 +96,7 @@ it('a contact reacts in a group and writes a message of any kind', async () => {
   expect(reaction.message.message?.reactionMessage?.key).toMatchObject({ id, fromMe: true, remoteJid: GROUP })
 })
 
-it("an admin of a group deletes anybody's message there, and nobody else does", async () => {
+it("only an admin of a group can delete another member's message there", async () => {
   const [author, admin] = [CONTACT, '5511999990002'] as const
   const simulator = await startSimulator()
   const client = await link(simulator, 'a')
@@ -135,7 +135,7 @@ it("an admin of a group deletes anybody's message there, and nobody else does", 
 it.each([
   ['edited', 16 * 60_000],
   ['deleted', 61 * 3_600_000],
-])('a message cannot be %s when it is too old, neither by a contact nor by the client', async (what, ageMs) => {
+])('a message that is too old cannot be %s, whether by a contact or by the client', async (what, ageMs) => {
   const storage = new MemoryStorage()
   const before = await startSimulator({ storage })
   const client = await link(before, 'a')

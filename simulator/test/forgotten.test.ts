@@ -19,7 +19,7 @@ it('a removed account leaves nobody typing and no calls behind', async () => {
   expect(await simulator.calls(CONTACT)).toMatchObject([{ to: other.phone }])
 })
 
-it('of many calls and writers the network remembers the latest', async () => {
+it('the network remembers only the latest calls and writers', async () => {
   const simulator = await startSimulator()
   const { phone } = await simulator.openAccount('a')
   const first = await simulator.callAs({ from: CONTACT, to: phone })

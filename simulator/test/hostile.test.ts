@@ -47,7 +47,7 @@ const stanzas = fc.record({
   content: fc.array(inner(3), { maxLength: 3 }),
 })
 
-it('the network keeps serving a client and the others, whatever stanza it sends', async () => {
+it('whatever stanzas a client sends, the network keeps serving it and the others', async () => {
   const simulator = await startSimulator({}, [])
   const [hostile, other] = [await link(simulator, 'hostile'), await link(simulator, 'other')]
   await fc.assert(

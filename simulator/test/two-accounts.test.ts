@@ -51,7 +51,7 @@ it("two clients receive each other's messages in a group", async () => {
   expect((await simulator.inbox(a.phone)).map(({ text }) => text)).toEqual(['three'])
 })
 
-it('a client that could not decrypt a message has it sent again', async () => {
+it('a message that a client could not decrypt is sent again', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   await a.send(jid(b.phone), 'one')
@@ -64,7 +64,7 @@ it('a client that could not decrypt a message has it sent again', async () => {
   expect((await simulator.inbox(b.phone)).map(({ text }) => text)).toEqual(['one', 'three'])
 })
 
-it('a client is notified that the other account has a new client, and writes to that one', async () => {
+it('a client is notified that the other account has a new client, and writes to the new one', async () => {
   const simulator = await startSimulator()
   const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
   await a.send(jid(b.phone), 'to the first')

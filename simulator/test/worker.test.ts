@@ -62,7 +62,7 @@ it('a thread that cannot start reports why', async () => {
   })
 })
 
-it('a scope that cannot be read is a refusal, and the thread continues', async () => {
+it('opening a scope that cannot be read is refused, and the thread continues', async () => {
   const storage = new MemoryStorage()
   const simulator = await startWorker(storage)
   const exits: string[] = []

@@ -10,7 +10,7 @@ import { KEY_ID, readCollection, settingsKey } from './phone.ts'
 
 const COLLECTION = 'critical_unblock_low'
 
-/** The linked client is notified, and reads the contacts then. */
+/** Saves contacts, and notifies the linked client, which then reads them. */
 export async function saveContacts(
   network: Network,
   account: Account,

@@ -1,4 +1,4 @@
-/** What the phone itself reads in the shared settings: it has their key, which the server has not. */
+/** Reads the shared settings as the phone does. The phone has their key, and the server does not. */
 import type { ChatMutation, LTHashState } from 'baileys/lib/Types/index.js'
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account } from '../account.ts'
@@ -38,13 +38,13 @@ export async function readCollection(
       const { hash, indexValueMap } = await decodeSyncdMutations(mutations, state, async () => key, add, false)
       state = { version: 0, hash, indexValueMap }
     } catch {
-      // A client may send any bytes as a patch. Other clients leave it out too.
+      // A client may send any bytes as a patch. Other clients also leave out a patch that they cannot read.
     }
   }
   return { changes, state: { ...state, version: account.appState.version(name) } }
 }
 
-/** By chat, as the history names it. */
+/** The settings of each chat, by the name of the chat in the history. */
 export async function settingsOfChats(account: Account): Promise<Map<string, ChatSettings>> {
   const settings = new Map<string, ChatSettings>()
   for (const name of CHATS) {

@@ -43,7 +43,7 @@ async function tell(network: Network, account: Account, { id, from }: Call, what
   })
 }
 
-/** A client rejects a call. It does nothing else about calls that the network supports. */
+/** A client rejects a call. The network supports no other action of a client on a call. */
 export function handleCall(network: Network, account: Account, client: Client, stanza: Node): void {
   const { id, to } = stanza.attrs
   const [what] = children(stanza)

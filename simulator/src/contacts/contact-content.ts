@@ -66,8 +66,9 @@ export function problemOfKind(given: MessageKinds): string | null {
 }
 
 /**
- * Null for a text or a file.
- * @param reader who it is written to @throws SimulatorError `invalid_argument` if it refers to an unsuitable message
+ * The content of the message. Null for a text or a file.
+ * @param reader the number that it is written to @throws SimulatorError `invalid_argument` if it refers to an
+ * unsuitable message
  */
 export function contactContent(
   account: Account,

@@ -29,7 +29,7 @@ export interface Writing {
   group?: string | undefined
   undecryptable?: boolean | undefined
   unavailable?: boolean | undefined
-  /** Milliseconds since the epoch. The client does not get the message before. */
+  /** Milliseconds since the epoch. The client does not get the message earlier. */
   at: number
 }
 

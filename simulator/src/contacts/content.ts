@@ -11,7 +11,7 @@ export interface Content {
   media: MediaMessage | null
   /** WhatsApp's ID of the message that it quotes. */
   quoted: string | null
-  /** The numbers of those whom it mentions. */
+  /** The numbers that it mentions. */
   mentions: string[]
   actions: MessageActions
   vote: proto.Message.IPollUpdateMessage | null
@@ -83,7 +83,7 @@ export function readObject(content: object): proto.IMessage {
     const message = proto.Message.fromObject(content)
     if (readContent(encoded(message)).isMessage) return message
   } catch {
-    // The error below says it.
+    // The error below reports it.
   }
   throw new SimulatorError('invalid_argument', "`content` must be a message with the names of WhatsApp's encoding")
 }

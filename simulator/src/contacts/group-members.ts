@@ -23,7 +23,7 @@ export const createGroup: GroupQuery = async ({ network, number }, iq) => {
   const create = child(iq, 'create')
   const subject = create?.attrs['subject']
   if (!subject) return BAD_REQUEST
-  // A community, or a group of one. An ordinary group would look like success.
+  // A community, or a group within a community. Creating an ordinary group instead would look like success.
   if (child(create, 'parent') ?? child(create, 'linked_parent')) {
     network.refusedQueries.report('create community', iq)
     return BAD_REQUEST
@@ -105,7 +105,7 @@ export function withoutRequests({ requests = [] }: Group, numbers: readonly stri
   return { requests: requests.filter(({ number }) => !numbers.includes(number)) }
 }
 
-/** Makes a personal invitation for each. */
+/** Makes a personal invitation for each number. */
 async function invite(actor: GroupActor, id: string, numbers: readonly string[]): Promise<PersonalInvite[]> {
   const group = ownGroup(actor, id)
   if (!group || numbers.length === 0) return []
@@ -116,7 +116,7 @@ async function invite(actor: GroupActor, id: string, numbers: readonly string[])
   return added
 }
 
-/** The persons wait for an admin. */
+/** Adds requests to join, which wait for an admin. */
 export async function ask(
   actor: Pick<GroupActor, 'network' | 'number'>,
   id: string,

@@ -41,7 +41,7 @@ export const setApproval = setting(query => {
   const state = child(query, 'group_join')?.attrs['state']
   if (state !== 'on' && state !== 'off') return BAD_REQUEST
   const approval = state === 'on'
-  // Turning it off discards what is waiting.
+  // Turning approval off discards the waiting requests.
   return { group: { approval, ...(!approval && { requests: [] }) }, notice: approvalNode(approval) }
 }, 'admins')
 
@@ -57,7 +57,7 @@ export const setSubject = setting((query, _, { number }) => {
 export const setDescription = setting((query, before, { number }) => {
   const { id = createMessageId(), prev, delete: deletes } = query.attrs
   const text = bytes(query, 'body')?.toString()
-  // A client names the description that it replaces. Another change came first.
+  // A client names the description that it replaces. If that is not the present one, another change came first.
   if ((prev ?? '') !== (before.description?.id ?? '')) return { error: '409', text: 'conflict' }
   if (deletes === 'true' || !text) {
     return { group: { description: undefined }, notice: node('description', { id }, [node('delete')]) }

@@ -49,7 +49,7 @@ export interface Group {
   personalInvites?: readonly PersonalInvite[]
 }
 
-/** For somebody whom nobody may add. An admin's program sends it in a message. */
+/** An invitation for a person whom nobody may add. An admin's program sends it in a message. */
 export interface PersonalInvite {
   number: string
   code: string
@@ -85,7 +85,7 @@ export interface GroupChange {
   reject?: string[]
   /** `get` creates an invitation code if there is none. `revoke` replaces it. */
   invite?: 'get' | 'revoke'
-  /** The person joins with this code of an invitation, or asks to. */
+  /** The person joins with this invitation code, or asks to join if admins decide. */
   join?: string
   leave?: true
 }

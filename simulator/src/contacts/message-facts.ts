@@ -4,7 +4,9 @@ import { type Node, node } from '../wire/nodes.ts'
 import type { Content } from './content.ts'
 import { readVote } from './conversation.ts'
 
-/** What a phone shows of a message, apart from its file. Phones of the same scope have the poll that a vote may belong to. */
+/**
+ * What a phone shows of a message, apart from its file. The poll of a vote is looked for on all phones of the scope.
+ */
 export function factsOf(inboxes: Inboxes, { text, quoted, mentions, details, actions, vote }: Content, from: string) {
   const facts: Pick<ReceivedMessage, 'text' | 'quoted' | 'mentions' | 'details' | 'vote'> = {
     text,

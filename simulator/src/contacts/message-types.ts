@@ -9,7 +9,10 @@ export interface MessageKinds {
   reaction?: { to: string; emoji: string }
   /** Gives the writer's own message another text, within 15 minutes. */
   edit?: { id: string; text: string }
-  /** The ID of the message that is deleted for everyone, within 60 hours: the writer's own or, if an admin of the group writes, any in it. */
+  /**
+   * Deletes the message with this ID for everyone, within 60 hours: one of the writer's own or, if the writer is an
+   * admin of the group, any message in it.
+   */
   delete?: string
   /** `selectable`: how many options a voter may choose, 1 by default; 0 for any number. */
   poll?: { name: string; options: string[]; selectable?: number }

@@ -63,7 +63,7 @@ export function problemOf(media: ContactMedia): string | null {
   const { bytes, path, size } = media
   const given = [bytes instanceof Uint8Array, typeof path === 'string', Number.isSafeInteger(size) && Number(size) >= 0]
   if (given.filter(Boolean).length !== 1) return '`media` needs one of `bytes`, `path` and `size`'
-  if (Number(size ?? 0) > MAX_FILE_BYTES) return `\`media.size\` may be ${MAX_FILE_BYTES}`
+  if (Number(size ?? 0) > MAX_FILE_BYTES) return `\`media.size\` may be at most ${MAX_FILE_BYTES}`
   const text = TEXTS.find(name => media[name] !== undefined && typeof media[name] !== 'string')
   if (text) return `\`media.${text}\` must be a string`
   const number = NUMBERS.find(name => media[name] !== undefined && !Number.isInteger(media[name]))

@@ -26,7 +26,7 @@ it('a file is found under its ID, by another process too, and so is a copy', asy
   }
 })
 
-it('nothing is left of a file whose bytes fail', async () => {
+it('a file whose bytes fail leaves nothing behind', async () => {
   const folder = await temporaryFolder()
   const files = new MediaFiles(folder, 1_000)
   async function* failing() {

@@ -21,7 +21,7 @@ import { parseRange } from './range.ts'
 import { type Transit, transit } from './transit.ts'
 
 const UPLOAD = /^\/mms\/(image|video|audio|document)\/([\w-]{43})$/
-/** Above WhatsApp's limits for apps of other companies (100 MB), below those of its own (2 GB). */
+/** Above WhatsApp's limit for apps of other companies (100 MB), and below the limit for its own apps (2 GB). */
 export const MAX_FILE_BYTES = 256 * 1024 * 1024
 /** How long an answer to `media_conn` is valid, and how long its authorization. */
 const TTL_S = 300
@@ -154,7 +154,7 @@ export class MediaHost {
     const length = Number(request.headers['content-length'] ?? Number.NaN)
     if (Number.isNaN(length)) throw new HttpError(411, 'the length is required')
     if (length === 0) throw new HttpError(400, 'the file is empty')
-    if (length > MAX_FILE_BYTES) throw new HttpError(413, `a file may have ${MAX_FILE_BYTES} bytes`)
+    if (length > MAX_FILE_BYTES) throw new HttpError(413, `a file may have at most ${MAX_FILE_BYTES} bytes`)
     const id = await this.files.create(phone, arriving(request, fate, length, token)).catch(error => {
       throw error instanceof WrongHash ? new HttpError(400, 'the token is not the SHA-256 of the file') : error
     })

@@ -33,7 +33,7 @@ export async function uploadAgain(network: Network, account: Account, request: N
   const answer = network.scenario.mediaRetries
   const rmr = child(request, 'rmr')
   if (answer === 'none' || !rmr) return []
-  // The phone looks for the message among its own or among those of others.
+  // The request states whether the account wrote the message. If that is wrong, the phone finds nothing.
   const isOwn = account.inboxes.find(id)?.from === account.phone
   const content = rmr.attrs['from_me'] === `${isOwn}` ? account.inboxes.contentOf(id) : null
   const media = content && readContent(content).media

@@ -4,7 +4,10 @@ import type { Credential } from './account-passkey.ts'
 const ORIGIN = 'https://web.whatsapp.com'
 export const RP_ID = 'whatsapp.com'
 
-/** The counter after this use. Null if the assertion is not one of this passkey for this challenge, made on WhatsApp's page. */
+/**
+ * The passkey's counter after this use. Null if the assertion is not valid for this passkey, challenge and WhatsApp's
+ * page.
+ */
 export async function checkAssertion(text: Buffer, challenge: string, credential: Credential): Promise<number | null> {
   // Loaded when it is needed, because most networks never ask for a passkey.
   const { verifyAuthenticationResponse } = await import('@simplewebauthn/server')

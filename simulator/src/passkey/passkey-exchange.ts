@@ -26,7 +26,7 @@ const BITS_PER_CHARACTER = 5
 export interface PasskeyExchangeOptions {
   account: Account
   companion: Pick<Companion, 'noiseKey' | 'identity'>
-  /** Of the code that the phone has scanned, or that was typed on it. */
+  /** The secret of the code that the phone has scanned, or that was typed on it. */
   advSecret: Buffer
   takePlay(play: PasskeyPlay): boolean
   notify(type: string, content: Node | undefined): void

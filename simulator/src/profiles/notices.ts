@@ -1,4 +1,4 @@
-/** Who is notified of what a person changes. */
+/** Notifies clients of a person's changes. */
 import type { Account } from '../account.ts'
 import { pnJid } from '../addresses.ts'
 import { createMessageId } from '../contacts/content.ts'

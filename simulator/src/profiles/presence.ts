@@ -1,6 +1,6 @@
 /**
- * Who is online, and who types. WhatsApp keeps none of it: only connected clients that have subscribed to a person are notified.
- * Typing also reaches a client that has made itself available.
+ * Who is online, and who types. Nothing of it is queued: only connected clients that have subscribed to a person are
+ * notified. Typing also reaches a client that has made itself available.
  */
 import type { Account } from '../account.ts'
 import { isGroup, isNumber, lidJid, parseAddress } from '../addresses.ts'
@@ -12,7 +12,7 @@ import type { Presence } from './presences.ts'
 
 const TYPING = ['composing', 'recording', 'paused'] as const
 
-/** A client reports itself available or not, or wants to learn the presence of somebody. */
+/** A client reports itself available or not, or subscribes to the presence of a person or group, or unsubscribes. */
 export function handlePresence(network: Network, account: Account, { attrs: { to, type } }: Node): void {
   const { client } = account
   if (!client) return
@@ -31,13 +31,13 @@ export function handlePresence(network: Network, account: Account, { attrs: { to
   tellPresence(network, account, subject)
 }
 
-/** Tells those who have subscribed to the account whether its client is available. */
+/** Notifies the clients that have subscribed to the account whether its client is available. */
 export function announcePresence(network: Network, account: Account): void {
   network.presences.noteLastSeen(account.phone)
   for (const viewer of network.accounts()) if (viewer !== account) tellPresence(network, viewer, account.phone)
 }
 
-/** Tells a client that has subscribed to this person or group. */
+/** Notifies the viewer's client of the presence, if it has subscribed to this person or group. */
 function tellPresence(network: Network, viewer: Account, subject: string): void {
   const from = viewer.client?.subscriptions.get(subject)
   if (from === undefined) return
@@ -63,7 +63,7 @@ function presenceOf(network: Network, viewer: Account, number: string): Presence
   return { available, lastSeen: isHidden ? undefined : network.presences.lastSeen(number) }
 }
 
-/** A client types: to an account's client, and on the phones of those who read it. */
+/** A client types. The recipients' phones show it, and the clients of recipients with an account are notified. */
 export function handleChatState(network: Network, account: Account, stanza: Node): void {
   const { to } = stanza.attrs
   const [shown] = children(stanza)
@@ -113,7 +113,7 @@ export function setPresence(network: Network, { from, to, available, lastSeen }:
   tellPresence(network, account, from)
 }
 
-/** The presence of others on the phone of `number`, and the presence that others see of it. */
+/** Who types on the phone of `number`, and whether the client of its account is available. */
 export function phonePresence(network: Network, number: string): PhonePresence {
   const client = network.findAccount(number)?.client
   return { available: client?.isAvailable === true, typing: network.presences.typingOn(number) }

@@ -1,4 +1,4 @@
-/** A client's queries about pictures and texts that people show of themselves, and of groups. */
+/** A client's queries about the pictures and texts in people's profiles, and the pictures of groups. */
 import { createHash } from 'node:crypto'
 import type { Account } from '../account.ts'
 import { isGroup, lidJid, parseAddress } from '../addresses.ts'

@@ -1,4 +1,4 @@
-/** A client uploads its keys, and asks for those of others. */
+/** A client uploads its keys, and asks for the keys of others. */
 import type { Account, Effect } from '../account.ts'
 import { parseAddress } from '../addresses.ts'
 import type { Answer, Asker } from '../contacts/asker.ts'

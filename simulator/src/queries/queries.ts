@@ -26,7 +26,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   'set w:m media_conn': ({ network, account }) => [network.media.connection(account.phone)],
   'get abt props': () => [node('props', { hash: 'none' })],
   'get w:p': () => [],
-  // Neither has an effect that a client could notice.
+  // None of these three has an effect that a client could notice.
   'set w:stats add': () => [],
   'set urn:xmpp:whatsapp:dirty clean': () => [],
   'set privacy tokens': () => [],

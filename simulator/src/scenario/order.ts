@@ -10,7 +10,8 @@ export type Order =
   /** Releases the oldest `count` held stanzas, or all of them. The answer has the number of released stanzas. */
   | { kind: 'release'; count?: number }
   /**
-   * Removes all rules, refusals of logins and linkings, differences of ceremonies, look-ups, restrictions and the number of QR codes. Held stanzas are released.
+   * Removes all rules and releases the held stanzas. Undoes `refuse_logins`, `qr_codes`, `fail_linking`,
+   * `play_passkey`, `no_restart`, `phone_copies`, `media_retries`, `look_up` and `restrict`.
    */
   | { kind: 'clear' }
   /** The time that every stanza takes from a client to the network, and again from the network to a client. */
@@ -35,8 +36,9 @@ export type Order =
    */
   | { kind: 'fail_linking'; how: LinkingFailure; count?: number }
   /**
-   * From now on WhatsApp asks for a passkey when a client is linked to the account, or no longer. The account's passkey is
-   * registered with `credential`; `publicKey` is what a browser's `getPublicKey()` returns. Both are base64url.
+   * From now on WhatsApp asks for a passkey when a client is linked to the account; with `required: false` it does not.
+   * `credential` registers the account's passkey; `publicKey` is what a browser's `getPublicKey()` returns. Both are
+   * base64url.
    */
   | { kind: 'require_passkey'; account: string; required?: boolean; credential?: { id: string; publicKey: string } }
   /** How the next `count` ceremonies with a passkey differ, or all of them. */

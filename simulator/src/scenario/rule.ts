@@ -11,7 +11,7 @@ export interface When {
   /**
    * The tag: `message`, `receipt`, `ack`, `iq`, `notification`, `presence`, `ib`, `success`. `upload` and `download` are
    * requests to the media host (`in`; with the attribute `type` or `path`). Their account is the one that the file belongs
-   * to: whose client, or whose contact, has uploaded it.
+   * to: its client or one of its contacts has uploaded the file.
    */
   stanza?: string
   /** `in`: from a client; `out`: to it. */
@@ -40,7 +40,7 @@ export type Direction = 'in' | 'out'
  * - `double`: it is passed on twice.
  * - `cut`: the socket ends and the stanza is lost. `cut_after`: it is passed on, then the socket ends.
  * - `garble`: its ciphertexts cannot be decrypted.
- * - `delayMs`: it is passed on later, plus up to `jitterMs` determined by the seed. Stanzas can therefore be reordered.
+ * - `delayMs`: it is passed on after this time plus a random time up to `jitterMs`. Stanzas can therefore be reordered.
  * - `error`: an acknowledgement carries this error; an answer becomes an error; an arriving message or query is answered
  *   with the error and not processed.
  * - `without`: attributes and child nodes with these names are removed at every depth.
@@ -48,9 +48,9 @@ export type Direction = 'in' | 'out'
  * - `bytesPerSecond`: the speed of an upload or download.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` the other address is left out.
  *
- * For a request to the media host, `error` is the HTTP status, `garble` alters its bytes, `cut` ends the connection after half
- * of them, `cut_after` before the answer to a complete upload, and a dropped one is never answered. `double`, `without`,
- * `set` and `address` have no effect on it.
+ * For a request to the media host, `error` is the HTTP status, `garble` alters its bytes, `cut` ends the connection
+ * after half of them, `cut_after` before the answer to a complete upload, and a dropped request is never answered.
+ * `double`, `without`, `set` and `address` have no effect on it.
  */
 export type Action =
   | 'hold'

@@ -93,7 +93,7 @@ it('a refused message is answered with the error and not processed', async () =>
   expect(written).toEqual([node('ack', { class: 'message', id: '1', from: pnJid(CONTACT), error: '463' })])
 })
 
-it('the sender can be named the other way, with or without its original address', () => {
+it('the sender can be named by number or by LID, with or without the other address', () => {
   const { scenario, connection, written } = stage(
     { when: { nth: 1 }, do: { address: 'pn' } },
     { when: { nth: 2 }, do: { address: 'lid', alternate: false } },

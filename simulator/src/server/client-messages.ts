@@ -29,7 +29,7 @@ const MALFORMED = '479'
  * its answer to a metadata query for such a group.
  */
 const NOT_A_MEMBER = '403'
-/** This many simulated members of a group decrypt their copies. The rest assume that they could. */
+/** This many simulated members of a group decrypt their copies. The others are assumed to have decrypted theirs. */
 const DECRYPTING_MEMBERS = 2
 const NO_BYTES = Buffer.alloc(0)
 /** The interval between the receipts of the other members. */

@@ -16,7 +16,10 @@ export class CodeRequests<Client> {
     this.#phones.delete(client)
   }
 
-  /** Resolves to the newest client, or to null if no client shows a code for this number in time. @param wanted only this one */
+  /**
+   * Resolves to the newest client, or to null if no client shows a code for this number in time.
+   * @param wanted the only client to accept
+   */
   find(phone: string, wanted: Client | null = null): Promise<Client | null> {
     return new Promise(resolve => {
       const finish = (client: Client | null) => {

@@ -11,7 +11,10 @@ type Request = proto.Message.PeerDataOperationRequestMessage.IHistorySyncOnDeman
 const { ON_DEMAND } = proto.HistorySync.HistorySyncType
 /** WhatsApp's phones send at most this many at once. */
 const MAX_MESSAGES = 50
-/** Baileys passes on what its caller gives as the time: seconds or milliseconds. */
+/**
+ * Baileys passes on the time as its caller gives it, in seconds or milliseconds. From this number on, it is
+ * milliseconds.
+ */
 const MILLISECONDS_FROM = 1e12
 
 /** @param session the ID of the request */

@@ -5,7 +5,7 @@ import { lidJid } from '../addresses.ts'
 import type { Network } from '../network.ts'
 import type { ReceivedMessage } from '../types.ts'
 
-/** The newest of each chat first. */
+/** The messages of each chat, the newest first, without deleted ones and those that change another message. */
 export function messagesByChat(network: Network, account: Account): Map<string, ReceivedMessage[]> {
   const chats = new Map<string, Map<string, ReceivedMessage>>()
   for (const [chat, message] of messagesOf(network, account)) {
@@ -28,7 +28,7 @@ export function infosOf(network: Network, account: Account, ids: ReadonlySet<str
   return [...infos.values()]
 }
 
-/** Each message with its chat. What the account wrote is in the inboxes of those who received it. */
+/** Each message with its chat. The messages that the account wrote are in the inboxes of their recipients. */
 function* messagesOf(network: Network, { phone, inboxes }: Account): Generator<[chat: string, ReceivedMessage]> {
   for (const message of inboxes.list(phone)) yield [message.group ?? lidJid(message.from), message]
   for (const scope of new Set([inboxes, ...network.accounts().map(other => other.inboxes)]))

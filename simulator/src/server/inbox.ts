@@ -91,7 +91,10 @@ export class Inboxes {
     return content === undefined ? null : Buffer.from(content, 'base64')
   }
 
-  /** What a message does to another one, on the phone of `number` or, if that lacks it, on every phone that has it. */
+  /**
+   * Applies the action to the message that it names, on the phone of `number` or, if that lacks it, on every phone that
+   * has it.
+   */
   #applyActions(number: string, action: NewMessage): void {
     const { reaction, edit, deletes, vote } = action
     const id = reaction?.to ?? edit?.id ?? deletes ?? vote?.poll
@@ -114,7 +117,7 @@ export class Inboxes {
     else if (vote?.options) message.votes = { ...message.votes, [from]: vote.options }
   }
 
-  /** An admin of the group names the author. */
+  /** The author may delete a message, and so may an admin of the group who names the author. */
   #mayDelete(message: ReceivedMessage, { from, group, deletesOf, receivedAt }: NewMessage): boolean {
     if (receivedAt - message.receivedAt > DELETE_WITHIN_MS) return false
     if (message.from === from) return true

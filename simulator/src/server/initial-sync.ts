@@ -1,4 +1,4 @@
-/** What the phone sends a newly linked client: the key of the shared settings, and the chats that it has. */
+/** The phone sends a newly linked client the key of the shared settings, and the phone's chats. */
 import { deflateSync } from 'node:zlib'
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Effect } from '../account.ts'
@@ -14,7 +14,7 @@ import { infoOf, messagesByChat } from './history.ts'
 const { APP_STATE_SYNC_KEY_SHARE, HISTORY_SYNC_NOTIFICATION } = proto.Message.ProtocolMessage.Type
 const { INITIAL_BOOTSTRAP, PUSH_NAME, RECENT } = proto.HistorySync.HistorySyncType
 
-/** Queues nothing if the client has got it before. Call it in an event of the account. */
+/** Queues nothing if the sync was sent to this client before. Call it in an event of the account. */
 export async function initialSync(network: Network, account: Account): Promise<Effect[]> {
   if (!network.syncsAfterLinking || !account.companion || account.companion.synced) return []
   account.markSynced()

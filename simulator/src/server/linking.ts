@@ -36,7 +36,7 @@ export class LinkingClient implements Role, WaitingClient {
   readonly #companion: Omit<Companion, 'device'>
   readonly #refs: string[] = []
   #code: PairingCodeExchange | null = null
-  /** True once a phone has begun to link it. No other phone can then. */
+  /** True once a phone has begun to link it. From then on no other phone can. */
   #isBeingLinked = false
   #passkey: PasskeyExchange | null = null
   #iqs = 0
@@ -133,11 +133,11 @@ export class LinkingClient implements Role, WaitingClient {
     await this.link(account, advSecret)
   }
 
-  /** @throws SimulatorError `linking_failed` if the scenario lets this attempt fail */
+  /** @throws SimulatorError `linking_failed` if the scenario makes this attempt fail */
   async #failAsSet(account: Account, advSecret: Buffer): Promise<void> {
     const { linkingFailures } = this.#network.scenario
     if (linkingFailures.take('passkey')) {
-      // Without a passkey there is nothing that the client could answer.
+      // The exchange is not kept, so nothing that the client answers has an effect.
       const asked = this.#askForPasskey(account, advSecret)
       this.#passkey = null
       asked.catch(() => undefined)

@@ -1,6 +1,6 @@
 /**
- * Handles a client's receipts and acknowledgements. Both settle stanzas. A retry request has a stanza encrypted again,
- * and a receipt for another account's message is forwarded to that account.
+ * Handles a client's receipts and acknowledgements. Both settle stanzas. After a retry request, a stanza is encrypted
+ * again, and a receipt for another account's message is forwarded to that account.
  */
 import type { Account, Client, Effect } from '../account.ts'
 import { isGroup, lidJid, parseAddress, STATUS } from '../addresses.ts'

@@ -1,4 +1,4 @@
-/** The phone sends its linked client what that asks for: copies of messages that it could not read, and earlier messages. */
+/** On request, the phone sends its client copies of messages that the client could not read, and earlier messages. */
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account, Effect } from '../account.ts'
 import { lidJid } from '../addresses.ts'

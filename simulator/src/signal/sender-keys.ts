@@ -31,7 +31,9 @@ export class SenderKeys {
     this.#store = store
   }
 
-  /** The message for all members, and the key that each of them needs once to read it and later ones. */
+  /**
+   * The ciphertext for all members, and the key. Each member must get the key once, to read this and later messages.
+   */
   async encrypt(group: string, message: Uint8Array): Promise<{ ciphertext: Buffer; distribution: Buffer }> {
     const name = senderKeyName(group, OWN)
     const distribution = (await new GroupSessionBuilder(this.#records).create(name)).serialize()

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createTlsCertificate } from './tls-certificate.ts'
 
-it('is a self-signed certificate for this machine, valid from yesterday for a year', () => {
+it('is a self-signed certificate for this machine, valid from yesterday until a year from now', () => {
   const now = Date.UTC(2030, 0, 31)
   const { cert, key } = createTlsCertificate(now)
   const certificate = new X509Certificate(cert)

@@ -190,7 +190,7 @@ describe('the phone, asked to upload a file again,', () => {
     expect(updates).toHaveLength(1)
   })
 
-  it('reports that it cannot read a request under another key, and does not have an unknown message', async () => {
+  it('reports a request under another key as unreadable, and an unknown message as not found', async () => {
     const { simulator, client } = await startLinked()
     const message = await receiveFile(simulator, client)
     const updates: { error?: Error | undefined; media?: unknown }[] = []
@@ -256,7 +256,7 @@ describe('the media host', () => {
     await until(async () => (await readdir(mediaFolder)).length === 0, 'its end')
   })
 
-  it('refuses what it cannot serve', async () => {
+  it('refuses requests that it cannot serve', async () => {
     const { simulator, client } = await startLinked()
     const { url } = fileOf(await receiveFile(simulator, client))
     const [host] = simulator.media.hosts

@@ -32,7 +32,7 @@ export const contents = {
   sticker: { sticker: files.sticker },
 } as unknown as Record<MediaType, AnyMessageContent>
 
-/** What the phone shows of them. */
+/** What the phone shows of these files. */
 export const descriptions = {
   image: { mimetype: 'image/png', caption: 'a caption', width: 30, height: 20 },
   video: { mimetype: 'video/mp4', caption: 'a video', seconds: 7 },

@@ -16,7 +16,7 @@ import { received, trust } from './media-world.ts'
 
 const MIB = 2 ** 20
 const FILE_BYTES = 100 * MIB
-/** After this one, the heap has its size: garbage waits to be collected. */
+/** After a file of this size, the heap has reached its usual size, with garbage that is not collected yet. */
 const FIRST_FILE_BYTES = 40 * MIB
 /** A network that held a file would need more. */
 const MAX_GROWTH_BYTES = 32 * MIB

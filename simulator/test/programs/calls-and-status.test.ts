@@ -20,7 +20,7 @@ beforeEach(async () => {
 
 const calls = () => ana.all('call').flat()
 
-it('a contact calls, the program rejects the call, and another one ends', async () => {
+it('a program rejects the call of a contact, and is notified that another call ended', async () => {
   const { id } = await simulator.callAs({ from: CONTACT, to: ANA, video: true })
   const offer = await until(() => calls().find(call => call.id === id), 'the offer')
   expect(offer).toMatchObject({ status: 'offer', isVideo: true, isGroup: false, callerPn: jid(CONTACT) })
@@ -36,7 +36,7 @@ it('a contact calls, the program rejects the call, and another one ends', async 
   expect(logged).toEqual([expect.stringContaining('<link_create media="audio"/>')])
 })
 
-it('a status reaches those whom the program names, and contacts post theirs', async () => {
+it('a status reaches the people whom the program names, and contacts post statuses too', async () => {
   const rui = await startProgram(simulator, RUI, 'Rui')
   const sent = (await ana.sock.sendMessage(
     STATUS,
@@ -51,7 +51,7 @@ it('a status reaches those whom the program names, and contacts post theirs', as
   await simulator.writeAs({ from: CONTACT, to: ANA, group: STATUS, text: 'mine' })
   const theirs = await ana.received(({ message }) => message?.conversation === 'mine', "the contact's status")
   expect(theirs.key).toMatchObject({ remoteJid: STATUS, participant: expect.stringMatching(/@lid$/) })
-  // A status is seen like a message is read.
+  // The receipt for a status is the same as for a message.
   await rui.sock.readMessages([seen.key])
   const receipts = () => ana.all('message-receipt.update').flat()
   const isSeen = ({ key, receipt }: ReturnType<typeof receipts>[number]) =>

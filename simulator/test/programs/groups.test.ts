@@ -39,7 +39,7 @@ const joins = (program: Program, action: string, number: string) =>
     `${action} ${number}`,
   )
 
-it('the subject, the description and every setting reach the other member, and its next look', async () => {
+it('the other member is notified of the subject, the description and every setting, and reads them in the group', async () => {
   await ana.sock.groupUpdateSubject(group, 'Dinner')
   await learns(rui, { subject: 'Dinner' })
   await ana.sock.groupUpdateDescription(group, 'At eight')
@@ -114,7 +114,7 @@ it('a member without rights is refused, and changes nothing', async () => {
   })
 })
 
-it('whoever has the code looks at the group and joins it, until the code is revoked', async () => {
+it('whoever has the code can look at the group and join it, until the code is revoked', async () => {
   const eva = await startProgram(simulator, EVA, 'Eva')
   const code = (await ana.sock.groupInviteCode(group))!
   expect(await ana.sock.groupInviteCode(group)).toBe(code)

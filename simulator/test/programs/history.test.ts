@@ -52,10 +52,10 @@ it('the phone sends a message again that its client got without content', async 
   )
 })
 
-it('a copy names who wrote it, and says which messages are the own ones', async () => {
+it('a copy names its author, and shows whether the account itself wrote it', async () => {
   const theirs = await simulator.writeAs({ from: CONTACT, to: ANA, text: 'theirs', name: 'Carla' })
   const own = await simulator.writeAsOwner({ phone: ANA, to: CONTACT, text: 'own' })
-  /** What arrives after the message itself. */
+  /** The copy, which arrives after the message itself. */
   const copyOf = (id: string) =>
     ana.all('messages.upsert').flatMap(({ messages }) => messages.filter(({ key }) => key.id === id))[1]
   for (const { id } of [theirs, own]) {
@@ -86,7 +86,7 @@ it('a message to a channel or a broadcast list is refused, and statistics are ac
   expect(logged).toEqual([expect.stringContaining('<parent ')])
 })
 
-it('whom nobody may add gets a personal invitation, and joins with it', async () => {
+it('a person whom nobody may add gets a personal invitation, and joins with it', async () => {
   const rui = await startProgram(simulator, RUI, 'Rui')
   await rui.sock.updateGroupsAddPrivacy('none' as 'all')
   const { id } = await ana.sock.groupCreate('Lunch', [jid(CONTACT)])

@@ -7,7 +7,7 @@ const CHANNEL = '120363000000000001@newsletter'
 const NO_GROUP = '120363000000000001@g.us'
 const jid = (number: string) => `${number}@s.whatsapp.net`
 
-/** What the other tests of programs call, or what asks WhatsApp nothing. */
+/** Methods that the other tests of programs call, or that send nothing to WhatsApp. */
 const ELSEWHERE = [
   /^generate|^waitFor|^send(Raw|Node|Unified|Retry|Receipts?$|MessageAck)|^end$|^register|^onUnexpected|^updateServerTime/,
   /^query$|^upsertMessage$|^appPatch$|^relayMessage$|^sendMessage$|^createParticipantNodes$|^assertSessions$|^uploadPreKeysToServerIfRequired$/,
@@ -94,7 +94,7 @@ it('every method of a socket of Baileys has its effect or is refused, and none h
     communityLinkGroup: () => sock.communityLinkGroup(group, NO_GROUP),
     communityUnlinkGroup: () => sock.communityUnlinkGroup(group, NO_GROUP),
   }
-  // Refused as well, but Baileys reports that to nobody, or uploads a picture first.
+  // Refused as well, but Baileys does not report the refusal, or uploads a picture first.
   const untested = ['newsletterReactMessage', 'newsletterUpdatePicture', 'updateCoverPhoto']
 
   const callable = Object.entries(sock).flatMap(([name, value]) => (typeof value === 'function' ? name : []))

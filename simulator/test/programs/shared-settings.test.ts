@@ -36,7 +36,7 @@ it.each(['LID', 'number'])(
   },
 )
 
-it('a contact that the phone saves while a client is linked reaches it, and each client that is linked later', async () => {
+it('a contact that the phone saves while a client is linked reaches that client, and every client linked later', async () => {
   const simulator = await startNetwork()
   const ana = await startProgram(simulator, ANA, 'Ana')
   await until(() => ana.creds.accountSyncCounter > 0, 'the end of the sync')
@@ -55,7 +55,7 @@ it('a contact that the phone saves while a client is linked reaches it, and each
   expect([...namesOf(later).values()].toSorted()).toEqual(['Carla Souza', 'Davi'])
 })
 
-it('the history has what both sides wrote, as it reads now', async () => {
+it('the history has the messages of both sides with their current text', async () => {
   const simulator = await startNetwork()
   const first = await startProgram(simulator, ANA, 'Ana')
   await simulator.writeAs({ from: CONTACT, to: ANA, text: 'hello' })
