@@ -29,7 +29,8 @@ export { SimulatorError }
 /** A network in its own thread. When the thread dies, every call rejects with `crashed`. */
 export interface SimulatorWorker extends Simulator {
   /**
-   * Calls the listener once, when the thread has ended other than by `close` or `terminate`; immediately if it already has.
+   * Calls the listener once, when the thread has ended other than by `close` or `terminate`. If the thread has
+   * already ended, calls it immediately.
    */
   onExit(listener: (error: SimulatorError) => void): void
   /** Ends the thread abruptly, as a crash would. */

@@ -13,7 +13,7 @@ import type { Named } from './names.ts'
 
 const NO_FILTER = {}
 
-/** The conversations of an instance, and one of them. On a narrow screen one after the other. */
+/** The list of an instance's conversations, and the open one. A narrow screen shows one of the two at a time. */
 export function Inbox() {
   const words = useWords()
   const instance = useInstance()

@@ -51,7 +51,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
     state === 'logged_out' ||
     cause === 'restricted' ||
     (isWaiting && (isOperator || isHindered))
-  // For operators, `Linking` shows it in place of the code.
+  // For operators, `Linking` shows the failure in place of the code.
   const showsFailure =
     isOperator && kind === 'whatsapp' && state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause)
   if (isAway) {

@@ -27,7 +27,7 @@ export function AttentionList() {
   const isAway = useAwaySince() !== null
   if (!data || isAway) return null
   const isDiskFull = data.disk?.isNearlyFull === true
-  // A node of the previous version leaves them out.
+  // A node of the previous version leaves out the operator endpoints.
   const { operatorEndpoints = [] } = data
   const count = data.total + operatorEndpoints.length + (isDiskFull ? 1 : 0)
   if (count === 0) return null

@@ -25,7 +25,7 @@ export async function createInstance(
   return { ...instance, token }
 }
 
-/** Takes over a number that another program has linked. Nothing connects the instance yet. */
+/** Takes over a number that another program has linked. The instance is not connected yet. */
 async function importSession(client: QueryClient, name: string, chosen: FileList | null): Promise<CreatedInstance> {
   const { folder, files } = await readSessionFiles(chosen ?? [])
   const body = { name: name || folder || 'WhatsApp', files }
