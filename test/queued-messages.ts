@@ -1,5 +1,5 @@
 import type { QueuedMessage } from '../src/store/messages/messages.ts'
-import { SendQueue } from '../src/whatsapp/sending/queue/send-queue.ts'
+import { type QueuedRows, SendQueue } from '../src/whatsapp/sending/queue/send-queue.ts'
 
 export const PAGE = 16
 
@@ -19,30 +19,40 @@ export const row = (seq: number, to: string): QueuedMessage => ({
   prepared: null,
 })
 
+/** The store with just these rows. */
+export const queuedRows = (queue: readonly QueuedMessage[]): QueuedRows => ({
+  list: async (afterSeq, limit) => queue.filter(({ seq }) => seq > afterSeq).slice(0, limit),
+  listNumbers: async (afterSeq, toSeq, limit) =>
+    queue
+      .map(({ seq }) => seq)
+      .filter(seq => seq > afterSeq && seq <= toSeq)
+      .slice(0, limit),
+})
+
 /** Reads until the send queue needs no more. */
 export async function read(sendQueue: SendQueue, queue: readonly QueuedMessage[]): Promise<void> {
-  while (sendQueue.wantsMore) {
-    await sendQueue.read(
-      async (afterSeq, limit) => queue.filter(({ seq }) => seq > afterSeq).slice(0, limit),
-      () => true,
-    )
-  }
+  while (sendQueue.wantsMore) await sendQueue.read(queuedRows(queue), () => true)
 }
 
-/** Starts to read a page. @returns the number that the page starts after, and a function that answers with these rows */
+/**
+ * Starts to read a page.
+ * @returns the number that the page starts after, and a function that answers with these rows. Then the store has the rows `later`.
+ */
 export function beginPage(sendQueue: SendQueue) {
   let after = Number.NaN
   const { promise, resolve } = Promise.withResolvers<readonly QueuedMessage[]>()
-  const done = sendQueue.read(
-    afterSeq => {
-      after = afterSeq
-      return promise
-    },
-    () => false,
-  )
+  const list: QueuedRows['list'] = (afterSeq, limit) => {
+    if (!Number.isNaN(after)) return queuedRows(queue).list(afterSeq, limit)
+    after = afterSeq
+    return promise
+  }
+  const listNumbers: QueuedRows['listNumbers'] = (...range) => queuedRows(queue).listNumbers(...range)
+  let queue: readonly QueuedMessage[] = []
+  const done = sendQueue.read({ list, listNumbers }, () => false)
   return {
     after,
-    answer: async (rows: readonly QueuedMessage[]) => {
+    answer: async (rows: readonly QueuedMessage[], later = rows) => {
+      queue = later
       resolve(rows)
       await done
     },

@@ -77,6 +77,9 @@ describe('the plans of SQLite', () => {
   })
 
   test('queued messages are read by their own index, in the order of acceptance', async () => {
+    expect(await planOf(() => store.messages.listQueuedNumbers(instanceId, 0, 10, 10))).toEqual([
+      'SEARCH messages USING COVERING INDEX messages_queued (instance_id=? AND seq>? AND seq<?)',
+    ])
     expect(await planOf(() => store.messages.listQueued(instanceId, 10))).toEqual([
       'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)',
       'CORRELATED SCALAR SUBQUERY 1',

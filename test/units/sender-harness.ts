@@ -6,8 +6,10 @@ import type { MessageReference, Messages, QueuedMessage } from '../../src/store/
 import type { LookedUpNumber, Numbers } from '../../src/store/numbers/numbers.ts'
 import type { Paces } from '../../src/store/pace/paces.ts'
 import type { Acknowledgement } from '../../src/whatsapp/baileys/link.ts'
+import type { QueuedRows } from '../../src/whatsapp/sending/queue/send-queue.ts'
 import type { SendingLink } from '../../src/whatsapp/sending/send.ts'
 import { Sender } from '../../src/whatsapp/sending/sender.ts'
+import { queuedRows } from '../queued-messages.ts'
 import { createGroupDirectory } from './group-directory.ts'
 
 export const LEASE = { instanceId: 'inst_test', owner: 'test', epoch: 1 }
@@ -31,6 +33,8 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
         .filter(row => !row.ended && row.seq > afterSeq)
         .slice(0, limit)
         .map(row => ({ ...row })),
+    listQueuedNumbers: async (_: string, ...range: Parameters<QueuedRows['listNumbers']>) =>
+      queuedRows(rows.filter(row => !row.ended)).listNumbers(...range),
     recordPrepared: vi.fn(async (_: unknown, id: string, prepared: QueuedMessage['prepared']) => {
       const row = rows.find(one => one.id === id)!
       row.prepared ??= prepared

@@ -167,6 +167,8 @@ export interface Messages {
 
   /** The first `limit` queued messages in the order of acceptance. @param afterSeq only messages above this `seq` */
   listQueued(instanceId: InstanceId, limit: number, afterSeq?: number): Promise<QueuedMessage[]>
+  /** The `seq` of the first `limit` queued messages above `afterSeq`, up to and including `toSeq`, in ascending order. */
+  listQueuedNumbers(instanceId: InstanceId, afterSeq: number, toSeq: number, limit: number): Promise<readonly number[]>
   /**
    * Stores address and content before the message is first written to a socket. From then on the message counts as written:
    * if it becomes too old, it fails as `unconfirmed` instead of `expired`. The first call wins.

@@ -113,6 +113,17 @@ export class StoredMessages implements Messages {
     return rows.map(toQueued)
   }
 
+  async listQueuedNumbers(
+    instanceId: InstanceId,
+    afterSeq: number,
+    toSeq: number,
+    limit: number,
+  ): Promise<readonly number[]> {
+    const range = { instanceId, afterSeq, toSeq, limit }
+    const rows = await this.#core.reader.run(this.#statements.listQueuedNumbers, range)
+    return rows.map(({ seq }) => seq)
+  }
+
   recordUnquoted(lease: Lease, id: MessageId): Promise<void> {
     return this.#quotesAndCommands.recordUnquoted(lease, id)
   }
@@ -207,6 +218,17 @@ function prepareReads({ statements }: Core) {
         .where('instance_id', '=', p.instanceId)
         .where(IS_QUEUED)
         .where('seq', '>', p.afterSeq)
+        .orderBy('seq')
+        .limit(p.limit),
+    ),
+    listQueuedNumbers: statements.one((p: { instanceId: InstanceId; afterSeq: number; toSeq: number; limit: number }) =>
+      db
+        .selectFrom('messages')
+        .select('seq')
+        .where('instance_id', '=', p.instanceId)
+        .where(IS_QUEUED)
+        .where('seq', '>', p.afterSeq)
+        .where('seq', '<=', p.toSeq)
         .orderBy('seq')
         .limit(p.limit),
     ),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { row } from '../../../test/queued-messages.ts'
+import { queuedRows, row } from '../../../test/queued-messages.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { Claims } from './claim.ts'
 import { SendQueue } from './queue/send-queue.ts'
@@ -28,6 +28,7 @@ function setUp(onRead: () => void = () => undefined) {
         readTimes.push(performance.now())
         return queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
       },
+      listQueuedNumbers: (_, ...range) => queuedRows(queue).listNumbers(...range),
     },
     canSend: () => true,
     onPage: () => {

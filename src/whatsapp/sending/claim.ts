@@ -2,7 +2,7 @@ import { backoffMs } from '../../kit/backoff.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import type { ReadFrom, SendQueue } from './queue/send-queue.ts'
+import type { QueuedRows, ReadFrom, SendQueue } from './queue/send-queue.ts'
 
 const FIRST_RETRY_MS = 2_000
 const MAX_RETRY_MS = 300_000
@@ -26,7 +26,7 @@ const NEVER = Number.POSITIVE_INFINITY
 
 interface ClaimsOptions {
   lease: Lease
-  messages: Pick<Messages, 'listQueued'>
+  messages: Pick<Messages, 'listQueued' | 'listQueuedNumbers'>
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
   sendQueue: SendQueue
@@ -157,12 +157,14 @@ export class Claims {
 
   async #readPages(): Promise<void> {
     const { lease, messages, signal, onPage } = this.#options
+    const { instanceId } = lease
     const countBefore = this.#count
     try {
-      await this.#queue.read(
-        (afterSeq, limit) => untilStored(() => messages.listQueued(lease.instanceId, limit, afterSeq), signal),
-        onPage,
-      )
+      const queued: QueuedRows = {
+        list: (afterSeq, limit) => untilStored(() => messages.listQueued(instanceId, limit, afterSeq), signal),
+        listNumbers: (...range) => untilStored(() => messages.listQueuedNumbers(instanceId, ...range), signal),
+      }
+      await this.#queue.read(queued, onPage)
     } finally {
       this.#reading = null
       const isIdle = this.#count === countBefore && this.#queue.size > 0

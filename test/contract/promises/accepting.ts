@@ -53,6 +53,21 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued[0]).toMatchObject({ instanceId, to: '5511999990000', text: 'Good morning', prepared: null })
     })
 
+    test('the numbers of queued messages are those of one instance within the range, the lowest first', async () => {
+      const { store } = context
+      const { instanceId } = await createConnected(store)
+      const other = await createConnected(store)
+      for (let count = 0; count < 5; count += 1) {
+        await accept(store, instanceId)
+        await accept(store, other.instanceId)
+      }
+      const seqs = (await store.messages.listQueued(instanceId, 10)).map(({ seq }) => seq)
+      const list = (...range: [number, number, number]) => store.messages.listQueuedNumbers(instanceId, ...range)
+      expect(await list(0, seqs[4]!, 10)).toEqual(seqs)
+      expect(await list(seqs[0]!, seqs[3]!, 10)).toEqual(seqs.slice(1, 4))
+      expect(await list(0, seqs[4]!, 2)).toEqual(seqs.slice(0, 2))
+    })
+
     test('messages submitted together are queued in that order', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)

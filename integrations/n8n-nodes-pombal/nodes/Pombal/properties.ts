@@ -73,8 +73,7 @@ export const properties: INodeProperties[] = [
     default: '',
     required: true,
     placeholder: 'msg_01k…',
-    description:
-      'The ID of a message in Pombal: "messageId" of an event of a received message, "ID" of a sent message',
+    description: 'The ID of a message in Pombal: "messageId" of an event of a received message, "ID" of a sent message',
     displayOptions: only('reply', 'react', 'edit', 'delete', 'markRead', 'get'),
   },
   {

@@ -17,7 +17,7 @@ test('a position is settled once it is a minute old, at most a second later, and
         expect(settled).toBeLessThanOrEqual(highestAt(now - 60_000))
         expect(settled).toBeGreaterThanOrEqual(highestAt(now - 61_000))
         seq += rows
-        history.note(seq, now)
+        history.note([{ seq }], now)
         noted.push({ at: now, seq })
       }
     }),
@@ -26,8 +26,21 @@ test('a position is settled once it is a minute old, at most a second later, and
 
 test('reading earlier rows again does not make a position unsettled', () => {
   const history = new ReadHistory()
-  history.note(5_000, 0)
-  history.note(200, 10_000)
-  history.note(5_001, 20_000)
+  history.note([{ seq: 5_000 }], 0)
+  history.note([{ seq: 200 }], 10_000)
+  history.note([{ seq: 5_001 }], 20_000)
   expect(history.settledTo(70_000)).toBe(5_000)
+})
+
+test('of the numbers above the settled ones, the lowest that no read has found is unread', () => {
+  const history = new ReadHistory()
+  const rows = (...numbers: number[]) => numbers.map(seq => ({ seq }))
+  history.note(rows(1, 2, 5), 0)
+  expect(history.firstUnread([1, 2, 5])).toBe(null)
+  expect(history.firstUnread([1, 2, 4, 3, 5])).toBe(3)
+  history.note(rows(3, 4, 8), 61_000)
+  history.note(rows(9), 122_000)
+  // Up to 8 they are settled and forgotten.
+  expect(history.firstUnread([9])).toBe(null)
+  expect(history.firstUnread([8, 9])).toBe(8)
 })

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { loaded, read, row } from '../../../../test/queued-messages.ts'
+import { loaded, queuedRows, read, row } from '../../../../test/queued-messages.ts'
 import { SendQueue } from './send-queue.ts'
 
 test('deferred recipients take no memory from others, and are sent in order once released', async () => {
@@ -31,7 +31,7 @@ test('beyond the limit of deferred chats, later chats wait too, and no message i
   const sendQueue = new SendQueue()
   const readFast = async () => {
     const list = async (after: number, limit: number) => queue.slice(after, after + limit)
-    while (sendQueue.wantsMore) await sendQueue.read(list, () => true)
+    while (sendQueue.wantsMore) await sendQueue.read({ ...queuedRows(queue), list }, () => true)
   }
   const deferStrangers = () => {
     const found = loaded(sendQueue).filter(({ key }) => key !== 'known')

@@ -12,14 +12,23 @@ const MAX_MESSAGES = 2_048
 const MAX_CHATS = 20_000
 /** With fewer messages in memory, the next rows of the chat are read. */
 const LOW = 16
+/** If more rows than this are queued within the overlap, they are read again instead of comparing their numbers. */
+const MAX_COMPARED = 4_096
 
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * Where the next read starts: after the last row that was read; where the reads were a minute ago, because on several nodes a
- * row with a lower number may be committed later; or at the first row.
+ * Where the next read starts: after the last row that was read, or at the first row. `overlap` reads the next rows, too, and first
+ * those that were committed late: on several nodes a row with a lower number may be committed after one with a higher number.
  */
 export type ReadFrom = 'next' | 'overlap' | 'start'
+
+/** The queued rows in the store, in the order of their numbers. */
+export interface QueuedRows {
+  list(afterSeq: number, limit: number): Promise<readonly QueuedMessage[]>
+  /** @returns at most `limit` numbers above `afterSeq`, up to `toSeq` */
+  listNumbers(afterSeq: number, toSeq: number, limit: number): Promise<readonly number[]>
+}
 
 /**
  * The send queue in memory: chats with their next messages. It is a cache of the queued rows, which are read in pages, in
@@ -40,6 +49,8 @@ export class SendQueue {
   #removed: Set<MessageId> | null = null
   /** The next read starts after this row or earlier; Infinity: no row is read again. */
   #restartFrom = NEVER
+  /** Above this number, rows may have been committed late; Infinity: no read has asked for them. */
+  #overlapFrom = NEVER
   readonly #history = new ReadHistory()
   /** Every row up to this number has been read: it is in memory, or its chat is unread from there or from before. */
   #readTo = 0
@@ -154,7 +165,7 @@ export class SendQueue {
    */
   requestRead(from: ReadFrom, to?: string): void {
     // Looked up now: if the read comes late, a row that is committed now is still within the overlap.
-    if (from === 'overlap') this.#restartFrom = Math.min(this.#restartFrom, this.#history.settledTo(performance.now()))
+    if (from === 'overlap') this.#overlapFrom = Math.min(this.#overlapFrom, this.#history.settledTo(performance.now()))
     if (from === 'start') this.#restartFrom = 0
     const chat = to === undefined ? null : this.chatOf({ to })
     if (chat !== null && chat.unreadFrom < NEVER) this.skippedRows += 1
@@ -172,25 +183,30 @@ export class SendQueue {
 
   /**
    * Reads pages while there may be more rows, and space for them.
-   * @param list returns at most `limit` rows, in order
    * @param onPage called after each page; returns false to stop
    */
-  async read(
-    list: (afterSeq: number, limit: number) => Promise<readonly QueuedMessage[]>,
-    onPage: () => boolean,
-  ): Promise<void> {
+  async read(queued: QueuedRows, onPage: () => boolean): Promise<void> {
     // Once, before the first page. If hints kept moving it back, it would never end.
     if (this.#restartFrom === 0) this.skippedRows = 0
     this.#readTo = Math.min(this.#readTo, this.#restartFrom)
     this.#restartFrom = NEVER
+    let isCompared = false
     try {
       for (let isLast = false; !isLast; ) {
         const after = Math.min(this.#readTo, this.#refillFrom - 1)
         // A request during the read sets it again.
         if (after === this.#readTo) this.#mayHaveMore = false
         this.#removed = new Set()
-        const rows = await list(after, this.#pageRows)
+        const rows = await queued.list(after, this.#pageRows)
         isLast = rows.length < this.#pageRows
+        // After the page was read: every row that was committed before one of the page is then visible.
+        if (!isCompared && this.#overlapFrom < this.#readTo) {
+          isCompared = true
+          if (await this.#findLate(queued)) {
+            isLast = false
+            continue
+          }
+        }
         this.#addPage(after, rows, isLast)
         if (!onPage() || !this.wantsMore) return
       }
@@ -199,6 +215,22 @@ export class SendQueue {
       throw error
     } finally {
       this.#removed = null
+    }
+  }
+
+  /** @returns true if rows were committed late: the pages from there on are to be read again */
+  async #findLate({ listNumbers }: QueuedRows): Promise<boolean> {
+    const from = this.#overlapFrom
+    // A request during the comparison sets it again.
+    this.#overlapFrom = NEVER
+    try {
+      const numbers = await listNumbers(from, this.#readTo, MAX_COMPARED)
+      const late = numbers.length < MAX_COMPARED ? this.#history.firstUnread(numbers) : from + 1
+      if (late !== null) this.#readTo = late - 1
+      return late !== null
+    } catch (error) {
+      this.#overlapFrom = Math.min(this.#overlapFrom, from)
+      throw error
     }
   }
 
@@ -218,7 +250,7 @@ export class SendQueue {
     if (pageTo < this.#readTo) for (const key of resumed) this.chatOf({ to: key })?.skipFrom(pageTo + 1)
     else if (!isLast) this.#mayHaveMore = true
     this.#readTo = Math.max(this.#readTo, lastSeq)
-    this.#history.note(lastSeq, now)
+    this.#history.note(rows, now)
     this.#refillFrom = NEVER
     for (const chat of this.#chats.values()) this.#update(chat)
   }
