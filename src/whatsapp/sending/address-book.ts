@@ -31,8 +31,8 @@ interface AddressBookOptions {
 
 /**
  * Finds the address of a recipient. Numbers are looked up on WhatsApp. The returned address may differ from the number
- * (Brazil's ninth digit). Without a look-up, WhatsApp would acknowledge a message to a number that it does not know. A person
- * given by LID address is looked up too; the address is that of the number, if it is known.
+ * (Brazil's ninth digit). Without a look-up, WhatsApp would acknowledge a message to a number that it does not know. A
+ * LID address is looked up in the same way. The result is the address of the person's number, if that is known.
  */
 export class AddressBook {
   readonly #options: AddressBookOptions
@@ -56,7 +56,7 @@ export class AddressBook {
     return { known: await untilStored(() => numbers.isContact(lease.instanceId, asked), signal), numbers: asked }
   }
 
-  /** The address without asking WhatsApp: as it was last found, else as written. Null if the number is not on WhatsApp. */
+  /** The address without a query: the last one found, or else `to` itself. Null if the number is not on WhatsApp. */
   async recallAddress(to: string): Promise<string | null> {
     const recipient = parseRecipient(to)
     if (recipient === null || recipient.kind === 'group') return to

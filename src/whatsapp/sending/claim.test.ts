@@ -136,7 +136,7 @@ test('reads that lead to no claim become rarer; a claim, or a chat that ran empt
   const [, chat] = sendQueue.chats()
   const message = chat!.messages[0]!
   sendQueue.remove(message)
-  // It reads at once, then after 40 ms, then after 80 ms.
+  // It reads immediately, then after 40 ms, then after 80 ms.
   reader.release(message)
   expect(await pausesDuring(130)).toEqual([80])
   await reader.stop()

@@ -10,7 +10,7 @@ const MAX_RETRY_MS = 300_000
 const LOOK_FOR_FILE_EVERY_MS = 5_000
 /** Hints within this time share one read. */
 const MIN_READ_INTERVAL_MS = 20
-/** The interval doubles up to this while reads lead to no send. */
+/** The interval doubles up to this while reads lead to no claim. */
 const MAX_READ_INTERVAL_MS = 160
 /** With more skipped rows than this, several polls share one read. */
 const SKIPPED_ROWS_PER_POLL = 512
@@ -38,7 +38,7 @@ interface ClaimsOptions {
 }
 
 /**
- * The messages of one instance that can be claimed, and those that are. A claim exists in memory only: the row stays queued
+ * The claimable and the claimed messages of one instance. A claim exists in memory only: the row stays queued
  * until the outcome is recorded, and after a crash every claimed message can be claimed again.
  */
 export class Claims {
@@ -51,7 +51,7 @@ export class Claims {
   #reading: Promise<void> | null = null
   #timer: NodeJS.Timeout | undefined
   #readAt = Number.NEGATIVE_INFINITY
-  /** From one read to the next. */
+  /** The shortest time from one read to the next. */
   #readIntervalMs = MIN_READ_INTERVAL_MS
   #pollsSinceRead = 0
   #stopped = false
@@ -116,7 +116,7 @@ export class Claims {
 
   /**
    * There may be new rows.
-   * @param to recipient of the new message. It is not read while earlier ones of its chat are unread
+   * @param to recipient of the new message. The message is not read while earlier messages of its chat are unread
    */
   requestRead(from: ReadFrom, to?: string): void {
     this.#queue.requestRead(from, to)
@@ -132,7 +132,7 @@ export class Claims {
     this.requestRead('start')
   }
 
-  /** Reads rows while there is space, at once or when the interval since the last read is over. */
+  /** Reads rows while there is space, immediately or when the interval since the last read is over. */
   read(): void {
     const { canSend, onFailed } = this.#options
     if (this.#reading || this.#timer || this.#stopped || !this.#queue.wantsMore || !canSend()) return
@@ -186,7 +186,7 @@ export class SendLimit {
   #fast = 0
   #total = 0
 
-  /** @param onPermit called when a send became slow, so that another one may start */
+  /** @param onPermit called when a send becomes slow and another may start */
   constructor(onPermit: () => void) {
     this.#onPermit = onPermit
   }

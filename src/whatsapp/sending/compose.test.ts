@@ -13,7 +13,7 @@ const SENT: QuotedMessage = { state: 'sent', sentAt: NOW - 1_000, type: 'text', 
 const OLD: QuotedMessage = { ...SENT, sentAt: NOW - EDIT_WINDOW_MS - 1 }
 const QUEUED: QuotedMessage = { ...SENT, state: 'queued', sentAt: null }
 
-/** @param notBefore of the message that is referred to */
+/** @param notBefore the time for which the referenced message is scheduled */
 function setUp(stored: QuotedMessage | null, notBefore?: number) {
   const unquoted: string[] = []
   const composer = new Composer({

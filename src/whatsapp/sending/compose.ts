@@ -63,7 +63,7 @@ export class Composer {
     return refusal?.kind === 'refused' ? { kind: 'refused', failure: messageFailure('unconfirmed') } : refusal
   }
 
-  /** The target of a command goes before it in the order of the chat, so it is sent or has failed. */
+  /** The target precedes its command in the order of the chat, so normally it is already sent or has failed. */
   async #checkTarget({ command }: MessageExtras): Promise<Exclude<UploadOutcome, { kind: 'uploaded' }> | null> {
     if (command === undefined || command.target.author !== null) return null
     const target = await this.#findSettled(command.target)
@@ -77,7 +77,10 @@ export class Composer {
     return null
   }
 
-  /** @returns null without a quote, or if the quoted message is scheduled, failed or was erased; the loss of the quote is then recorded first */
+  /**
+   * Records that the quote was dropped if the quoted message is scheduled, has failed or was erased.
+   * @returns null if the message is sent without a quote
+   */
   async #findQuoted(id: string, { quote }: MessageExtras): Promise<QuotedMessage | 'waits' | null> {
     if (quote === undefined || quote.dropped) return null
     const quoted = await this.#findSettled(quote)
@@ -85,7 +88,7 @@ export class Composer {
     const { store, lease, signal } = this.#options
     if (quoted?.state === 'queued') {
       const message = await untilStored(() => store.messages.find(lease.instanceId, quote.messageId), signal)
-      // A scheduled message may come after this one in the order of the chat, and would wait for it.
+      // A scheduled message may follow this one in the order of the chat. Then each would wait for the other.
       if (message?.notBefore === undefined) return 'waits'
     }
     await untilStored(() => store.messages.recordUnquoted(lease, id), signal)

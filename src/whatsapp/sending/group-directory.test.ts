@@ -26,9 +26,9 @@ function refusing(): Promise<GroupDetails> {
 
 test.each([
   ['a member', async () => describing('1@lid'), 'member'],
-  ['no member', refusing, 'not_member'],
+  ['not a member', refusing, 'not_member'],
   ['not among the members', async () => describing('2@lid'), 'not_member'],
-] as const)('WhatsApp is asked about a group once in an hour, if the account is %s', async (_, answer, expected) => {
+] as const)('WhatsApp is asked about a group once an hour if the account is %s', async (_, answer, expected) => {
   let now = 1_000_000_000
   const { groups } = createGroupDirectory(() => now)
   const queryGroup = vi.fn<() => Promise<GroupDetails>>(answer)
@@ -92,7 +92,7 @@ test.each([
 
 test.each<[string, GroupRole, boolean, number]>([
   ['an admin is known without a query', 'admin', true, 0],
-  ['for a member WhatsApp is asked once', 'member', false, 1],
+  ['WhatsApp is asked about a member once', 'member', false, 1],
 ])('%s, even while WhatsApp does not answer', async (_, role, expected, queries) => {
   let now = 1_000_000_000
   const { groups, rows } = createGroupDirectory(() => now)

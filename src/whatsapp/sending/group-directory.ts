@@ -9,8 +9,8 @@ import { ownAddresses, type Self } from '../baileys/addresses.ts'
 import { LinkClosed } from '../baileys/link.ts'
 
 /**
- * WhatsApp is asked about a group at most once in this time, in milliseconds, and only for a message to it. Notifications keep
- * the rows up to date; the query covers a missed one.
+ * WhatsApp is asked about a known group at most once in this time, in milliseconds. Notifications keep the rows up to
+ * date. The query covers a missed notification.
  */
 export const FRESH_MS = 3_600_000
 const MAX_GROUPS = 500
@@ -53,7 +53,7 @@ export class GroupDirectory {
     return (await this.#recall(group))?.details ?? null
   }
 
-  /** Its row has changed. */
+  /** Call when the row of the group has changed. */
   forget(group: string): void {
     this.#groups.delete(group)
   }
@@ -77,17 +77,18 @@ export class GroupDirectory {
     if (known !== null && (isFresh || !mayQuery)) return membershipIn(known, source.self)
     const answer = await this.query(group, source)
     if (answer !== 'silent' || known?.details == null) return answer
-    // Not asked again for an hour, or every message would wait for an answer.
+    // WhatsApp is not asked again for an hour. Otherwise every message would wait for an answer.
     if (this.#groups.get(group) === known) this.#groups.set(group, { ...known, queriedAt: now })
-    // A notification may have changed it meanwhile.
+    // A notification may have changed the row during the query.
     const current = await this.#recall(group)
     return current === null ? 'silent' : membershipIn(current, source.self)
   }
 
   /**
-   * Whether somebody is an admin of a group. WhatsApp is asked only if the stored row says no, because all later messages wait.
-   * @throws LinkClosed if a group is unknown and WhatsApp gives no answer: the change is delivered again over the next link.
-   *   False if that has happened before.
+   * Whether somebody is an admin of a group. WhatsApp is asked only if the stored row says no, because all later
+   * incoming messages wait for the answer.
+   * @throws LinkClosed if the group is unknown and WhatsApp gives no answer: the change is delivered again over the
+   *   next link. The second time, the answer is false.
    */
   async isAdmin(
     change: Pick<IncomingChange, 'group' | 'from' | 'addressing' | 'lid'>,
@@ -157,7 +158,7 @@ function membershipIn({ details }: KnownGroup, self: Self): Membership {
   return details !== null && isMember(self, details) ? 'member' : 'not_member'
 }
 
-/** True as well if the group lists no members, or if we cannot recognise ourselves among them. */
+/** Also true if the group lists no members, or if we cannot recognise ourselves among them. */
 function isMember(self: Self, { members }: GroupDetails): boolean {
   const own = ownAddresses(self)
   // Members may be listed by LID only, and WhatsApp may not have announced our own LID.

@@ -29,7 +29,7 @@ test('after WhatsApp has limited the rate, orders end without an answer, and not
     await vi.waitFor(() => expect(open.size).toBe(0), 30_000)
   }
   await settle()
-  // Those that were under way together.
+  // The look-ups that were under way at the same time.
   expect(findNumber.mock.calls.length).toBeLessThanOrEqual(5)
   findNumber.mockClear()
   now += 59_999

@@ -59,7 +59,7 @@ export class NumberChecker {
     await Promise.all(due.map(number => this.#check(number).finally(() => this.#underWay.delete(number))))
   }
 
-  /** Without an answer the order is removed too: its caller learns that nothing could be established. */
+  /** The order is removed even without an answer. Its caller then learns that the result is unknown. */
   async #check(number: string): Promise<void> {
     const { store, lease, signal, addresses, now } = this.#options
     if (!(await this.#turns.take(signal))) return

@@ -45,14 +45,14 @@ export class Pacing {
   #state: PaceState | null = null
   #isOn = false
   #loaded: Promise<void> = Promise.resolve()
-  /** As the store last returned them; see `PaceState`. */
+  /** As `paces.take` last returned them; see `PaceState`. */
   #opensAt = 0
   #newRecipientsAt = 0
   #classifying = 0
   readonly #answers = new WeakSet<QueuedMessage>()
   /** The next messages of chats with strangers, and the numbers that each stranger may write from. */
   #strangers = new Map<QueuedMessage, readonly string[]>()
-  /** How many messages to contacts are in `take`. */
+  /** Messages to contacts for which `take` is running. */
   #answersTaking = 0
   /** Messages to contacts, from the call of `take` until `release`. */
   readonly #answersInFlight = new Set<QueuedMessage>()
@@ -85,7 +85,7 @@ export class Pacing {
     return this.#isOn ? this.#select(heads) : heads
   }
 
-  /** Call before a message is prepared. @returns null if it has its turn; `gone` if it has failed meanwhile */
+  /** Call before a message is prepared. @returns null if it may be sent now; `gone` if it has already failed */
   async take(message: QueuedMessage): Promise<Paced | { kind: 'gone' } | null> {
     await this.#loaded
     if (!this.#isOn || isFree(message)) return null
@@ -111,12 +111,12 @@ export class Pacing {
     }
   }
 
-  /** The attempt to send it is over. */
+  /** The attempt to send the message is over. */
   release(message: QueuedMessage): void {
     this.#answersInFlight.delete(message)
   }
 
-  /** Until when the pace has made this message wait. If it was accepted before, its age counts from then. */
+  /** The time until which the pace has made this message wait. The age of an earlier message counts from this time. */
   async waitedUntil(message: Pick<QueuedMessage, 'to'>): Promise<number> {
     await this.#loaded
     const opened = Math.max(this.#opensAt, this.#state?.opensAt ?? 0)
@@ -171,7 +171,7 @@ export class Pacing {
     if (strangers.size === 0 && this.#hasDeferred && this.#newRecipientsAt <= now) this.#releaseStrangers()
   }
 
-  /** Another message to a contact follows one in flight, or may be in rows that are being read. It may need the next turn. */
+  /** Whether another message to a contact may need the next turn: behind one in flight, or in unread rows. */
   #expectsAnswers(): boolean {
     if (this.#state?.pace.perMinute === null) return false
     const { queue } = this.#options
@@ -217,7 +217,7 @@ export class Pacing {
     this.#options.onRoom()
   }
 
-  /** Messages that wait for a moment are claimed then. */
+  /** Calls `onChange` at the next time for which messages wait. */
   #wakeLater(): void {
     const { now, onChange, signal } = this.#options
     clearTimeout(this.#wake)
@@ -228,7 +228,7 @@ export class Pacing {
   }
 }
 
-/** A command is not a message, and one that is prepared has had its turn. */
+/** Commands are not paced, and a prepared message has had its turn. */
 function isFree({ prepared, extras }: QueuedMessage): boolean {
   return prepared !== null || extras?.command !== undefined
 }

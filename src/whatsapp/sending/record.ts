@@ -5,10 +5,10 @@ import { untilStored } from '../../store/until-stored.ts'
 import type { Acknowledgement } from '../baileys/link.ts'
 import type { SendOutcome } from './send.ts'
 
-/** If the store is slower than WhatsApp, sending waits for it. */
+/** If the store is slower than WhatsApp, sending waits for the store. */
 const MAX_RECORDS = 256
 
-/** An outcome that ends the message's place in the queue. */
+/** An outcome that removes the message from the queue. */
 type FinalOutcome = Extract<SendOutcome, { kind: 'acknowledged' | 'refused' }>
 
 interface OutcomeRecorderOptions {

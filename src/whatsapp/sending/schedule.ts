@@ -14,7 +14,7 @@ interface ScheduleOptions {
   onFailed(error: unknown): void
 }
 
-/** Puts scheduled messages into the queue at their moment, connected or not. */
+/** Puts scheduled messages into the queue when they are due, whether or not the instance is connected. */
 export class Schedule {
   readonly #options: ScheduleOptions
   #timer: NodeJS.Timeout | undefined

@@ -118,7 +118,7 @@ export class Transmitter {
     const encoded = await this.#encode(message, address, link)
     if (encoded.kind !== 'uploaded') return encoded
     const { content } = encoded
-    // An upload may take long.
+    // An upload may take a long time.
     const late = message.file && (await this.#expiryFailure(message))
     if (late) return { kind: 'refused', failure: late }
     const prepared = message.prepared ?? { address, content }
@@ -141,10 +141,10 @@ export class Transmitter {
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
-    // Recorded as prepared once it is encrypted. If that fails, for example after its deletion, it is not written.
+    // `write` encrypts, then calls `record`. If `record` fails, for example after a deletion, nothing is written.
     const written = link.write(address, content, message.whatsappId, record)
     try {
-      // After a kill here the row is queued, and prepared if anything was written. The same content is sent again.
+      // After a crash here the row is still queued. If anything was written, the prepared content is sent again.
       await Promise.race([written, answer])
     } catch (error) {
       this.#waiting.get(message.whatsappId)?.(null)
@@ -153,7 +153,7 @@ export class Transmitter {
     const ack = await this.#answerInTime(message.whatsappId, answer)
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     health?.acknowledged(Math.round(performance.now() - writtenAt))
-    // A write that is still running would later record that the group has the key.
+    // Otherwise a write that is still running would record later that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
     return this.#toOutcome(message, prepared, ack, link)
   }
@@ -165,7 +165,7 @@ export class Transmitter {
     return settle !== undefined
   }
 
-  /** Resolves once this content is stored and may be written to the socket. @throws PreparedBefore */
+  /** Resolves once this content is stored and may be written to the socket. @throws Gone @throws PreparedBefore */
   async #recordPrepared(message: QueuedMessage, prepared: PreparedMessage): Promise<void> {
     const { store, lease, logger, signal } = this.#options
     const stored = await untilStored(() => store.messages.recordPrepared(lease, message.id, prepared), signal)
@@ -175,7 +175,7 @@ export class Transmitter {
       { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId },
       'message.prepared',
     )
-    // An earlier attempt stored other content. The next attempt sends that.
+    // An earlier attempt stored different content, which the next attempt sends.
     if (!Buffer.from(stored.content).equals(prepared.content)) throw new PreparedBefore()
   }
 
@@ -238,8 +238,8 @@ export class Transmitter {
   }
 
   /**
-   * The time begins after the write. If it ran out while the message is still being encrypted, a second write would begin
-   * beside the first, and neither copy for a group might contain the sender key.
+   * The timeout begins after the write. If it could end while the message is still being encrypted, a second write
+   * would run in parallel with the first, and possibly neither copy for a group would contain the sender key.
    *
    * @returns null after the timeout or when the link closes
    */
@@ -273,7 +273,7 @@ export class Transmitter {
     return { kind: 'refused', failure: await this.#findFailure(prepared.address, ack.error, link) }
   }
 
-  /** WhatsApp's code for a message to a group that we have left is not known, so the group is queried. */
+  /** We do not know with which code WhatsApp refuses a message to a group that we have left, so we query the group. */
   async #findFailure(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
     const { groups } = this.#options
     if (parseRecipient(address)?.kind === 'group') {
@@ -291,12 +291,12 @@ export class Transmitter {
   }
 }
 
-/** The group may lack the sender key of a message that did not reach it. Only groups have one. */
+/** A message that did not reach its group may have carried the sender key. Only groups have one. */
 export function shareKeyAgain(address: string, link: SendingLink): void {
   if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
 }
 
-/** A kill meanwhile leaves a prepared message, which is sent at once later. */
+/** After a crash while the typing is shown, the prepared message is sent without typing. */
 async function showTyping(address: string, ms: number, link: SendingLink): Promise<void> {
   if (!link.isOpen) return
   link.type(address, 'composing')

@@ -35,7 +35,7 @@ describe('an acknowledgement', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
-  test('delays only its recipient', async () => {
+  test('that is missing delays only its recipient', async () => {
     const { sender, accept, answer, written, link, numbers, expiresAt } = stage({ ackTimeoutMs: 60_000 })
     numbers.set('5511900000002', { address: '5511900000002@s.whatsapp.net', expiresAt })
     sender.start()
@@ -48,7 +48,7 @@ describe('an acknowledgement', () => {
   })
 
   test.each(['acknowledgement', 'receipt'])(
-    'that is late counts, even as a late %s, and the next message is sent',
+    'that comes late, as a late %s, still counts, and the next message is sent',
     async kind => {
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
       const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
@@ -71,7 +71,7 @@ describe('an acknowledgement', () => {
     },
   )
 
-  test('has its time from the write on: a message that is still being encrypted is not written a second time', async () => {
+  test('has its full time after the write: a message that is still being encrypted is not written twice', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
     const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
     const write = link.write.getMockImplementation()!
@@ -135,7 +135,7 @@ describe('a refusal', () => {
     expect(written).toHaveLength(1)
   })
 
-  test('for stale devices leads to one retry with new devices, and is final then', async () => {
+  test('for stale devices leads to one retry with new devices; a second refusal is final', async () => {
     const { sender, accept, answer, written, link } = stage()
     sender.start()
     sender.attach(link)

@@ -237,7 +237,7 @@ export class Sender {
 
   // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
 
-  /** Claims at most once per turn of the event loop, because a claim looks at every chat. */
+  /** Claims at most once per turn of the event loop, because a claim visits every chat. */
   #claimSoon(): void {
     if (this.#claimRequested) return
     this.#claimRequested = true
@@ -264,7 +264,7 @@ export class Sender {
     return true
   }
 
-  /** The next message of the chat is claimed while a final outcome is recorded. */
+  /** The next message of the chat may be claimed while a final outcome is recorded. */
   async #deliver(message: QueuedMessage, link: SendingLink, permit: Permit): Promise<void> {
     const startedAt = performance.now()
     try {
@@ -283,7 +283,7 @@ export class Sender {
     this.#claimSoon()
   }
 
-  /** Records a final outcome. After any other, the message is sent again. */
+  /** Records a final outcome. After any other outcome but `gone`, the message is tried again. */
   #record(message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
     const { lease, logger } = this.#options
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId, durationMs }
@@ -297,7 +297,7 @@ export class Sender {
         this.#claims.awaitFile(message)
         return
       case 'restricted':
-        // If the restriction has ended since, the message is sent at once.
+        // If the restriction has ended in the meantime, the message is tried again without a delay.
         if (this.#options.restriction.isInForce) this.#deferStranger(message, outcome.numbers)
         return
       case 'paced':

@@ -5,7 +5,7 @@ import type { SendOutcome } from './send.ts'
 /** Called when an attempt to send a message with a trace context has ended. Undefined: traces are off. */
 export type OnSent = ((send: SendTrace) => void) | undefined
 
-/** Reports an attempt that reached WhatsApp, or tried to. */
+/** Reports an attempt, unless the message still has to wait or was deleted. */
 export function traceSend(
   onSent: OnSent,
   { instanceId, id: messageId, traceparent }: QueuedMessage,

@@ -11,7 +11,7 @@ interface TypingLink {
   type(address: string, state: 'composing' | 'paused'): void
 }
 
-/** Shows the other side of a chat that the owner is typing. It may be lost, so nothing of it is stored. */
+/** Shows the other side of a chat that the instance is typing. The notice may be lost, so none is stored. */
 export class Typing {
   readonly #addresses: Pick<AddressBook, 'recallAddress'>
   readonly #findLink: () => TypingLink | null

@@ -9,7 +9,7 @@ const MESSAGE = { id: 'msg_1', instanceId: 'inst_1', text: '' } as QueuedMessage
 const FILE = { mediaId: 'med_1', form: null, filename: null }
 const LINK = { closed: new AbortController().signal, uploadFile: async () => new Uint8Array() }
 
-test('a chat waits for the file of a URL for a minute', async () => {
+test('a chat waits one minute for a file that is fetched from its URL', async () => {
   const uploads = new Uploads({ find: async () => 'pending', readPicture: async () => null })
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
   vi.advanceTimersByTime(59_000)

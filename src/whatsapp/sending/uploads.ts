@@ -107,7 +107,7 @@ export class Uploads {
     }
   }
 
-  /** The file is being fetched from its URL. A restart begins the time again. */
+  /** The file is being fetched from its URL. After a restart of the service, the wait begins again. */
   #wait({ id }: QueuedMessage): UploadOutcome {
     const since = this.#waiting.get(id) ?? performance.now()
     this.#waiting.set(id, since)

@@ -6,7 +6,7 @@ import type { Store } from '../../../store/store.ts'
 import type { Pacing } from '../pacing.ts'
 
 const PAGE = 256
-/** Pages of one run in which no message was failed. */
+/** The run ends after this many pages in which it failed no message. */
 const MAX_PAGES_IN_VAIN = 8
 const MAX_INTERVAL_MS = 30_000
 

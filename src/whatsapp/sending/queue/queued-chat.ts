@@ -15,7 +15,7 @@ export class QueuedChat {
   notBefore = 0
   /** An incoming message from one of these numbers releases it. */
   numbers: readonly string[] = []
-  /** It pauses until the file of its first message is there. */
+  /** It pauses until the file of its first message is available. */
   awaitsFile = false
   /** Its rows from this `seq` on are not in memory, and none of them may be overtaken. `Infinity`: it has no such rows. */
   unreadFrom = Number.POSITIVE_INFINITY

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ReadHistory } from './read-history.ts'
 
-test('a position is settled once it is a minute old, at most a second later, and never before', () => {
+test('a position is settled within a second after it is a minute old, and never earlier', () => {
   const reads = fc.array(fc.record({ afterMs: fc.nat(5_000), rows: fc.nat(300) }), { maxLength: 200 })
   fc.assert(
     fc.property(reads, drawn => {

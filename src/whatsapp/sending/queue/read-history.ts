@@ -3,10 +3,10 @@
  * several.
  */
 const OVERLAP_MS = 60_000
-/** At most two positions are kept of this time. */
+/** At most two positions are kept for each interval of this length. */
 const MARK_EVERY_MS = 1_000
 
-/** How far the reads of a queue were during the last minute, and the rows that they found. */
+/** How far the reads of a queue had come at each moment of the last minute, and which rows they found. */
 export class ReadHistory {
   /** The oldest first. At most one is older than `OVERLAP_MS`. */
   readonly #marks: { at: number; seq: number }[] = []

@@ -133,7 +133,7 @@ test.each([
   for (let round = 0; sent.size < queue.length; round += 1) {
     while (sendQueue.wantsMore)
       await sendQueue.read({ ...queuedRows([]), list: async after => find(after) }, () => true)
-    // A chat sends one message at a time, and a quarter of them is still waiting for the answer.
+    // A chat sends one message at a time, and a quarter of the chats are still waiting for the answer.
     for (const { key, messages } of loaded(sendQueue)) {
       if ((7 * round + Number(key.slice(1))) % 4 === round % 3) continue
       sent.add(messages[0]!.seq)

@@ -45,7 +45,7 @@ export class SendQueue {
   /** The key of the chat, by the key of a recipient or address that has joined another chat. */
   readonly #joined = new Map<string, string>()
   readonly #known = new Set<MessageId>()
-  /** Removed while a page is being read, which may still show them as queued. Null while none is read. */
+  /** Messages removed while a page is read: the page may still show them as queued. Null while no page is read. */
   #removed: Set<MessageId> | null = null
   /** The next read starts after this row or earlier; Infinity: no row is read again. */
   #restartFrom = NEVER
@@ -96,7 +96,7 @@ export class SendQueue {
     return this.#join(message.to, address).beginWrite(message)
   }
 
-  /** The attempt to send it is over. */
+  /** The attempt to send the message is over. */
   unclaim(message: QueuedMessage): void {
     const chat = this.chatOf(message)
     if (!chat) return
@@ -146,7 +146,7 @@ export class SendQueue {
     }
   }
 
-  /** A file may be there: chats that wait for one try again. Those without space in memory follow when they are read again. */
+  /** A file may be available: chats that wait for one try again. Deferred chats follow when they are read again. */
   releaseFiles(): void {
     for (const chat of this.#chats.values()) if (chat.awaitsFile) this.#retry(chat)
   }
@@ -161,7 +161,7 @@ export class SendQueue {
 
   /**
    * There may be new rows, or the pause of a chat may be over.
-   * @param to recipient of the new rows. If earlier ones of this chat are unread, these are read after them
+   * @param to recipient of the new rows, which are read after the earlier unread rows of its chat
    */
   requestRead(from: ReadFrom, to?: string): void {
     // Looked up now: if the read comes late, a row that is committed now is still within the overlap.
@@ -186,7 +186,7 @@ export class SendQueue {
    * @param onPage called after each page; returns false to stop
    */
   async read(queued: QueuedRows, onPage: () => boolean): Promise<void> {
-    // Once, before the first page. If hints kept moving it back, it would never end.
+    // Only before the first page: if hints kept moving the position back, the read would never end.
     if (this.#restartFrom === 0) this.skippedRows = 0
     this.#readTo = Math.min(this.#readTo, this.#restartFrom)
     this.#restartFrom = NEVER
