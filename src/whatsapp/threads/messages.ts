@@ -46,7 +46,7 @@ export interface ThreadData {
   hintsShared: boolean
   /** How many threads open sockets at the same time. */
   threads: number
-  /** Whether it reports sends. */
+  /** Whether the thread reports sends. */
   traces: boolean
   validity: Validity
 }
@@ -57,7 +57,7 @@ export interface Validity {
   clockOffsetMs: number
 }
 
-/** From the main thread. Connections are numbered, because an instance may have one after another. */
+/** From the main thread. Connections are numbered, because an instance may have several, one after another. */
 export type ToThread =
   | { kind: 'start'; connection: number; lease: Lease; network: ThreadNetwork }
   | { kind: 'stop'; connection: number; logOut: boolean }
@@ -91,7 +91,7 @@ export interface PlainError {
   cause?: PlainError
 }
 
-/** Sends the messages of one turn of the event loop as one, because each one sent wakes the other thread. */
+/** Sends the messages of one turn of the event loop as one batch, because each post wakes the other thread. */
 export class Outbox<T> {
   readonly #port: { postMessage(messages: T[]): void }
   readonly #onUndeliverable: (message: T, error: unknown) => void
@@ -108,7 +108,7 @@ export class Outbox<T> {
     this.#messages.push(message)
   }
 
-  /** Sends the waiting messages now, for one that must not wait for the end of the turn. */
+  /** Sends the waiting messages now, if one of them must not wait for the end of the turn. */
   readonly flush = (): void => {
     const messages = this.#messages
     if (messages.length === 0) return

@@ -42,7 +42,7 @@ describe('the cause of deaths', () => {
     expect(instances.filter(instance => suspects.isCause(instance))).toEqual([])
   })
 
-  test('is not sought after a single death', () => {
+  test('is not searched for after a single death', () => {
     const suspects = new Suspects()
     suspects.noteDeath(['a', 'b'])
     expect(['a', 'b'].map(instance => suspects.groupOf(instance))).toEqual([null, null])

@@ -13,7 +13,7 @@ interface Suspect {
   lastDeathAt: number
   /** Deaths of its threads. */
   deaths: number
-  /** When threads died that ran no other instance, while no other thread died. */
+  /** When threads died that ran only this instance, unless another thread died at about the same time. */
   aloneAt: number[]
   /** The suspects of one group have a thread that runs no other instance. Null: any thread. */
   group: number | null

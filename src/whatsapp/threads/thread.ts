@@ -32,8 +32,8 @@ import {
 import { fromPlain } from './plain-errors.ts'
 
 /**
- * If there are not enough cores, callers and webhooks go first: they wait for an answer. Not by more: beside another busy
- * program, connections would hardly run.
+ * If cores are scarce, callers and webhooks go first, because they wait for an answer. With a larger difference,
+ * connections would hardly run beside another busy program.
  */
 const LOWER_BY = 4
 /** Files that the connections of a thread fetch from WhatsApp at once. */
@@ -74,7 +74,7 @@ class Calls {
         (_, method) =>
         (...args: unknown[]) => {
           const result = this.make({ kind: 'call', subject, method: String(method), args })
-          // Texts wait for their keys: a long turn of this thread must not delay the commit.
+          // Messages wait until their keys are committed. A long turn of this thread must not delay that.
           if (subject === 'credentials') this.#outbox.flush()
           return result
         },
@@ -212,7 +212,7 @@ containLibraryErrors(thread.logger, error => {
 parentPort?.on('message', (messages: ToThread[]) => {
   for (const message of messages) thread.take(message)
 })
-// From now on, so that a busy machine does not delay the start.
+// Only after the start, so that a busy machine does not delay it.
 lowerThreadPriority(LOWER_BY)
 // Written now, because a killed process cannot write the compile cache when it ends.
 flushCompileCache()

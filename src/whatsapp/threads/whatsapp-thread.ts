@@ -253,7 +253,7 @@ export class ThreadConnection {
     const { number, outbox, killThread } = this.#thread
     outbox.post({ kind: 'stop', connection: number, logOut })
     await waitAtMost(logOut ? LOGOUT_WITHIN_MS : STOP_WITHIN_MS, this.ended)
-    // It must not act when its lease is released.
+    // The connection must not act after its lease is released.
     if (!this.hasEnded) await killThread()
   }
 
@@ -279,7 +279,7 @@ export class ThreadConnection {
     this.#ended.resolve()
   }
 
-  /** Otherwise this process would still count as the owner of the instances, and would not send their hints to other nodes. */
+  /** While it listens, this process counts as the owner of the instance and does not send its hints to other nodes. */
   #stopListening(): void {
     for (const unsubscribe of this.#unsubscribe.splice(0)) unsubscribe()
   }

@@ -38,10 +38,10 @@ interface WhatsappThreadsOptions {
   settings: ConnectionSettings
   /** Where the files of messages are. Null: this node has no storage. */
   media: ThreadMedia | null
-  /** Whether the program's files on disk are not those that this process has loaded. */
+  /** Whether the program's files on disk differ from those that this process has loaded. */
   isReplaced(): boolean
   logger: Logger
-  /** Writes a line of a thread's log, which is complete. */
+  /** Writes one complete line of a thread's log. */
   writeLog(line: string): void
   /** An attempt to send a message has ended. Undefined: traces are off. */
   onSent?: ((send: SendTrace) => void) | undefined
@@ -62,7 +62,7 @@ export class WhatsappThreads {
   /** Threads by the group of suspects that they are reserved for; the other threads by a negative number. */
   readonly #threads = new Map<number, WhatsappThread>()
   #renewedAt: Moment | null = null
-  /** Threads that died before they had loaded their code, since the last one that did. No instance is the cause. */
+  /** Threads that died before they had loaded their code, since a thread last loaded it. No instance is the cause. */
   #failedStarts = 0
   #isReplaced = false
 
@@ -176,7 +176,7 @@ export class WhatsappThreads {
     throw new Error(RESTART)
   }
 
-  /** Ends threads that were reserved for suspects which have moved on. */
+  /** Ends threads that were reserved for suspects and run no instance any more. */
   async #closeUnused(): Promise<void> {
     for (const [key, thread] of this.#threads) {
       if (key < 0 || thread.size > 0) continue
