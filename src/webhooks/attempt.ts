@@ -41,10 +41,10 @@ export interface EndedAttempt {
   next: AfterAttempt
 }
 
-/** `PostingState` with the secrets as keys, which are made once. */
+/** `PostingState` with signing keys instead of secrets: each key is created once. */
 interface Posting {
   keys: SigningKeys
-  /** False: its deliveries are held. */
+  /** False: the deliveries of the endpoint are held. */
   active: boolean
 }
 

@@ -27,7 +27,7 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
   }
 }
 
-/** A lane with retries only, which end at once, on a clock of whole milliseconds. */
+/** A lane whose attempts end immediately, on a clock of whole milliseconds. */
 class Table {
   readonly rows = new Map<string, DueDelivery>()
   readonly lateMs: number[] = []
@@ -159,7 +159,7 @@ describe('retries', () => {
     expect(table.reads).toBeLessThanOrEqual(15)
   })
 
-  test('in memory start at their time while a hint lets them be read again', async () => {
+  test('in memory start at their time while they are read again because of a hint', async () => {
     const table = new Table()
     table.rows.set('1', retry(1, START + 100))
     await table.tick(1)
@@ -204,7 +204,7 @@ describe('retries', () => {
 })
 
 describe('first attempts', () => {
-  test('do not overtake one that was claimed and not made, even if they are being read', async () => {
+  test('do not overtake one that was claimed but not made, even if they are being read', async () => {
     const table = new Table()
     const [earlier, later] = [1, 2].map(seq => ({ ...retry(seq, START), attemptNumber: 1 }))
     await table.read()

@@ -10,7 +10,7 @@ const MAX_OF_ONE_KIND = 6
 
 /** `page`: rows in one read, in addition to those in flight. `low`: with fewer in memory, the next page is read. */
 const FAST_CONSUMER = { page: 32, low: 8 }
-/** Smaller, because the deliveries of a consumer that hangs stay in memory for long. */
+/** Smaller, because the deliveries of a consumer that hangs stay in memory for a long time. */
 const SLOW_CONSUMER = { page: 8, low: 1 }
 
 /** Retries due later than this are not kept in memory. */
@@ -38,13 +38,13 @@ interface ClaimsOptions {
 export type NextAttempt = number | 'none' | 'unknown'
 
 /**
- * The deliveries of one endpoint that can be claimed, and those that are. A claim exists in memory only: the row does not
- * change before the attempt is recorded, and after a crash every claimed delivery can be claimed again.
+ * The claimable and the claimed deliveries of one endpoint. A claim exists in memory only: the row does not change
+ * before the attempt is recorded, and after a crash every claimed delivery can be claimed again.
  *
  * About one page of first attempts is in memory, in the order of the events. After a hint the next read starts from the first
  * row, because the announced delivery may come before those in memory: it was blocked until now, or its commit became visible
  * late. Retries are read shortly before they are due, always from the earliest. Every retry in memory is due before every
- * unread one, so the earliest starts first. After a hint of requested retries, those in memory may start before them.
+ * unread one, so the earliest starts first. Only a requested retry may start later than retries in memory.
  */
 export class Claims {
   readonly #options: ClaimsOptions
@@ -60,7 +60,7 @@ export class Claims {
   #mayHaveMoreFirsts = true
   #retries: DueDelivery[] = []
   #areRetriesStale = true
-  /** No unread retry is due before this, unless they are stale. */
+  /** No unread retry is due before this time, unless the retries are stale. */
   #unreadFrom = NEVER
   #isReading = false
   #lastPage: 'retries' | 'firsts' = 'firsts'
@@ -156,7 +156,7 @@ export class Claims {
 
   /**
    * Reads pages until enough deliveries are in memory.
-   * @param onPage called after each page, also with whether it is one of first attempts; returns false to stop
+   * @param onPage called after each page, with whether the page contains first attempts; returns false to stop
    * @throws StoreUnavailable
    */
   async readAhead(onPage: (areFirsts: boolean) => boolean): Promise<void> {
@@ -229,7 +229,7 @@ export class Claims {
     }
   }
 
-  /** True of a row that is claimed, or was during the read. */
+  /** Whether the row is claimed, or was claimed during the read. */
   #wasClaimed({ id }: DueDelivery): boolean {
     return this.#claimed.has(id) || this.#releasedWhileReading.has(id)
   }

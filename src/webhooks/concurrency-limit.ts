@@ -93,8 +93,8 @@ class Pool {
  * Limits the open requests of this node. Half of `capacity` is reserved for fast consumers, the other half for slow ones. A
  * request that has been open for a second moves to the slow half, so consumers that hang never starve those that answer.
  *
- * A consumer of unknown speed may open one request. These have a third pool of size `capacity`, because after a start
- * a consumer that answers must not wait behind a thousand that hang.
+ * Consumers of unknown speed may open one request each, from a third pool of size `capacity`: after a start, a consumer
+ * that answers must not wait behind a thousand that hang.
  */
 export function createConcurrencyLimit(
   capacity: number,
@@ -118,7 +118,7 @@ export function createConcurrencyLimit(
   return {
     acquire(user) {
       const acquiredFrom = pools[user.speed]
-      // One that fails slowly is not held up: the slow half is often full, and its free permits must be used at once.
+      // A user that fails slowly is not held up: the slow half is often full, so a free permit must be used.
       const failsFast = user.isFailing && user.speed === 'fast'
       if (probing.has(user) || (failsFast && !failures.mayStart(user))) return null
       if (!acquiredFrom.acquire(user)) return null

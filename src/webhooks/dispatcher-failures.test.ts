@@ -149,7 +149,7 @@ describe('failures', () => {
     expect(clock.timers).toBe(1)
   })
 
-  test('shut aborts attempts that hang for 8 s and does not record them', async () => {
+  test('closing aborts attempts that still hang after 8 s, and does not record them', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
     const seq = store.add('a', clock)
     consumers.rule = () => 'later'

@@ -80,8 +80,9 @@ export class Dispatcher {
   }
 
   /**
-   * Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (8 s) it aborts the rest. If the lanes
-   * are already being shut, the shorter grace applies: a stop of the node does not wait for a longer drain.
+   * Starts no more attempts. Resolves when those in flight are recorded; after `graceMs` (default: 8 s) it aborts the
+   * rest. If the lanes are already being shut, the shorter grace applies: a stop of the node does not wait for a longer
+   * drain.
    */
   async shut(instanceId: InstanceId, graceMs = GRACE_MS): Promise<void> {
     this.#reopening.delete(instanceId)

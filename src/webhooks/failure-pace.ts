@@ -9,9 +9,10 @@ interface FailingLane {
 const APART_MS = 1
 
 /**
- * Spreads the attempts at endpoints that fail fast: over all of them one starts every millisecond, each lane in turn. Otherwise
- * the retries of an event at nine failing endpoints come at once, and the post to the tenth, which answers, waits for them. None
- * starts while the foreground has priority, for example while an event is stored.
+ * Spreads the attempts at endpoints that fail fast: together, they start one attempt per millisecond, each lane in
+ * turn. Otherwise nine failing endpoints would all get an event again at the same moment, and the post to a tenth
+ * endpoint, which answers, would wait for them. No attempt starts while the foreground has priority, for example while
+ * an event is stored.
  */
 export class FailurePace {
   readonly #clock: Clock

@@ -34,11 +34,11 @@ const NEVER = Number.POSITIVE_INFINITY
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
 /**
- * How long a new event waits for an endpoint whose latest attempt failed, so that those of the endpoints that answer go first.
- * At random between these, so that the failing endpoints of an instance are not posted to all at once.
+ * How long a new event waits if the latest attempt at its endpoint failed: endpoints that answer go first. The time is
+ * random, so that the failing endpoints of an instance do not get the event at the same moment.
  */
 const FAILING_WAITS_MS = { from: 100, to: 300 }
-/** And this much longer, again and again, while the foreground has priority. */
+/** The wait is extended by this time as long as the foreground has priority. */
 const YIELDS_MS = 2
 
 /**
@@ -124,7 +124,7 @@ export class Lane implements LimitedUser {
   }
 
   #wakeLater(delayMs = between(FAILING_WAITS_MS)): void {
-    // Now, because a slot may become free before the timer, and the new delivery may be the earliest.
+    // Not in the timer: a slot may become free earlier, and the new delivery may be the earliest.
     this.#claims.invalidate()
     if (this.#wakesLater) return
     this.#wakesLater = true
@@ -142,14 +142,14 @@ export class Lane implements LimitedUser {
     this.wake()
   }
 
-  /** The endpoint may have changed, or a person requested retries. */
+  /** The endpoint may have changed, or a person may have requested retries. */
   #wakeAll(): void {
     this.#posting.invalidate()
     this.#claims.invalidateRetries()
     this.wake()
   }
 
-  /** The answer that held the lane may be older than a hint. */
+  /** Releases a held lane if its endpoint is active. The read that held the lane may be older than the latest hint. */
   #wakeIfActive(): void {
     this.#posting.get().then(
       ({ active }) => {
@@ -235,7 +235,7 @@ export class Lane implements LimitedUser {
     let ended: EndedAttempt | undefined
     try {
       const { keys, active } = await this.#posting.get()
-      // The lane ended or lost its lease meanwhile, so the next owner makes this attempt. While it drains, it still may.
+      // The lane has ended or lost its lease, so the next owner makes this attempt. A draining lane still makes it.
       if (this.#recorder.isStopped) return 'none'
       if (!active) {
         this.#isHeld = true

@@ -13,7 +13,7 @@ interface AttemptRecorderOptions {
   clock: Clock
   /** Called once, when another node owns the instance. */
   onLeaseLost(): void
-  /** The store did not accept a record, which is tried again. */
+  /** The store did not accept a record. The write is retried. */
   onFailed(error: unknown): void
 }
 

@@ -11,7 +11,7 @@ import { type AddressPolicy, createAddressGuard } from '../../outbound/address-g
 import { createPoster, type Poster, type PosterOptions } from './post.ts'
 
 const TIMEOUT_MS = 400
-/** Waits that a test expects to be cut short are this long, so that a slow machine cannot reach them. */
+/** Waits that a test expects to be cut short are this long, so that even a slow machine never reaches their end. */
 const NEVER_MS = 600_000
 /** Far less than `NEVER_MS`, and far longer than a slow machine takes for an attempt. */
 const CUT_SHORT_MS = 60_000
@@ -185,7 +185,7 @@ describe('an attempt', () => {
       'protocol_error',
     ],
     [
-      'an unasked upgrade',
+      'an upgrade that was not requested',
       { kind: 'raw', text: 'HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n' },
       'connection_reset',
     ],
@@ -203,7 +203,7 @@ describe('an attempt', () => {
     expect(await post(`http://127.0.0.1:${port}/`)).toEqual({ kind: 'failed', error: 'connection_refused' })
   })
 
-  test('is aborted by its signal, and not sent if that is aborted already', async () => {
+  test('is aborted by its signal, and not sent if the signal is already aborted', async () => {
     receiver.answerWith({ kind: 'hang' })
     const abort = new AbortController()
     const request = { url: receiver.url, headers: {}, body: Buffer.from('{}'), signal: abort.signal }

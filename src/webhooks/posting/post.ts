@@ -17,7 +17,7 @@ export interface PostRequest {
   url: string
   headers: Record<string, string>
   body: Uint8Array
-  /** The endpoint that it is for. Its instance has a share of the look-ups of names. Default: none, as for alerts. */
+  /** The endpoint that is posted to. Name look-ups are limited for each instance. Default: none, as for alerts. */
   endpoint?: { instanceId: InstanceId; id: EndpointId } | undefined
   /** Aborts the attempt; ignore the outcome then. Nothing is sent if it is aborted already. */
   signal?: AbortSignal | undefined
@@ -25,7 +25,7 @@ export interface PostRequest {
   timeoutMs?: number
 }
 
-/** The outcome of one request. It is `answered` once a status line came, even if the body fails. */
+/** The outcome of one request. It is `answered` if a status line arrived, even if the body fails. */
 export type PostOutcome =
   | { kind: 'answered'; status: number; excerpt: string | null }
   | { kind: 'failed'; error: AttemptError }

@@ -12,7 +12,7 @@ const body = Buffer.from('{"event":"message.sent","instanceId":"inst_1"}')
 
 const blocked = { kind: 'failed', error: 'blocked_address' } as const
 
-/** Posts to nobody else: every address is blocked. @param secrets of the endpoints, by their ID */
+/** Nothing is posted over a network, because every address is blocked. @param secrets of the endpoints, by their ID */
 function receiverOf(secrets: Readonly<Record<string, string>>) {
   const findPosting = async (_instanceId: string, id: string) =>
     secrets[id] === undefined ? null : { secrets: { current: secrets[id], previous: [] }, active: true }

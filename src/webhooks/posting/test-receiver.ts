@@ -7,8 +7,8 @@ const ACCEPTED = 200
 const UNAUTHORIZED = 401
 
 /**
- * Answers posts to the test receiver in this process, as a consumer would that checks `webhook-signature`. Newcomers see signed
- * events without a program of their own. Nothing is sent over a network, and nothing but the attempt is stored.
+ * Answers posts to the test receiver in this process, like a consumer that checks `webhook-signature`. New users can
+ * see signed events without a program of their own. Nothing is sent over a network, and only the attempt is stored.
  */
 export function createTestReceiver(
   endpoints: Pick<Endpoints, 'findPosting'>,
