@@ -13,19 +13,19 @@ import type { Lookup } from './resolver.ts'
  * shorter time here, a request never meets a connection that its consumer is closing, which would fail the attempt.
  */
 const KEEP_ALIVE_MS = 1_000
-/** No `maxSockets`: a request that waits for a socket uses up its timeout. `ConcurrencyLimit` limits attempts before. */
+/** No `maxSockets`: a request that waits for a socket uses up its timeout. `ConcurrencyLimit` limits attempts. */
 const KEEP_ALIVE: HttpAgentOptions = { keepAlive: true, timeout: KEEP_ALIVE_MS }
 /** Explicit, so that neither NODE_TLS_REJECT_UNAUTHORIZED nor Node's command line can weaken it. */
 const TLS: HttpsAgentOptions = { rejectUnauthorized: true, minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] }
 
-/** Bytes of a response that are parsed at once, unless it is large. */
+/** The default size of the pieces in which a response is parsed. */
 const PIECE_BYTES = 1024
 
 export const MAX_HEADER_BYTES = 16 * 1024
 /** Interim responses (RFC 9110, section 15.2) accepted before the final one, with at most `MAX_HEADER_BYTES` in all. */
 const MAX_INTERIM_RESPONSES = 16
 
-/** An option of requests: the instance that new connections are for, which has a share of the look-ups. */
+/** An option of requests: the instance that they are made for. Each instance has a limited number of name look-ups. */
 export interface OwnedRequest {
   owner?: string | undefined
 }

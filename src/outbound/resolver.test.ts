@@ -115,7 +115,7 @@ describe('the resolver', () => {
     expect(await again).toEqual(HERE)
   })
 
-  test('an owner whose names hang leaves threads to the others, also for a name that it asked for before them', async () => {
+  test('an owner whose names hang leaves threads to the others, even for a name that it requested first', async () => {
     const { clock, asked, pending, resolve } = setUp({ maxInFlight: 4, reservedForKnown: 0, maxPerOwner: 2 })
     for (let name = 0; name < 50; name += 1) resolve(`${name}.hangs.test`, 'greedy').catch(() => {})
     resolve('friend.test', 'greedy').catch(() => {})

@@ -46,7 +46,7 @@ interface PendingLookup {
   isKnown: boolean
   /** Callers that have not timed out. */
   callers: number
-  /** Those who have asked for it. Without an owner: ''. */
+  /** The owners that requested the name; '' for a caller without an owner. */
   owners: Set<string>
   result: PromiseWithResolvers<readonly ResolvedAddress[]>
 }
@@ -57,7 +57,7 @@ interface PendingLookup {
  *
  * - A name has at most one look-up at a time, and at most `maxInFlight` run at once.
  * - Some threads are reserved for names that were resolved before.
- * - Of the others one owner has at most `maxPerOwner`, and those who have none get the next.
+ * - One owner uses at most `maxPerOwner` of the other threads. The owner that uses the fewest gets the next one.
  * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
  */
 export class Resolver {

@@ -38,7 +38,7 @@ async function listen(start: string, more: string): Promise<{ url: string; writt
 }
 
 const ANSWERS = [
-  ['bytes that are no HTTP', '', 'A'],
+  ['bytes that are not HTTP', '', 'A'],
   ['an endless header', 'HTTP/1.1 200 OK\r\nX: ', 'A'],
   ['headers without end', 'HTTP/1.1 200 OK\r\n', 'X: A\r\n'],
   ['an endless reason', 'HTTP/1.1 200 ', 'A'],
@@ -49,7 +49,7 @@ test.each(ANSWERS)('a proxy that answers with %s fails at once, and little is re
   const { url, written } = await listen(start, more)
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
   const proxy = new InstanceProxy(url, guard, () => Promise.reject(new Error('No name is looked up.')))
-  // A proxy whose answer is still read after 15 s has timed out instead.
+  // If the answer were still being read after 15 s, the failure would be a timeout.
   expect(await proxy.probe(new URL('https://example.com'), true)).toBe('PROXY_UNREACHABLE')
   // The rest is in the buffers of the sockets.
   expect(written()).toBeLessThan(16 * MIB)

@@ -12,14 +12,14 @@ import type { Lookup } from '../resolver.ts'
 import { ProxyFailed, type ProxyFailure } from './proxy-failed.ts'
 import { TunnelAgent, type TunnelOptions } from './tunnel-agent.ts'
 
-/** From the first byte to the proxy until its answer. */
+/** From the start of the connection to the proxy until its answer. */
 const TIMEOUT_MS = 15_000
-/** Longer than the proxy may take, so that its own failure is reported. */
+/** Longer than the timeout of the proxy, so that a failure of the proxy is reported as such. */
 const PROBE_TIMEOUT_MS = 20_000
 
 type ProxyAgent = TunnelAgent | SocksProxyAgent
 
-/** The proxy of an instance. Names of servers are resolved by the proxy, so nothing about a connection goes around it. */
+/** The proxy of an instance. The proxy resolves the names of servers, so not even a look-up bypasses it. */
 export class InstanceProxy {
   readonly #url: URL
   readonly #guard: AddressGuard
@@ -34,7 +34,7 @@ export class InstanceProxy {
 
   /**
    * An agent for the requests and sockets of `node:http`, `node:https` and `ws`. They fail with `ProxyFailed` if the proxy fails.
-   * @param verifies whether the certificate of the server behind the proxy is verified. That of the proxy always is
+   * @param verifies whether the certificate of the server behind the proxy is verified. The proxy's always is
    */
   agent(verifies: boolean): Agent {
     const agent = this.#createAgent()
@@ -67,7 +67,7 @@ export class InstanceProxy {
   }
 
   /**
-   * Asks the server behind the proxy for anything.
+   * Sends a HEAD request to the server behind the proxy.
    * @returns null if it answers; `no_answer` if the proxy works and the server does not answer
    */
   async probe(server: URL, verifies: boolean): Promise<ProxyFailure | 'no_answer' | null> {
