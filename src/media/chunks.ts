@@ -17,7 +17,7 @@ export class DamagedFile extends Error {
 /**
  * Encrypts a file in chunks of 64 KiB, so that a part of it can be read. Each file has a key of its own, so the number of the
  * chunk is its nonce. The nonce also says whether the chunk is the last one: a file that was cut does not open.
- * Each chunk is in the same memory: it is valid until the next one is asked for.
+ * All chunks share one buffer: a chunk is valid until the next one is requested.
  */
 export async function* encryptFile(key: Uint8Array, plain: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const sealed = Buffer.allocUnsafeSlow(SEALED_BYTES)
@@ -91,7 +91,7 @@ function open(key: Uint8Array, nonce: Uint8Array, sealed: Uint8Array): Buffer {
   return plain
 }
 
-/** The same bytes in pieces of `size` bytes; the last one may be shorter. A piece is valid until the next one is asked for. */
+/** The bytes in pieces of `size` bytes; the last may be shorter. A piece is valid until the next one is requested. */
 async function* inPieces(
   bytes: AsyncIterable<Uint8Array>,
   size: number,

@@ -50,7 +50,7 @@ test('a file that cannot be fetched stops counting at once', async () => {
   expect(calls).toEqual(['begin', 'discard', 'remove', 'forget'])
 })
 
-test.each(['full', 'given_up'] as const)('a file that is not taken (%s) is removed at once', async outcome => {
+test.each(['full', 'given_up'] as const)('a file that is not stored (%s) is removed at once', async outcome => {
   const { calls, receive } = setUp()
   expect(await receive(three(), outcome)).toBe(outcome)
   expect(calls).toEqual(['begin', 'write', 'discard', 'remove', 'forget'])

@@ -12,11 +12,11 @@ const KEY_BYTES = 32
 
 export type ReceiveOutcome = 'stored' | 'full' | 'given_up'
 
-/** A file whose bytes arrive. */
+/** A file whose bytes are arriving. */
 interface IncomingBytes {
-  /** As it is declared. */
+  /** The declared type. */
   mimetype: string | null
-  /** As it is declared; 0 if it is not. */
+  /** The declared size; 0 if none is declared. */
   size: number
   /** Default: what its type allows. */
   maxBytes?: number
@@ -69,9 +69,9 @@ export class FileReceiver {
   }
 
   /**
-   * Removes the file at once, because what is reserved for it counts until then: files that cannot be fetched would soon fill
-   * the quota. If this fails, the file is removed when it is due. It is removed also if another node gave it up: its last bytes
-   * may have arrived after that node removed it.
+   * Removes the file immediately, because its reserved size counts against the quota: files that cannot be fetched
+   * would soon fill it. If the removal fails, the cleaning removes the file later. A file that another node gave up is
+   * removed once more: its last bytes may have arrived after that node removed it.
    */
   async #discard(storage: MediaStorage, file: FileName): Promise<void> {
     try {

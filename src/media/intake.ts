@@ -3,7 +3,7 @@ import { fileTypeFromBuffer } from 'file-type'
 import { MAX_MEDIA_BYTES, maxBytesOf, parseMimetype, typeOf } from '../domain/media.ts'
 import { Refusal } from '../domain/refusal.ts'
 
-/** How much of a file shows its type. */
+/** How much of a file is read to detect its type. */
 const HEAD_BYTES = 65_536
 const MIB = 1_048_576
 
@@ -17,7 +17,7 @@ export class Intake {
   #size = 0
 
   /**
-   * @param declaredType of the caller's `Content-Type`, or of the message
+   * @param declaredType from the caller's `Content-Type`, or from the message
    * @param maxBytes how large the file may be. Default: what its type allows
    */
   constructor(declaredType: string | null, onBytes: (count: number) => void, maxBytes?: number) {
@@ -64,7 +64,7 @@ export function refuseLarge(size: number, mimetype: string | null, maxBytes?: nu
   throw new Refusal('media_too_large', `${subject} may have at most ${most / MIB} MiB.`)
 }
 
-/** Null if the content does not show it. Whatever a file contains, it is not the service's fault. */
+/** Null if the content does not show its type, or if it cannot be parsed. */
 async function detectType(head: Uint8Array): Promise<string | null> {
   try {
     return (await fileTypeFromBuffer(head))?.mime ?? null

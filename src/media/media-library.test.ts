@@ -50,7 +50,7 @@ test.each([
   for (const name of removed) expect(name).toMatch(/^inst_1\//)
 })
 
-test('the files of one chat of an instance are erased at a time', () => {
+test('only one chat of an instance has its files erased at a time', () => {
   const { library } = setUp('stored')
   {
     using _ = library.beginErasure('inst_1')

@@ -48,7 +48,7 @@ export interface Upload {
   ifDeleted: RefusalCode
 }
 
-/** A medium whose bytes are there. */
+/** A medium whose bytes are stored. */
 interface OpenedMedia {
   media: Media
   /** Resolves with the first bytes read. The caller reads to the end, or ends the iteration. @throws Refusal */
@@ -63,11 +63,11 @@ const UNLIMITED: Transfer = { count() {}, [Symbol.dispose]() {} }
 
 type StoredFile = FoundMedia & { kind: 'stored' }
 
-/** Takes files in, hands them out and erases them. Expected failures are thrown as `Refusal`. */
+/** Stores, reads and erases files. Expected failures are thrown as `Refusal`. */
 export class MediaLibrary {
   readonly #options: MediaOptions
   readonly #transfers: Transfers
-  /** The instances of which a chat's files are being erased. */
+  /** The instances for which the files of a chat are being erased. */
   readonly #erasing = new Set<InstanceId>()
 
   constructor(options: MediaOptions) {
@@ -100,7 +100,7 @@ export class MediaLibrary {
     }
   }
 
-  /** If this fails, the file is given up when it is due. */
+  /** If this fails, the file is given up later, because its row is no longer extended. */
   async #discard(file: FileName): Promise<void> {
     const { rows, storage, onDoomed, logger } = this.#options
     try {
@@ -147,7 +147,7 @@ export class MediaLibrary {
     return { [Symbol.dispose]: () => this.#erasing.delete(instanceId) }
   }
 
-  /** Resolves when it cannot be read any more. Its bytes are removed soon after. @throws Refusal */
+  /** Resolves when the file cannot be read any more. Its bytes are removed soon after. @throws Refusal */
   async erase(instanceId: InstanceId, id: string): Promise<void> {
     const { rows, now, onDoomed } = this.#options
     const erased = await rows.erase(instanceId, id, now())

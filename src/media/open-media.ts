@@ -27,7 +27,7 @@ interface OpenMediaOptions extends MediaTerms {
 /** The only ports that files are fetched from, unless a network names another one. */
 const PORTS = [80, 443]
 
-/** Opens the storage, fetches what is to be fetched from URLs, and removes erased files from now on. */
+/** Opens the storage. From then on, fetches files from their URLs and removes erased files. */
 export async function openMedia(options: OpenMediaOptions): Promise<{ library: MediaLibrary; close(): Promise<void> }> {
   const { store, ownPorts, allowedNetworks = [] } = options
   const { hints, media: rows, clock } = store
@@ -36,7 +36,7 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: false, allowedNetworks, ports: PORTS, ownPorts })
   const shared = { ...options, rows, storage, guard, now: clock.now }
   const cleaning = startCleaning({ ...shared, keepGoneMs: options.retentionMs })
-  // The files of a deleted instance.
+  // An instance may have been deleted: its files have to be removed.
   const off = hints.on('access', () => cleaning.wake())
   const fetcher = new Fetcher({
     ...shared,
@@ -54,7 +54,7 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
   }
 }
 
-/** The service starts nevertheless: the storage may be away for a time only. */
+/** An unusable storage is only logged. The service starts, because the storage may be available again later. */
 async function reportUnusable(
   storage: MediaStorage,
   { place, logger }: Pick<OpenMediaOptions, 'place' | 'logger'>,
@@ -67,8 +67,8 @@ async function reportUnusable(
 }
 
 /**
- * Without a storage. @throws StoreUnusable if there are files: no node could read or remove them, so their instances could not be
- * erased either
+ * Call if no storage is configured.
+ * @throws StoreUnusable if there are files: no node could read or remove them, so their instances could not be erased
  */
 export async function refuseFiles(rows: Pick<MediaRows, 'hasFiles'>): Promise<null> {
   if (!(await rows.hasFiles())) return null

@@ -1,5 +1,5 @@
 const MIB = 1_048_576
-/** How many bytes of files a thread passes on between two collections. Each of them was in up to six buffers. */
+/** How many bytes of files a thread passes on between two garbage collections. Each byte was in up to six buffers. */
 const COLLECT_EVERY_BYTES = MIB
 
 let passed = 0

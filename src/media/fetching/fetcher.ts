@@ -17,7 +17,7 @@ const ATTEMPT_MS = 60_000
 const EXTEND_EVERY_MS = 2_500
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 20_000
-/** About three minutes, if each of them fails at once. */
+/** About two and a half minutes, if every attempt fails immediately. */
 const MAX_ATTEMPTS = 12
 /** Finds fetches whose hint was lost. */
 const POLL_EVERY_MS = 10_000
@@ -32,7 +32,7 @@ export interface FetcherOptions {
   guard: AddressGuard
   version: string
   logger: Logger
-  /** An attempt has ended; a failure is final. */
+  /** An attempt has ended. Every end but `retry` is final. */
   onEnded?: ((end: FetchEnd) => void) | undefined
 }
 
@@ -186,7 +186,7 @@ export class Fetcher {
   }
 }
 
-/** @param attempts those that count, with this one */
+/** @param attempts the attempts that count, including this one if it does */
 function endOf(outcome: FetchOutcome, attempts: number): FetchEnd {
   if (outcome.kind === 'failed') return outcome.failure
   if (outcome.kind !== 'later') return outcome.kind

@@ -28,7 +28,7 @@ interface OpenedUrl {
   mimetype: string | null
   /** As the host declares it. */
   size: number | null
-  /** @throws FetchFailed if they end early */
+  /** @throws FetchFailed if the bytes end early */
   bytes: AsyncIterable<Uint8Array>
 }
 
@@ -46,7 +46,7 @@ export async function openUrl(from: string, options: OpenUrlOptions): Promise<Op
     const response = await get(url, options)
     const { statusCode: status = 0, headers } = response
     if (status === 200) return checked(response, options.signal)
-    // The connection is not used again, because its body may be endless.
+    // The connection is not used again, because the body may be endless.
     response.destroy()
     if (!REDIRECTS.has(status) || headers.location === undefined)
       throw new FetchFailed(`The host answered ${status}.`, status < 500 && !PASSING.has(status))

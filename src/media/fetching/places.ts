@@ -1,6 +1,6 @@
 import type { Fetch, FullPlaces } from '../../store/media/fetches.ts'
 
-/** Fetches at once. A slow host takes no more than half of what its instance has. */
+/** The most fetches at the same time. A slow host takes at most half of the places of its instance. */
 export const AT_ONCE = { node: 32, instance: 4, host: 2 }
 
 /** Limits how many files are fetched at once, so that a slow host delays nobody else. */

@@ -5,9 +5,10 @@ const WINDOW_MS = 30_000
 const LEAST_BYTES_PER_MS = 10
 
 /**
- * Passes bytes on. Ends if fewer than 10 KB/s arrive in 30 s of waiting for them; the time that the reader takes does not count.
- * Ends the iteration of the source, which must stay open then: the caller of a refused upload is answered.
- * @throws Refusal also if the source fails
+ * Passes bytes on. Refuses an upload if fewer than 10 KB/s arrive in 30 s of waiting; the time that the reader takes
+ * does not count. At the end, it ends the iteration of the source. This must not close the source itself, because the
+ * caller of a refused upload still gets a response.
+ * @throws Refusal if the upload is too slow, or if the source fails
  */
 export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = WINDOW_MS): AsyncGenerator<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
@@ -31,7 +32,7 @@ export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = 
       asked = iterator.next()
     }
   } finally {
-    // Not awaited: it waits for a byte that is being waited for.
+    // Not awaited: `return` waits for the pending read, which may never end.
     void iterator.return?.().catch(() => undefined)
   }
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Refusal } from '../../domain/refusal.ts'
 import { Transfers } from './transfers.ts'
 
-test('an instance makes two uploads at once, and one once half of the places of the node are taken', () => {
+test('an instance may have two uploads at a time, but only one while half of the places of the node are taken', () => {
   const transfers = new Transfers(1_000)
   const begin = (instance: number) => transfers.begin('upload', `inst_${instance}`, 1)
   const [first] = [begin(0), begin(0)]

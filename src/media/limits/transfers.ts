@@ -6,8 +6,8 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 export type Direction = 'upload' | 'download' | 'preview'
 
 /**
- * Of one instance, and of all instances of a node. The second half of the node's places is for instances without a transfer, so
- * that a few slow ones do not hold all places.
+ * The most transfers of one instance, and of all instances of a node. The second half of the node's places is for
+ * instances without a transfer, so that a few slow instances do not hold all places.
  */
 const AT_ONCE: Readonly<Record<Direction, { instance: number; node: number }>> = {
   upload: { instance: 2, node: 32 },
@@ -17,7 +17,7 @@ const AT_ONCE: Readonly<Record<Direction, { instance: number; node: number }>> =
 }
 const WINDOW_MS = 60_000
 const SECOND_MS = 1_000
-/** Beyond it the windows of the instances that were idle longest are forgotten. */
+/** Beyond this number, the windows that began longest ago are forgotten. */
 const MAX_WINDOWS = 10_000
 
 /** A transfer that is under way. It counts until it is disposed. */
@@ -39,7 +39,7 @@ export class Transfers {
   }
 
   /**
-   * @param bytes as many as are known in advance. One file is let through, however large.
+   * @param bytes the number that is known in advance. The first file of a window is accepted, however large
    * @throws Refusal `too_many_transfers`
    */
   begin(direction: Direction, instanceId: InstanceId, bytes: number): Transfer {
@@ -72,7 +72,7 @@ export class Transfers {
     this.#ofNode[direction] -= 1
   }
 
-  /** @param callers the programs of an instance, or the panel's readers of it */
+  /** @param callers the instance, for its own programs, or the panel as a reader of the instance */
   #windowOf(callers: string) {
     const now = this.#now()
     const known = this.#windows.get(callers)

@@ -19,7 +19,7 @@ import type { MediaStorage } from './storage.ts'
 /** The smallest part that S3 allows. One part is all that an upload holds in memory. */
 const PART_BYTES = 5 * 1_048_576
 const NOT_IMPLEMENTED = 501
-/** A name that no object has, also among other programs' objects in the same bucket. */
+/** A name that no object has, not even an object of another program in the same bucket. */
 const CHECKED_NAME = '.pombal-check'
 const CONNECT_TIMEOUT_MS = 5_000
 /** Without a byte. */
@@ -44,7 +44,7 @@ export class BucketStorage implements MediaStorage {
     this.#prefix = prefix
     this.#client = new S3Client({
       ...(region !== null && { region }),
-      // Other services rarely support a host name for each bucket, and not all of them Amazon's newest checksums.
+      // Other services rarely support a host name for each bucket, and some do not support Amazon's newest checksums.
       ...(endpoint !== null && { endpoint, forcePathStyle: true }),
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -80,7 +80,7 @@ export class BucketStorage implements MediaStorage {
       if (upload === null) await this.#client.send(new PutObjectCommand({ ...object, Body: rest }))
       else await upload.complete(rest)
     } catch (error) {
-      // If this fails, too, `remove` does it.
+      // If this also fails, `remove` aborts the upload later.
       await upload?.abort().catch(() => undefined)
       throw error
     }
@@ -116,7 +116,7 @@ export class BucketStorage implements MediaStorage {
     }
   }
 
-  /** Removes an object that does not exist: that needs the bucket, the credentials and two of the permissions. */
+  /** Removes an object that does not exist. This requires the bucket, the credentials and two of the permissions. */
   async check(): Promise<void> {
     await this.remove(CHECKED_NAME)
   }

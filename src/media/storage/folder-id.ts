@@ -5,9 +5,9 @@ import { join } from 'node:path'
 const FILE = 'folder.id'
 
 /**
- * What the folder of files calls itself, in a file of its own, which the first node creates. Two nodes that name the same path see the
- * same folder only if they read the same ID. Null if it can be neither read nor created, for example because the file system has no
- * hard links.
+ * The ID of the folder of files, from a file in that folder, which the first node creates. Two nodes that name the same
+ * path see the same folder only if they read the same ID. Null if the file can be neither read nor created, for example
+ * because the file system has no hard links.
  */
 export function identifyFolder(root: string): string | null {
   const path = join(root, FILE)

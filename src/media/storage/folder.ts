@@ -8,7 +8,7 @@ const PRIVATE_FOLDER = 0o700
 const PRIVATE_FILE = 0o600
 /** `remove` may remove the folder of an instance at any time until the first file is in it. */
 const MAX_TRIES = 100
-/** Four encrypted chunks: pieces of this size need not be joined and cut to read them. */
+/** Four encrypted chunks, so that no chunk is spread over two pieces. */
 const READ_BYTES = 4 * SEALED_BYTES
 
 /** Files in a folder: `<root>/<instance>/<file>`. A file that is being written is called `<file>.partial`. */
@@ -53,7 +53,7 @@ export class FolderStorage implements MediaStorage {
     if (isThere) await rmdir(folder).catch(() => undefined)
   }
 
-  /** The folder, or the one that it is to be created in, must be writable. */
+  /** The folder, or the nearest existing folder above it, must be writable. */
   async check(): Promise<void> {
     for (let folder = this.#root; ; folder = dirname(folder)) {
       const isThere = await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
@@ -71,7 +71,7 @@ export class FolderStorage implements MediaStorage {
   async #create(path: string): Promise<FileHandle> {
     const folder = dirname(path)
     for (let tries = 1; ; tries += 1) {
-      // Fails, too, if the folder disappears meanwhile.
+      // Also fails if the folder is removed at the same time.
       const created = await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER }).catch(nullIfMissing)
       if (typeof created === 'string') await this.#syncAbove(created)
       const file = await open(path, 'wx', PRIVATE_FILE).catch(nullIfMissing)
