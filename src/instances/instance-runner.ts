@@ -57,7 +57,7 @@ export interface RunnerOptions extends RunEnds {
 
 /**
  * Runs the connection and the lanes of one instance while this node holds its lease. For a deleted instance, the connection
- * fails the queued messages, the lanes post these events, and then the rows are erased.
+ * fails the queued messages, the lanes post the events of these failures, and then the rows are erased.
  */
 export class InstanceRunner implements Running {
   readonly #options: RunnerOptions

@@ -16,14 +16,14 @@ describe('when a node may act', () => {
     expect(renewal.mayAct()).toBe(false)
   })
 
-  test('on a machine that was paused with its monotonic clock it may not act until it knows that its leases are valid', async () => {
+  test('after a pause that also stopped its monotonic clock, a node may not act until its leases are renewed', async () => {
     const { leases, wall, supervisor, renewal, log, loggedBeforeRenewal } = setUp(['a', 'b'])
     await pass(1)
     leases.rows.set('a', { owner: 'another', epoch: 2 })
     wall.aheadMs = 20_000
     expect(renewal.mayAct()).toBe(false)
     expect(supervisor.isRenewed).toBe(false)
-    // At once, and not at the next regular renewal.
+    // Immediately, not at the next regular renewal.
     await pass(0)
     expect(renewal.mayAct()).toBe(true)
     expect(supervisor.size).toBe(1)
@@ -77,7 +77,7 @@ describe('when a node may act', () => {
     expect(log).toEqual(['run a 1'])
   })
 
-  test('a wall clock that is set forward while the store is away causes no more renewals than the usual ones', async () => {
+  test('a wall clock that is set forward while the store is unavailable causes no additional renewals', async () => {
     const { leases, wall, renewal } = setUp(['a'])
     await pass(1)
     leases.failing = true

@@ -10,9 +10,9 @@ import { findDifferences, type SharedSettings } from './settings-differences.ts'
 const RENEW_EVERY_MS = 5_000
 const RENEW_RETRY_MS = 1_000
 const AFTER_LAPSE_MS = 50
-/** Instances beyond its share that drain at the same time. Few instances are interrupted at the same time. */
+/** At most this many instances beyond the share drain at the same time, so that few are interrupted together. */
 const HAND_OVER_BATCH = 10
-/** Leases acquired in one step. A node that starts must not open thousands of sockets at once. */
+/** The most leases that one write acquires. */
 const ACQUIRE_BATCH = 50
 /** How long webhook attempts in flight may delay the restart of an instance whose thread died. */
 const CRASH_GRACE_MS = 1_000
@@ -53,7 +53,7 @@ interface SupervisorOptions {
   run(lease: Lease, ends: RunEnds): Running
   /** Called after each renewal, with the moment at which it began. */
   onRenewed?(startedAt: Moment): void
-  /** Which the supervisor keeps up to date. */
+  /** The supervisor records each renewal of the leases here. */
   renewal: Renewal
   logger: Logger
 }
@@ -141,7 +141,7 @@ export class Supervisor {
     clearTimeout(this.#unrenewedTimer)
   }
 
-  /** Only once: if that renewal fails, the timer causes the next one. */
+  /** Requests one early renewal. If it fails, the timer causes the next one. */
   #renewEarly(): void {
     if (this.#renewal.startedAt === null || this.#renewsEarly) return
     this.#renewsEarly = true
@@ -194,8 +194,8 @@ export class Supervisor {
   }
 
   /**
-   * After a pause of the process, other nodes may run instances of this one. They must not act when this node may act again,
-   * because it takes a while to stop them.
+   * After a pause of the process, other nodes may run this node's instances. Those are revoked before this node may act
+   * again, because it takes a while to stop them.
    */
   #revokeUnless(held: ReadonlyMap<InstanceId, HeldLease>): void {
     for (const { lease, running } of [...this.#running.values(), ...this.#stopping.values()]) {
@@ -226,7 +226,7 @@ export class Supervisor {
     return Math.min(RENEW_EVERY_MS, (nextLapseMs ?? RENEW_EVERY_MS) + AFTER_LAPSE_MS)
   }
 
-  /** Once for each difference. During a rolling change of a setting, nodes differ for a while. */
+  /** Logs each difference once. During a rolling change of a setting, nodes differ for a while. */
   #warnOfDifferences(settings: SharedSettings, others: Attendance['otherSettings']): void {
     const found = findDifferences(settings, others)
     const lines = new Map(found.map(difference => [JSON.stringify(difference), difference]))
@@ -258,14 +258,14 @@ export class Supervisor {
     return running.length + [...this.#stopping.values()].filter(({ lease }) => lease.kind === kind).length
   }
 
-  /** The most recently started instances. */
+  /** The most recently started instances, as many as exceed the share. */
   #beyondShare(kind: InstanceKind, share: number): [InstanceId, Running][] {
     const candidates = [...this.#running].filter(([, { lease, running }]) => lease.kind === kind && !running.isLinking)
     const newest = candidates.reverse().slice(0, Math.max(0, this.#held(kind) - share))
     return newest.map(([instanceId, { running }]) => [instanceId, running])
   }
 
-  /** An instance that drains for long holds up only its own place among the ten. */
+  /** An instance that drains for a long time holds up only its own place among the ten. */
   #handOver(excess: readonly [InstanceId, Running][]): void {
     if (this.#stopping.size > 0) return
     const next = excess.filter(([instanceId]) => !this.#leaving.has(instanceId))
@@ -283,7 +283,7 @@ export class Supervisor {
     }
   }
 
-  /** Its release failed, its outcome is unknown, or the instance was stopped while the lease seemed lost. */
+  /** Releases the lease of a stopped instance: its first release failed, or the lease seemed lost at the stop. */
   async #releaseEnded(lease: HeldLease): Promise<void> {
     const { leases, logger } = this.#options
     const { instanceId } = lease

@@ -6,13 +6,13 @@ import type { Handouts } from '../store/handouts/handouts.ts'
 /** A code stays valid for at most this long after the end of its link. */
 const ROUND_EVERY_MS = 10_000
 
-/** Withdraws the codes of expired links, and erases answers with a passkey that nobody has read. Any number of nodes can run it at once. */
+/** Withdraws the codes of expired links, and erases old passkey answers. Any number of nodes can run it at once. */
 export function startEndingLinks(
   handouts: Pick<Handouts, 'endExpired'>,
   connections: Pick<Connections, 'eraseOldPasskeyAnswers'>,
   logger: Logger,
 ): { stop(): Promise<unknown> } {
-  // Immediately at the start: a day after it expired, a link is erased, and its code could no longer be withdrawn.
+  // The first round is immediate: a link is erased a day after it expires, and its code cannot be withdrawn any more.
   const tasks = [
     repeat(() => handouts.endExpired(), {
       everyMs: ROUND_EVERY_MS,

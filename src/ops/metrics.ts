@@ -13,14 +13,14 @@ export interface MetricsSources extends StoreSources {
   diskSpace(): Promise<{ freeBytes: number; totalBytes: number } | null>
 }
 
-/** What is counted of an attempt that ended. */
+/** The properties of an ended attempt that are counted. */
 interface CountedAttempt {
   attempt: { attemptNumber: number; status: number | null; error: string | null; durationMs: number }
   latenessMs: number
   next: { kind: 'delivered' | 'retry' | 'exhausted' }
 }
 
-/** What is counted of an answered HTTP request. `route` is a pattern, so its values are few. */
+/** The properties of an answered HTTP request that are counted. `route` is a pattern, so its values are few. */
 interface CountedRequest {
   method: string
   route: string

@@ -31,8 +31,8 @@ function createGauges(registry: Registry) {
     bytes: gauge('pombal_store_bytes', 'Size of the database.'),
     mediaBytes: gauge('pombal_media_bytes', 'Bytes of files in the storage.'),
     mediaPending: gauge('pombal_media_pending', 'Received files still to be fetched, counted up to 100000.'),
-    urlsPending: gauge('pombal_url_fetches_pending', 'Files of URLs still to be fetched, counted up to 100000.'),
-    mediaFailed: gauge('pombal_media_failed', 'Received files that are not there, by reason, while it is remembered.', [
+    urlsPending: gauge('pombal_url_fetches_pending', 'Files of messages still to be fetched from URLs, up to 100000.'),
+    mediaFailed: gauge('pombal_media_failed', 'Received files that could not be fetched, by reason, until forgotten.', [
       'reason',
     ]),
   }

@@ -14,7 +14,7 @@ const PHONE_OFF = 'The simulated phone is switched off: switch it on first.'
 
 interface SandboxNetwork {
   url: string
-  /** Lets the instance's phone scan the QR code, or enter the pairing code if there is one, whatever number it is for. */
+  /** Lets the instance's phone enter the pairing code, whatever its number, or else scan the QR code. */
   linkBy(qr: string, pairing: PairingCode | null): Promise<void>
 }
 
@@ -218,7 +218,7 @@ function asRefusal(error: unknown): unknown {
   return error
 }
 
-/** What the API calls. Without a sandbox there are no simulated phones, and nobody writes. */
+/** The sandbox as the API calls it. Without a sandbox there are no simulated phones, and no contact can write. */
 export function sandboxCalls(sandbox: Sandbox | null) {
   return {
     enabled: sandbox !== null,
