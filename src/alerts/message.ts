@@ -3,11 +3,11 @@ import type { AlertRule } from '../domain/alert.ts'
 import { isOperatorEndpoint } from '../domain/events/endpoint.ts'
 import type { DueNotices, ListedAlert } from '../store/alerts/alerts.ts'
 
-/** Lines in one message. The panel lists all of them. */
+/** The most lines in one message. The panel lists all problems. */
 const MAX_LINES = 20
 const MINUTE_MS = 60_000
 
-/** What one message to a person says. */
+/** One message to a person. */
 export interface AlertMessage {
   /** The same for every attempt with the same content. */
   id: string
@@ -53,7 +53,7 @@ export function renderMessage(due: Pick<DueNotices, 'notices'>, url: string | nu
   return { id, title: titleOf(began, notices), lines, isUrgent: began.length > 0, url, notices }
 }
 
-/** As many lines as a channel shows, and the number of the others. */
+/** As many lines as a channel shows, and a last one with the number of the others. */
 export function fitLines(lines: readonly string[], fits: (shown: string[]) => boolean): string[] {
   for (let count = Math.min(lines.length, MAX_LINES); ; count -= 1) {
     const shown = lines.slice(0, count)

@@ -68,7 +68,7 @@ test.each([
   'a password for the mail server at %s%s is sent only over TLS, unless the server is on this machine or the URL says so',
   async (host, query, expected) => {
     let authenticated = 0
-    // As if somebody on the way had removed STARTTLS from the server's answer.
+    // As if somebody between the two had removed STARTTLS from the server's answer.
     const server = new SMTPServer({
       disabledCommands: ['STARTTLS'],
       allowInsecureAuth: true,

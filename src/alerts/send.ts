@@ -21,11 +21,11 @@ export interface SenderOptions {
 /** Null if the message arrived; otherwise a sentence that says why not, without secrets. */
 type SendError = string | null
 
-/** Not that of webhooks, which may be longer than the claim of the notices (`CLAIMED_FOR_MS`), or too short for a chat service. */
+/** That of webhooks may be longer than the claim of the notices (`CLAIMED_FOR_MS`), or too short for a chat service. */
 const POST_TIMEOUT_MS = 10_000
-/** Of each step: the connection, the greeting, an answer. */
+/** For each step: the connection, the greeting, an answer. */
 const MAIL_STEP_TIMEOUT_MS = 10_000
-/** Of all steps together. Less than the claim of the notices, or another node would send the same e-mail. */
+/** For all steps together. Shorter than the claim of the notices: otherwise another node would send the same e-mail. */
 const MAIL_TIMEOUT_MS = 30_000
 const MAX_ERROR = 300
 

@@ -28,7 +28,7 @@ interface AlertWatchOptions {
   now: () => number
   everyMs?: number | undefined
   firstAfterMs?: number | undefined
-  /** The free and all bytes of the disk with `dataDir`. */
+  /** The free and the total bytes of the disk that holds `dataDir`. */
   readDisk?: (path: string) => Promise<{ free: number; total: number }>
 }
 

@@ -11,7 +11,7 @@ export interface Clock {
   after(delayMs: number, task: () => void): () => void
 }
 
-/** Node runs a timer with a longer delay at once. */
+/** Node runs a timer with a longer delay immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Delays longer than a Node timer allows are shortened; the task must then check the time itself. */

@@ -7,7 +7,7 @@ const afterMs: After = (delayMs, task) => {
 }
 
 /**
- * Resolves with the result of `work`. It continues after the deadline, and a late result is ignored.
+ * Resolves with the result of `work`. After the deadline, `work` continues and its result is ignored.
  * @throws Error after `limitMs`; otherwise the error of `work`
  */
 export async function withDeadline<T>(limitMs: number, work: Promise<T>, after = afterMs): Promise<T> {

@@ -15,7 +15,7 @@ test('at most four of many callers start in one turn of the event loop, in order
   expect(Math.max(...counts.map((count, index) => count - (counts[index - 1] ?? 0)))).toBeLessThanOrEqual(4)
 })
 
-test('an owner with much work delays the others by one piece of work each', async () => {
+test('a busy owner delays each piece of the others’ work by only one piece of its own', async () => {
   const budget = new EventLoopBudget(1)
   const started: string[] = []
   const take = (owner: string) => budget.take(owner).then(() => started.push(owner))

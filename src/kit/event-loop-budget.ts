@@ -3,7 +3,7 @@ const STARTS_PER_TURN = 4
 
 /**
  * Limits how many pieces of work start in one turn of the event loop. Owners take turns, and the work of one owner starts in
- * its order. A backlog is not processed more slowly, and other work runs between the turns.
+ * its order. A backlog is still processed at full speed, and other work runs between the turns.
  */
 export class EventLoopBudget {
   readonly #startsPerTurn: number

@@ -22,7 +22,7 @@ describe('the foreground', () => {
     expect(foreground.hasPriority).toBe(false)
   })
 
-  test('loses its priority after 20 ms, and has it again when it was quiet for a while', () => {
+  test('loses its priority after 20 ms, and regains it after it has been quiet for a while', () => {
     const { time, foreground } = setUp()
     foreground.begin()
     time.now = 19

@@ -1,13 +1,13 @@
 /** How long the foreground keeps its priority after its last work has ended, because the caller goes on with the result. */
 const AFTERWARDS_MS = 2
-/** The longest time that other work yields at once. */
+/** The longest time that other work yields without a break. */
 const LONGEST_MS = 20
-/** The credit that a quiet millisecond adds, in milliseconds. So other work yields for a fifth of the time at most. */
+/** The credit that a quiet millisecond adds, in milliseconds. Other work yields at most a fifth of the time. */
 const CREDIT_PER_MS = 0.25
 
 /**
- * Work that somebody waits for. Work that can wait yields to it, but only as long as there is credit, so that it goes on under
- * any load: each busy millisecond costs one, and each quiet millisecond adds a quarter, up to 20.
+ * Work that somebody waits for. Other work yields to it only as long as there is credit, so that other work continues
+ * under any load. Each busy millisecond costs 1 ms of credit, and each quiet one adds 0.25 ms, up to 20 ms.
  */
 export class Foreground {
   readonly #now: () => number

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 interface RepeatOptions {
-  /** Default: at once. */
+  /** Default: immediately. */
   firstAfterMs?: number
   everyMs: number
   /** Called when a round failed, unless it failed because it was stopped. The next round comes at its time. */

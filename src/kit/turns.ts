@@ -8,7 +8,7 @@ export class Turns {
     this.#atOnce = atOnce
   }
 
-  /** Resolves when the task may run: true; its caller ends the turn. False once `signal` is aborted. */
+  /** Resolves with true when the task may run: then call `end` after it. False if `signal` is aborted first. */
   async take(signal: AbortSignal): Promise<boolean> {
     if (signal.aborted) return false
     if (this.#running < this.#atOnce) {
@@ -25,7 +25,7 @@ export class Turns {
     return mayRun
   }
 
-  /** Hands the turn over to the one that has waited longest. */
+  /** Hands the turn over to the task that has waited longest. */
   end(): void {
     const [next] = this.#waiting
     if (next === undefined) this.#running -= 1

@@ -9,11 +9,11 @@ export function isUnreachable(error: unknown): boolean {
   return causesOf(error).some(cause => cause instanceof ProviderUnreachable || cause.name === 'TimeoutError')
 }
 
-/** Names, codes and messages of the error and its causes. Claims, which some causes hold, are left out. */
+/** Messages and codes of the error and its causes. Claims, which some causes contain, are left out. */
 export function reasonOf(error: unknown): string {
   const reasons = causesOf(error).map(cause => {
-    const { code, error: told } = cause as { code?: unknown; error?: unknown }
-    return [cause.message, code, told].filter(part => typeof part === 'string' && part !== '').join(', ')
+    const { code, error: oauthCode } = cause as { code?: unknown; error?: unknown }
+    return [cause.message, code, oauthCode].filter(part => typeof part === 'string' && part !== '').join(', ')
   })
   return reasons.join('; ').slice(0, MAX_REASON_LENGTH)
 }

@@ -5,7 +5,10 @@ const MAX_BYTES = 1024 * 1024
 /** Answers that cannot have a body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
 
-/** Distinguishes a provider that does not answer from a bad answer. Reads at most 1 MiB of it. */
+/**
+ * Reads an answer of at most 1 MiB.
+ * @throws ProviderUnreachable if the provider does not answer, or answers with a status of 500 or more
+ */
 export async function fetchAtMost(url: string, options: object): Promise<Response> {
   const response = await fetch(url, options).catch(unreachable)
   const { status, statusText, headers } = response

@@ -59,7 +59,7 @@ export interface Attempt {
 /** `reason` is for the log. It contains no claim, code or token. */
 export type Begun = { kind: 'begun'; url: string; attempt: Attempt } | { kind: 'unreachable'; reason: string }
 
-/** Null: the provider reports none, or could not be asked. `problem` is for the log. */
+/** `email` is null if the provider reports none or could not be asked. `problem` is for the log. */
 interface EmailRead {
   email: { address: string; isVerified: boolean } | null
   problem: string | null
@@ -114,7 +114,7 @@ class OidcProvider {
     }
   }
 
-  /** @param answer the query that the provider sent the browser back with */
+  /** @param answer the query string with which the provider sent the browser back */
   async complete(answer: string, { state, nonce, verifier }: Attempt): Promise<Completed> {
     try {
       const configuration = await this.#configuration()

@@ -33,7 +33,7 @@ function endFirst(): void {
   try {
     writeFileSync('/proc/self/oom_score_adj', '1000')
   } catch {
-    // Not on this system.
+    // This system has no such file.
   }
 }
 

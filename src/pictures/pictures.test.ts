@@ -154,7 +154,7 @@ describe('a process that', () => {
     expect(await read(Buffer.from('x'), 'image/png')).toMatchObject({ width: 1 })
   })
 
-  test('gets only a part of the file costs that message its thumbnail, and the next one has it', async () => {
+  test('gets only a part of the file costs only this message its thumbnail, not the next one', async () => {
     const { pictures, failures } = open()
     const file = stored(await sample().png().toBuffer(), 'image/png')
     const away = { media: file.media, open: () => Promise.reject(new FileUnavailable('away')) }

@@ -12,7 +12,7 @@ const MAX_BYTES = 16 * 1_048_576
 const AT_ONCE = 2
 /** How long a picture waits for others: a message is not delayed much for a thumbnail, whatever other instances send. */
 const MAX_WAIT_MS = 5_000
-/** How long it may then take. */
+/** How long the picture may take to read after this wait. */
 const MAX_MS = 25_000
 const MAX_ANSWER_BYTES = 65_536
 /** A file is often sent to many recipients. */

@@ -4,7 +4,7 @@ import type { Traces, TraceTarget } from './traces.ts'
 export type { Traces } from './traces.ts'
 
 /**
- * Loads OpenTelemetry, which nothing else does: a node without traces neither loads nor calls it.
+ * The only place that loads OpenTelemetry: a node without traces neither loads nor calls it.
  * @param target null: traces are off
  */
 export async function openTraces(target: TraceTarget | null, version: string, logger: Logger): Promise<Traces | null> {

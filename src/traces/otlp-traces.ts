@@ -32,16 +32,16 @@ import type { NewMessage } from '../store/messages/messages.ts'
 import { ReportingExporter } from './reporting-exporter.ts'
 import type { Traces, TraceTarget } from './traces.ts'
 
-/** A kill loses the spans of this time at most. */
+/** A crash loses at most the spans of this time. */
 const EXPORT_EVERY_MS = 1_000
-/** While the collector is away, more spans are dropped. */
+/** While the collector is unavailable, spans beyond this number are dropped. */
 const MAX_WAITING = 2_048
-/** A stop has other things to do. */
+/** The longest time that a stop of the node waits for the last export. */
 const CLOSE_WITHIN_MS = 1_000
 
 /**
  * Spans by the semantic conventions of messaging: `accept` for the call, `send` for each attempt to send to WhatsApp, `attempt`
- * for each POST of a webhook. They name IDs and the host of a webhook: no text, number or path.
+ * for each POST of a webhook. They contain IDs and the host of a webhook, but no text, number or path.
  */
 export class OtlpTraces implements Traces {
   readonly #provider: TracerProvider
@@ -131,7 +131,7 @@ export class OtlpTraces implements Traces {
     const name = String(attributes['messaging.operation.name'])
     const span = this.#tracer.startSpan(name, { kind, attributes, ...(startTime && { startTime }) }, contextOf(parent))
     return {
-      // A span that is not recorded must not come between the caller and what follows.
+      // A span that is not recorded must not become the parent of later spans.
       traceparent: span.isRecording()
         ? traceparentOf(span.spanContext())
         : (parent ?? traceparentOf(span.spanContext())),

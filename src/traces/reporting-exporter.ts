@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 
 type OnResult = Parameters<SpanExporter['export']>[1]
 
-/** Logs when the collector stops taking spans, and when it takes them again. The library alone is silent about both. */
+/** Logs when the collector stops accepting spans, and when it accepts them again. The library logs neither. */
 export class ReportingExporter implements SpanExporter {
   readonly #exporter: SpanExporter
   readonly #logger: Pick<Logger, 'warn' | 'info'>

@@ -12,7 +12,7 @@ export interface Traces {
   close(): Promise<void>
 }
 
-/** Where spans go, and which. The names and meanings are those of the OpenTelemetry specification. */
+/** Where spans go, and which are recorded. The names and meanings are those of the OpenTelemetry specification. */
 export interface TraceTarget {
   url: URL
   headers: Readonly<Record<string, string>>
