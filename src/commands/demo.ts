@@ -41,7 +41,7 @@ const PICTURE = Buffer.from(
 const PICTURE_SHA256 = createHash('sha256').update(PICTURE).digest('hex')
 const REPLY = 'Echo, are you there?'
 
-/** The variables that the demo's service gets. None is a setting: they could name a production database. */
+/** The variables that the demo's service gets. No setting is among them: it could name a production database. */
 const PASSED_ON = ['PATH', 'HOME', 'TMPDIR', 'TEMP', 'TMP', 'LANG', 'NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'SystemRoot']
 
 /** Ends the demo early. The service is then stopped, and the folder erased. */

@@ -13,8 +13,8 @@ const USAGE = 'usage: pombal export-session INSTANCE FOLDER'
 const PRIVATE_FOLDER = 0o700
 
 /**
- * A new folder beside the one to write, which gets its name once it is complete. What a killed export of this instance has left
- * is erased: it contains the account.
+ * Creates a folder beside the one to write. When it is complete, it gets the name of that folder. Folders that killed
+ * exports of this instance have left are erased, because they contain the session of the account.
  */
 function makeDraft(folder: string, id: string): string {
   const parent = dirname(folder)
@@ -48,7 +48,7 @@ async function stop(store: Store, id: string) {
   return exported
 }
 
-/** The folder is made first: if that fails, the instance is not stopped. */
+/** Creates the folder first: if that fails, the instance is not stopped. */
 async function exportSession(store: Store, id: string, folder: string): Promise<void> {
   const draft = makeDraft(folder, id)
   try {

@@ -1,7 +1,7 @@
 import { BadSettings } from '../config.ts'
 import { StoreUnavailable, StoreUnusable } from '../store/errors.ts'
 
-/** Whether the message of the error tells the operator what to do. Those of the operating system name the file. */
+/** Whether the message of the error helps the operator. Errors of the operating system name the file. */
 export function isForOperator(error: unknown): error is Error {
   if (error instanceof BadSettings || error instanceof StoreUnusable || error instanceof StoreUnavailable) return true
   return error instanceof Error && 'syscall' in error

@@ -72,7 +72,7 @@ async function importOne(store: Store, tokens: TokenFile, session: UsableSession
   const { phone, rows } = session.content
   const known = await store.transfers.findLinked(phone)
   if (known !== null) return { kind: 'known', ...known }
-  // First, because the token exists only in memory. If this process dies before the commit, the line belongs to no instance.
+  // Written first, because the token exists only in memory. After a crash before the commit, the line has no instance.
   tokens.add({ instanceId: id, name, phone, token })
   const instance = {
     id,
@@ -88,7 +88,7 @@ async function importOne(store: Store, tokens: TokenFile, session: UsableSession
   )
 }
 
-/** @returns whether all of them were imported */
+/** @returns whether all sessions were imported */
 async function importAll(store: Store, tokens: TokenFile, sessions: readonly UsableSession[]): Promise<boolean> {
   let isComplete = true
   for (const session of sessions) {
@@ -137,7 +137,7 @@ function findInPaths(paths: readonly string[], keysFolder: string | null): Found
   return paths.flatMap(path => (isFile(path) ? findInFile(path, keysFolder) : findInFolder(path)))
 }
 
-/** @param wanted their names; if there are none, all sessions */
+/** @param wanted the names of the sessions; all sessions if it is empty */
 async function findInDatabases(gateway: Gateway, wanted: readonly string[], keysFolder: string | null) {
   const { rows, otherClients } = await readLive(gateway, process.env)
   const found = sessionsOf(rows, gateway, keysFolder).map(session => ({ ...session, otherClients }))

@@ -8,7 +8,7 @@ import { isForOperator, onePath } from './for-operator.ts'
 
 const USAGE = 'usage: pombal restore FILE'
 
-/** Null if it is not there yet: it may be copied to its place after the restore. */
+/** The master key. Null if it is missing: it may be copied to its place after the restore. */
 function knownKey(settings: Settings, file: string): Buffer | null {
   return settings.masterKey !== null || existsSync(file) ? findMasterKey(settings) : null
 }

@@ -33,7 +33,7 @@ function keysOf({ masterKey, dataDir }: Settings): Keys {
       replaced === null
         ? 'The new key is in force: start the service.'
         : `The new key is in force: start the service, and keep a copy of ${dataDir}/master.key where you keep your keys.\n` +
-          `Earlier backups need the old key, ${replaced}: delete it when you have none of them left.`,
+          `Earlier backups need the old key, ${replaced}: delete it when you no longer keep such a backup.`,
   }
 }
 

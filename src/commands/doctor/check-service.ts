@@ -20,7 +20,7 @@ export async function checkService({ host, port }: Pick<Settings, 'host' | 'port
     if (error?.code === 'service_unavailable')
       return {
         state: 'not_ready',
-        text: `The service at ${url} runs, but is not ready: it stops, or the database refuses writes.`,
+        text: `The service at ${url} runs, but is not ready: it is stopping, or the database refuses writes.`,
       }
   } catch (error) {
     if (!(error instanceof SyntaxError)) return { state: 'stopped', text: `No service answers at ${url}.` }

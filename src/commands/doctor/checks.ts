@@ -97,7 +97,7 @@ function checkAdminKey(settings: Settings): Finding {
   }
 }
 
-/** @returns why there is none, as a sentence */
+/** @returns the key, null if none was created yet, or a sentence that says why it cannot be read */
 function readMasterKey(settings: Settings): Buffer | null | string {
   try {
     return findMasterKey(settings)
@@ -136,7 +136,7 @@ function clockSentence(how: string): string {
 }
 
 async function checkFiles(place: MediaPlace | null): Promise<Finding> {
-  if (place === null) return ok('Nodes need MEDIA_URL for files. Without it they refuse them.')
+  if (place === null) return ok('Without MEDIA_URL, nodes refuse files.')
   const name = place.kind === 'folder' ? place.path : `The bucket ${place.bucket}${at(place.endpoint)}`
   const storage = await openStorage(place)
   try {

@@ -23,7 +23,7 @@ export class CallFailed extends Error {
   }
 }
 
-/** Calls of an instance's token that the listener needs. */
+/** The API calls that the listener makes with an instance's token. */
 export class FeedClient {
   readonly #server: URL
   readonly #token: string
@@ -46,8 +46,8 @@ export class FeedClient {
   }
 
   /**
-   * Follows the events after a cursor; without one, all that are kept. Ends when the connection does.
-   * @yields a cursor, with its event unless it has none
+   * Follows the events after a cursor, or all that are kept if `after` is empty. Ends when the connection ends.
+   * @yields a cursor with its event, or with null if the cursor has no event
    * @throws CallFailed
    */
   async *follow(after: string, event: string | undefined): AsyncGenerator<{ cursor: string; item: FeedItem | null }> {

@@ -1,7 +1,7 @@
 import { signatureHeaders, signingKeys } from '../../webhooks/posting/signature.ts'
 import type { FeedItem } from './feed-client.ts'
 
-/** As for webhooks. */
+/** The default of webhooks. */
 const TIMEOUT_MS = 10_000
 /** The pauses before each repeated attempt after an answer other than 2xx. After the last one, the next event follows. */
 const RETRY_DELAYS_MS = [1_000, 5_000]
@@ -26,7 +26,7 @@ export class Forwarder {
     this.#options = options
   }
 
-  /** Resolves when the program has taken the event, or refused it in every attempt. Waits while it cannot be reached. */
+  /** Resolves when the program accepted the event or every attempt failed. Waits while the program is unreachable. */
   async forward({ id, body }: FeedItem): Promise<void> {
     const { target, say, pause } = this.#options
     let refusals = 0

@@ -4,7 +4,7 @@ import { Forwarder } from './forwarder.ts'
 
 /** The pauses before another connection to the service; the last one repeats. */
 const RECONNECT_MS = [500, 1_000, 2_000, 5_000]
-/** How long a secret signs before it is read again. */
+/** How long a secret is used before it is read again. */
 const SECRET_MS = 60_000
 
 /** The listener cannot continue. The message says what to do. */
@@ -33,7 +33,7 @@ interface ListenerOptions {
   signal: AbortSignal
 }
 
-/** Forwards the events of one instance until it is stopped. A cursor is passed only when its event was forwarded. */
+/** Forwards the events of one instance until it is stopped. The cursor moves on only when `forward` has resolved. */
 export class Listener {
   readonly #options: ListenerOptions
   readonly #client: FeedClient
@@ -42,7 +42,7 @@ export class Listener {
   #secret: { value: string; readAt: number } | null = null
   #cursor: string
   #failures = 0
-  /** Null once it was said. */
+  /** The line to print when the stream has opened. Null if it was printed. */
   #welcome: string | null = null
 
   constructor(options: ListenerOptions) {

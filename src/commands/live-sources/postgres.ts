@@ -6,7 +6,7 @@ import { tooLarge, unreadable } from './unreadable-source.ts'
 /** Prisma, which Evolution uses, takes the schema from this parameter. */
 const SCHEMA = 'schema'
 
-/** The size of all values, and the rows. A row of Evolution without a session gives the name of one whose credentials are in Redis. */
+/** The size of all values, and the rows. An Evolution row without a session names one with its credentials in Redis. */
 const QUERIES: Record<Gateway, { bytes: string; rows: string }> = {
   evolution: {
     bytes: 'select sum(octet_length(creds)) as bytes from "Session"',
@@ -35,7 +35,7 @@ export async function readPostgres(gateway: Gateway, url: URL): Promise<LiveRows
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     query_timeout: READ_WITHIN_MS,
   })
-  // A connection that breaks fails its query, too.
+  // A broken connection also fails its query.
   client.on('error', () => undefined)
   try {
     await client.connect()

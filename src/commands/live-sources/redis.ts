@@ -7,14 +7,17 @@ import { tooLarge, unreadable } from './unreadable-source.ts'
 const HASHES = '*:instance:*'
 const HASH_NAME = /^.*:instance:([^:]+)$/
 
-/** Reads Evolution's hashes. Redis has no reading of several keys as of one moment: stop Evolution first. @throws UnreadableSource */
+/**
+ * Reads Evolution's hashes. Redis cannot read several keys as of one moment: stop Evolution first.
+ * @throws UnreadableSource
+ */
 export async function readRedis(url: URL): Promise<LiveRows> {
   const client = createClient({
     url: url.href,
     disableOfflineQueue: true,
     socket: { connectTimeout: CONNECT_WITHIN_MS, socketTimeout: CONNECT_WITHIN_MS, reconnectStrategy: false },
   })
-  // A connection that breaks fails its command, too.
+  // A broken connection also fails its command.
   client.on('error', () => undefined)
   try {
     await client.connect()

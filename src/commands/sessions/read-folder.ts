@@ -16,7 +16,7 @@ export interface FoundSession {
   webhookUrl: string | null
   /** The time of the last write to any of its files, in milliseconds since 1970. */
   writtenAt: number | null
-  /** How many other programs are connected to its database. Null if it has none, or does not say. */
+  /** How many other programs are connected to its database. Null if it has no database, or this is unknown. */
   otherClients: number | null
   /** The session, or a sentence that says why it cannot be used. */
   content: Session | string

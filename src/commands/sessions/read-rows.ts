@@ -3,7 +3,7 @@ import { basename, extname, join } from 'node:path'
 import { type StoredValue, tryToReadSession } from '../../whatsapp/baileys/transfer/session.ts'
 import { type FoundSession, readKeys } from './read-folder.ts'
 
-/** A row of another program's database, or one line of a file that a query of it has written. docs/migrating.md has the queries. */
+/** A row of another program's database, or of a file with the result of a query. docs/migrating.md has the queries. */
 export interface Row {
   /** The ID of the session. */
   session: string
@@ -36,7 +36,7 @@ export function findInFile(file: string, keysFolder: string | null): FoundSessio
   return sessionsOf(rows, file, keysFolder)
 }
 
-/** @param place of the rows: a file, or the host of a database */
+/** @param place where the rows are from: a file, or the other program */
 export function sessionsOf(rows: readonly Row[], place: string, keysFolder: string | null): FoundSession[] {
   const sessions = new Map<string, Found>()
   for (const { session, key, value, name, webhook } of rows) {
@@ -90,7 +90,7 @@ function parse(text: string): unknown {
 }
 
 /**
- * A text column has the JSON of the value, a JSON column the value itself, which may be a text such as a number's LID.
+ * A text column contains the JSON of the value. A JSON column contains the value itself, possibly a text such as a LID.
  * @returns null if it cannot be read: it is nested too deeply
  */
 function jsonOf(value: unknown): string | null {

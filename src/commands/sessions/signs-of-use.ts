@@ -1,7 +1,7 @@
 import type { FoundSession } from './read-folder.ts'
 import { ago } from './table.ts'
 
-/** A program that wrote within this time may still be running. One that receives nothing writes nothing for hours. */
+/** A program that wrote within this time may still be running. A program without traffic may not write for hours. */
 const RECENT_MS = 60_000
 
 export interface SignOfUse {
@@ -11,7 +11,7 @@ export interface SignOfUse {
   reason: string
 }
 
-/** Why the other program may still be running. Null if nothing shows it, which proves nothing. */
+/** Why the other program may still be running. Null if there is no sign of that, which does not prove a stop. */
 export function signOfUse({ writtenAt, otherClients }: FoundSession, now: number): SignOfUse | null {
   if (writtenAt !== null && now - writtenAt < RECENT_MS)
     return { shown: 'maybe: written just now', reason: `It was written ${ago(now - writtenAt)}` }
