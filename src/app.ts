@@ -53,7 +53,7 @@ export interface App {
    * Reports this node as not ready and keeps serving for `DRAIN_SECONDS`, so that load balancers notice. `signal` ends the wait.
    */
   drain(signal: AbortSignal): Promise<void>
-  /** Closes the modules in reverse order. Webhook attempts that do not end within this time are aborted early enough. */
+  /** Closes the modules in reverse order. To meet the limit, webhook attempts are aborted before it ends. */
   close(withinMs: number): Promise<void>
 }
 
@@ -63,7 +63,7 @@ export const STOP_WITHIN_MS = 9_500
 const RELEASE_MS = 1_500
 
 /**
- * Connections that the kernel completes before they are accepted. Beyond it, it drops them, and a caller tries again after 1 s.
+ * Connections that the kernel completes before they are accepted. It drops further ones, and callers retry after 1 s.
  * Linux allows at most `net.core.somaxconn`, 4,096 by default; Node's default is 511.
  */
 const LISTEN_BACKLOG = 4_096
@@ -132,7 +132,7 @@ async function startModules(context: NodeContext): Promise<App> {
   const alerts = openAlerts(context, webhooks)
   const threads = openThreads(context)
   const media = await openMediaLibrary(context, ownPorts)
-  // Its closer is registered at once: it releases the leases if a later step fails.
+  // Its closer is registered immediately, so that the leases are released if a later step fails.
   const supervisor = startSupervisor(context, { sandbox, lanes: webhooks.dispatcher, threads })
   let api: Api | undefined
   // Together, because a slow caller must not delay the release of the leases.
@@ -257,7 +257,7 @@ function openThreads(context: NodeContext): WhatsappThreads {
     logger,
     writeLog: line => logTo.write(line),
     ...(traces && { onSent: send => traces.sent(send) }),
-    // The question itself causes the renewal.
+    // If the last renewal is too old, `mayAct` itself requests the next one.
     onRenewalNeeded: renewal.mayAct,
     onThreadDied: () => metrics.onThreadDied(),
   })

@@ -172,7 +172,7 @@ describe('the OpenID Connect provider', () => {
     PUBLIC_URL: 'https://pombal.example',
   }
 
-  test('is named after its host, or as wished', () => {
+  test('is named after its host, or by OIDC_NAME', () => {
     expect(readSettings(complete).oidc).toEqual({
       issuer: new URL('https://login.example/realms/main'),
       clientId: 'pombal',

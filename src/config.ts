@@ -29,7 +29,7 @@ const DAY_MS = 86_400_000
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** The settings of the service, read once from the environment (contract §8). `shared-settings.ts` compares those that all nodes must share. */
+/** The settings of the service, read once from the environment (contract §8). `shared-settings.ts` has the shared ones. */
 export interface Settings {
   version: string
   host: string

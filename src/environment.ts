@@ -26,7 +26,10 @@ export class Environment {
     this.#env = env
   }
 
-  /** @returns the value, or null if it is unset or empty. @throws Error, with a sentence for the operator, if its file cannot be read */
+  /**
+   * @returns the value, or null if it is unset or empty
+   * @throws Error with a sentence for the operator, if its file is empty or unreadable, or if it is set twice
+   */
   get(name: string): string | null {
     const value = this.#trimmed(name)
     const file = SECRETS.has(name) ? this.#trimmed(`${name}_FILE`) : null

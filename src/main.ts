@@ -104,7 +104,7 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
   logger.info('app.stopped')
   process.exit(0)
 }
-// Installed first: a start can be stopped too.
+// Installed before the start, so that it can be stopped too.
 process.on('SIGTERM', stop)
 process.on('SIGINT', stop)
 
@@ -115,7 +115,7 @@ try {
   if (problems) exitWith(problems)
   throw error
 }
-// Now, because a killed process writes nothing when it ends.
+// Written now, because a killed process cannot write the compile cache when it ends.
 flushCompileCache()
 logger.info({ version: settings.version, url: app.url }, 'app.started')
 for (const sentence of settings.misspelled) logger.warn({ reason: sentence }, 'app.setting_misspelled')

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000
 const MIB = 1_048_576
 
 export interface MediaSettings {
-  /** Null: a folder in `dataDir`, or nowhere with `databaseUrl`, because nodes must share it. */
+  /** Null: a folder in `dataDir`. With `databaseUrl`: no storage, because nodes would have to share it. */
   place: MediaPlace | null
   retentionMs: number
   /** The quota and the rate limit of each instance. */

@@ -3,9 +3,10 @@ import type { Settings } from './config.ts'
 import { identifyFolder } from './media/storage/folder-id.ts'
 
 /**
- * The settings that nodes compare, by name. All nodes must share them. Sandboxes and the connection to WhatsApp may differ. The
- * database and the master key need no comparison: with other ones a node does not see the others, or does not start. The mail
- * server, the name of the OpenID Connect provider and the client's secret there are not compared, but must be shared too.
+ * The settings that nodes compare, by name. All nodes must share them. Sandboxes and the connection to WhatsApp may
+ * differ. The database and the master key need no comparison: with another database a node does not see the others, and
+ * with another master key it does not start. The mail server, the name of the OpenID Connect provider and the client's
+ * secret there are not compared, but must be shared too.
  */
 export function sharedSettings(settings: Settings, adminKey: string): Record<string, string> {
   const { webhook, media, oidc } = settings
@@ -31,7 +32,7 @@ export function sharedSettings(settings: Settings, adminKey: string): Record<str
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shown(value)]))
 }
 
-/** Nodes that name the same folder may still have different ones, if it is not mounted on one of them. */
+/** Nodes that name the same path may still have different folders, if the shared one is not mounted on one of them. */
 function identified(place: Settings['media']['place']): object | null {
   return place?.kind === 'folder' ? { ...place, id: identifyFolder(place.path) } : place
 }

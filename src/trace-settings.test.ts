@@ -23,7 +23,7 @@ test('traces are off by default, and the other variables may then be anything', 
   expect(readSettings({ ...others, OTEL_TRACES_EXPORTER: 'none' }).traces).toBeNull()
 })
 
-test('without other variables they go to the collector on this machine', () => {
+test('without other variables, traces go to the collector on this machine', () => {
   expect(readSettings(ON).traces).toEqual({
     url: new URL('http://localhost:4318/v1/traces'),
     headers: {},
@@ -44,7 +44,7 @@ test.each([
   expect(readSettings({ ...ON, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }).traces?.url.href).toBe(url)
 })
 
-test('the endpoint of traces is taken as it is, and wins', () => {
+test('the endpoint of traces is used unchanged, and takes precedence', () => {
   const both = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://a:1', OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://b:2/here' }
   expect(readSettings({ ...ON, ...both }).traces?.url.href).toBe('http://b:2/here')
 })

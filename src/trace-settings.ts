@@ -24,7 +24,7 @@ export function readTraces(read: ReadSetting): TraceTarget | null {
     read(name, fallback, expected, text => (isOn ? parse(text) : fallback))
   const base = readIfOn('OTEL_EXPORTER_OTLP_ENDPOINT', new URL('http://localhost:4318'), URL_EXPECTED, parseHttpUrl)
   const own = readIfOn('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', null, URL_EXPECTED, parseHttpUrl)
-  readIfOn('OTEL_EXPORTER_OTLP_PROTOCOL', null, '"http/protobuf", the only one that Pombal has', text =>
+  readIfOn('OTEL_EXPORTER_OTLP_PROTOCOL', null, '"http/protobuf", the only protocol that Pombal supports', text =>
     text === 'http/protobuf' ? text : undefined,
   )
   const settings: TraceTarget = {
