@@ -82,7 +82,7 @@ interface NodeContext {
   closers: ((graceMs: number) => Promise<unknown>)[]
 }
 
-/** Opens the keys and the store, then starts the modules. A failed start closes what is already open. */
+/** Opens the keys and the store, then starts the modules. If a module does not start, closes all that is open. */
 export async function startApp(settings: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)

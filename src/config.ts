@@ -29,7 +29,7 @@ const DAY_MS = 86_400_000
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** The settings of the service, read once from the environment (contract §8). `shared-settings.ts` has the shared ones. */
+/** The settings, read once from the environment (contract §8). `shared-settings.ts` lists those that nodes compare. */
 export interface Settings {
   version: string
   host: string
@@ -100,7 +100,7 @@ export class BadSettings extends Error {
   }
 }
 
-/** Returns `fallback` for an unset or empty variable. Reports a problem if `parse` returns undefined. */
+/** The reader returns `fallback` for an unset or empty variable, and reports a problem if `parse` returns undefined. */
 function settingReader(environment: Environment, problems: string[]): ReadSetting {
   return (name, fallback, expected, parse) => {
     try {

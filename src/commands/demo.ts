@@ -190,7 +190,7 @@ const { service, url, output } = startService()
 try {
   say(`Starting Pombal on an empty folder, ${dataDir}`)
   const at = await until('the service to start', () => {
-    if (service.exitCode !== null) throw new Error(`The service ended at once.\n${output()}`)
+    if (service.exitCode !== null) throw new Error(`The service ended immediately.\n${output()}`)
     return url()
   })
   say(`Pombal listens on ${at}`)

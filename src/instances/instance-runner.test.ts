@@ -56,7 +56,7 @@ test.each([
   { why: 'attempts end in time', attemptsLastMs: 900, stops: ['lanes 900', 'connection 900'] },
   { why: 'an endpoint hangs', attemptsLastMs: 10_000, stops: ['connection 5500', 'lanes 8000'] },
 ])(
-  'a planned stop closes the connection after the attempts, or as soon as its own stop needs the time: $why',
+  'a planned stop closes the connection after the attempts, but early enough for the connection to stop: $why',
   async ({ attemptsLastMs, stops: expected }) => {
     vi.useFakeTimers({ now: 0 })
     const { runner, stops } = setUp(10_000, attemptsLastMs)

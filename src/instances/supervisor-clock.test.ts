@@ -63,7 +63,7 @@ describe('when a node may act', () => {
     expect(renewal.mayAct()).toBe(true)
   })
 
-  test('a wall clock that is set forward stops it from acting until the renewal that follows, and stops no instance', async () => {
+  test('a wall clock that is set forward stops a node from acting until the next renewal, but stops no instance', async () => {
     const { wall, renewal, log } = setUp(['a'])
     await pass(1)
     for (let jump = 1; jump <= 3; jump++) {
@@ -93,7 +93,7 @@ describe('when a node may act', () => {
     expect(renewal.mayAct()).toBe(true)
   })
 
-  test('a wall clock that is set back neither stops it from acting nor lets it act for longer', async () => {
+  test('a wall clock that is set back neither stops a node from acting nor lets it act for longer', async () => {
     const { leases, wall, renewal } = setUp(['a'])
     await pass(1)
     leases.failing = true

@@ -124,7 +124,7 @@ export class Supervisor {
   }
 
   /**
-   * Stops every instance and releases its lease, so that another node can take over at once.
+   * Stops every instance and releases its lease, so that another node can take over immediately.
    * @param graceMs after this time, webhook attempts in flight are aborted
    */
   async close(graceMs: number): Promise<void> {
@@ -283,7 +283,7 @@ export class Supervisor {
     }
   }
 
-  /** Releases the lease of a stopped instance: its first release failed, or the lease seemed lost at the stop. */
+  /** Releases the lease of a stopped instance: its release may have failed, or the lease seemed lost at the stop. */
   async #releaseEnded(lease: HeldLease): Promise<void> {
     const { leases, logger } = this.#options
     const { instanceId } = lease

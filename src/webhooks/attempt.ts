@@ -27,7 +27,7 @@ export interface AttemptOptions {
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Begins the span of an attempt. Undefined: traces are off. */
   traces?: { attempt(delivery: DueDelivery): OpenSpan } | undefined
-  /** Called once for each attempt that ended. */
+  /** Called once for each attempt that ended with an outcome. */
   onEnded?: ((ended: EndedAttempt) => void) | undefined
 }
 

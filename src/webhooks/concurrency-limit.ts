@@ -16,7 +16,7 @@ export interface LimitedUser {
   speed: ConsumerSpeed
   /** Whether the lane's latest attempt failed. */
   readonly isFailing: boolean
-  /** A permit may be free now. The user acquires it at once or leaves it to the next user. */
+  /** A permit may be free now. The user acquires it immediately or leaves it to the next user. */
   onPermit(): void
 }
 

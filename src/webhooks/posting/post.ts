@@ -19,7 +19,7 @@ export interface PostRequest {
   body: Uint8Array
   /** The endpoint that is posted to. Name look-ups are limited for each instance. Default: none, as for alerts. */
   endpoint?: { instanceId: InstanceId; id: EndpointId } | undefined
-  /** Aborts the attempt; ignore the outcome then. Nothing is sent if it is aborted already. */
+  /** Aborts the attempt, whose outcome has no meaning then. Nothing is sent if the signal is already aborted. */
   signal?: AbortSignal | undefined
   /** Default: that of the poster. */
   timeoutMs?: number
@@ -46,7 +46,7 @@ export interface PosterOptions {
   testReceiver?: (request: PostRequest) => Promise<PostOutcome> | null
 }
 
-/** Look-ups of new names that one instance may have at once. */
+/** Look-ups of new names that one instance may have at the same time. */
 const LOOKUPS_PER_OWNER = 2
 
 function systemResolve(): Lookup {
@@ -104,7 +104,7 @@ export function createPoster({ resolve = systemResolve(), guard, testReceiver, .
   return { send, close: async () => connector.destroy() }
 }
 
-/** Starts to read at once, so that every error of the body has a listener. */
+/** Starts to read immediately, so that every error of the body has a listener. */
 async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
   const { statusCode: status = 0, headers } = head
   const note = redirectNote(status, headers.location)

@@ -36,7 +36,7 @@ import { fromPlain } from './plain-errors.ts'
  * connections would hardly run beside another busy program.
  */
 const LOWER_BY = 4
-/** Files that the connections of a thread fetch from WhatsApp at once. */
+/** The most files that the connections of a thread fetch from WhatsApp at the same time. */
 const FETCHES_AT_ONCE = 12
 
 type Call = Extract<FromThread, { call: number }>

@@ -138,7 +138,7 @@ export class SendQueue {
     }
   }
 
-  /** Call when a link opens: chats that wait for a retry are sent at once. */
+  /** Call when a link opens: chats that wait for a retry are tried immediately. */
   resetBackoff(): void {
     for (const chat of this.#chats.values()) {
       chat.failures = 0
