@@ -78,7 +78,7 @@ export class Supervisor {
   #differences: ReadonlySet<string> = new Set()
   /** Instances that drain before they are handed over. */
   readonly #leaving = new Set<InstanceId>()
-  /** Instances that are stopping. They are not started again before that is done, because an account must not have two sockets. */
+  /** Instances that are stopping. They start again only after that, because an account must not have two sockets. */
   readonly #stopping = new Map<InstanceId, Entry & { done: Promise<void> }>()
   /**
    * The epochs under which instances were stopped, until their leases are known to be released. An epoch is never started

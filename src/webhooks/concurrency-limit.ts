@@ -10,7 +10,7 @@ export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
 /** A lane, which requests permits for its attempts. */
 export interface LimitedUser {
-  /** Users of a group, the endpoints of one instance, share its turns. */
+  /** The users of a group share its turns. A group is the endpoints of one instance. */
   readonly group: string
   /** The speed of the lane's consumer, as seen by this lane. `unknown` at first, then set by the limit. */
   speed: ConsumerSpeed

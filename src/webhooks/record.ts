@@ -19,7 +19,7 @@ interface AttemptRecorderOptions {
 
 /** Records ended attempts under the instance's lease. Tries again until the store accepts them, the lease is lost or `stop`. */
 export class AttemptRecorder {
-  /** Attempts that ended and are not recorded, as far as the store has answered. */
+  /** Attempts that ended, and whose record the store has not confirmed. */
   readonly unrecorded = new Set<EndedAttempt>()
   readonly #options: AttemptRecorderOptions
   #lease: Lease

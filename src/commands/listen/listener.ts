@@ -42,7 +42,7 @@ export class Listener {
   #secret: { value: string; readAt: number } | null = null
   #cursor: string
   #failures = 0
-  /** The line to print when the stream has opened. Null if it was printed. */
+  /** The line to print when the first stream has opened. Null after that. */
   #welcome: string | null = null
 
   constructor(options: ListenerOptions) {

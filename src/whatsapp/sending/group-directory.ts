@@ -9,8 +9,8 @@ import { ownAddresses, type Self } from '../baileys/addresses.ts'
 import { LinkClosed } from '../baileys/link.ts'
 
 /**
- * WhatsApp is asked about a known group at most once in this time, in milliseconds. Notifications keep the rows up to
- * date. The query covers a missed notification.
+ * `find` asks WhatsApp about a known group at most once in this time, in milliseconds. Notifications keep the rows up
+ * to date. The query covers a missed notification.
  */
 export const FRESH_MS = 3_600_000
 const MAX_GROUPS = 500

@@ -32,8 +32,8 @@ export interface QueuedRows {
 
 /**
  * The send queue in memory: chats with their next messages. It is a cache of the queued rows, which are read in pages, in
- * order. Of each chat it holds the messages before `unreadFrom`. The page that contains the first unread row of a chat
- * continues to fill it, if it has space. Without space, the rows are skipped. They are read again when the chat runs low.
+ * order. For each chat it holds the messages before `unreadFrom`. The page that contains the first unread row of a chat
+ * adds to the chat if it has space. Without space, the rows are skipped. They are read again when the chat runs low.
  *
  * A deferred chat keeps nothing in memory, so it takes no space from the others.
  *
