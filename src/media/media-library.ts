@@ -41,7 +41,7 @@ export interface Upload {
   bytes: AsyncIterable<Uint8Array>
   /** The declared number of bytes; null if it is unknown. */
   length: number | null
-  /** The declared type. The content decides. */
+  /** The declared type, for a file whose content does not show its type. */
   type: string | null
   filename: string | null
   /** The refusal if the instance was deleted meanwhile. */
