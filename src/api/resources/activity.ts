@@ -9,7 +9,7 @@ export const deliveriesSchema = Type.Object(
     health: oneOf(DELIVERY_HEALTHS, {
       description:
         '`idle`: no delivery has ended; `working`; `retrying`: some deliveries are being retried; `failing`: the last ' +
-        'delivery that ended is exhausted; `missed`: it works, but events of the last 7 days are exhausted and undelivered.',
+        'delivery that ended is exhausted; `missed`: deliveries succeed, but events of the last 7 days were given up.',
     }),
     retrying: Type.Integer({ description: 'Events whose delivery failed and is being retried; counted up to 1,000.' }),
     givenUp: Type.Integer({
@@ -25,7 +25,7 @@ export const activitySchema = Type.Object(
   {
     instanceId: instanceIdSchema,
     sentLastHour: Type.Integer({
-      description: 'Messages accepted within the last hour that WhatsApp has. Neither failed nor queued ones count.',
+      description: 'Messages accepted within the last hour that WhatsApp acknowledged and that have not failed.',
     }),
     failedLastHour: Type.Integer({ description: 'Messages accepted within the last hour that failed.' }),
     queuedLastHour: Type.Integer({ description: 'Messages accepted within the last hour that are still queued.' }),

@@ -8,7 +8,7 @@ const MAX_ADDRESS_LENGTH = 320
 
 export const alertRuleSchema = oneOf(ALERT_RULES, {
   description:
-    '`number_down`: a linked number is not connected; `linking_lost`: WhatsApp or the phone unlinked it; ' +
+    '`number_down`: a linked number is not connected; `linking_lost`: WhatsApp or the phone unlinked one; ' +
     '`webhook_failing`: events are retried, or the last one was given up; `events_given_up`: events of the last 7 days ' +
     'were given up and not redelivered; `disk_nearly_full`: less than 10 % and less than 2 GiB are left.',
 })
@@ -23,8 +23,8 @@ export const alertSchema = Type.Object(
     instanceName: nullable(Type.String({ description: 'Null for a node, and after the instance was deleted.' })),
     detail: Type.String({ description: 'A sentence for people.' }),
     since: moment('When the problem began.'),
-    beganAt: moment('When it was announced.'),
-    endedAt: nullable(moment('When it was solved; null while it lasts.')),
+    beganAt: moment('When the problem was announced.'),
+    endedAt: nullable(moment('When the problem ended; null while it lasts.')),
   },
   { title: 'Alert', description: 'A problem that was announced.' },
 )
@@ -99,11 +99,11 @@ export const alertTargetSchema = Type.Object(
       examples: ['ntfy.sh'],
     }),
     createdAt: moment('When it was added.'),
-    lastSentAt: nullable(moment('When the last message arrived; null if none did.')),
+    lastSentAt: nullable(moment('When the target last accepted a message; null if it never has.')),
     failures: Type.Integer({
-      description: 'Failed attempts since then. Pombal keeps trying, with pauses of up to half an hour.',
+      description: 'Failed attempts since `lastSentAt`. Pombal keeps trying, with pauses of up to half an hour.',
     }),
-    lastError: nullable(Type.String({ description: 'Why the last attempt failed; null if it did not.' })),
+    lastError: nullable(Type.String({ description: 'Why the last attempt failed; null if it succeeded.' })),
   },
   { title: 'AlertTarget', description: 'A person or program that alerts are sent to.' },
 )
@@ -130,7 +130,7 @@ export const createdAlertTargetSchema = Type.Object(
     target: alertTargetSchema,
     secret: nullable(
       Type.String({
-        description: 'Signs the posts to a `webhook` like those of events. Shown only once; null for other channels.',
+        description: 'Signs the posts to a `webhook`, as for events. Shown only once; null for other channels.',
       }),
     ),
   },

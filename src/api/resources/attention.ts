@@ -35,7 +35,7 @@ export const attentionSchema = Type.Object(
         {
           freeBytes: Type.Integer(),
           totalBytes: Type.Integer(),
-          isNearlyFull: Type.Boolean({ description: 'Free up space now. A full disk stops the service.' }),
+          isNearlyFull: Type.Boolean({ description: 'If true, free up space now: a full disk stops the service.' }),
         },
         { description: 'Null for viewers, and for accounts that are limited to instances.' },
       ),
@@ -44,8 +44,8 @@ export const attentionSchema = Type.Object(
   {
     title: 'Attention',
     description:
-      'What needs attention: numbers that are stopped, logged out, disconnected or restricted; webhooks that ' +
-      'refuse events or have missed some in the last 7 days, also those for all instances; the disk of the answering node.',
+      'What needs attention: numbers that are stopped, logged out, disconnected or restricted; webhooks and operator ' +
+      'endpoints that refuse events or have missed some in the last 7 days; the disk of the answering node.',
   },
 )
 

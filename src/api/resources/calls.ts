@@ -6,7 +6,7 @@ const properties = {
   text: nullable(
     Type.String({
       minLength: 1,
-      description: 'Sent to the caller of a rejected call. Null: nothing.',
+      description: 'The text that is sent to the caller of a rejected call. Null: no text.',
       examples: ['We cannot take calls here. Please write to us.'],
     }),
   ),

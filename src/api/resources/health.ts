@@ -15,9 +15,7 @@ export const healthSchema = Type.Object(
     restriction,
     proxy,
     lastFrameAt: nullable(
-      moment(
-        'When WhatsApp last sent anything. While connected this is at least every 30 s, and it is updated as often.',
-      ),
+      moment('When WhatsApp last sent anything, at least every 30 s while connected. Updated every 30 s.'),
     ),
     lastAcknowledgement: nullable(
       Type.Object(
@@ -36,7 +34,7 @@ export const healthSchema = Type.Object(
       {
         description:
           'How often an incoming message could not be decrypted. Its sender is asked to send it again. If the count keeps ' +
-          'growing, this does not help.',
+          'growing, that does not help.',
       },
     ),
     closes: Type.Array(
@@ -53,8 +51,7 @@ export const healthSchema = Type.Object(
   },
   {
     title: 'Health',
-    description:
-      'The health of a connection. If a node is killed, up to 30 s of it are lost, except for closed sockets.',
+    description: 'The health of a connection. If a node is killed, the last 30 s may be missing, except in `closes`.',
   },
 )
 

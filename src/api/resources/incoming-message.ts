@@ -45,14 +45,14 @@ export const detailProperties = {
         from: nullable(Type.String({ description: 'The number or LID address of its sender.' })),
         text: nullable(Type.String({ description: 'The first 1,000 units of its text, as the sender quotes it.' })),
       },
-      { title: 'Quote', description: 'The message that it answers.' },
+      { title: 'Quote', description: 'The message that this message answers.' },
     ),
   ),
   mentions: Type.Optional(Type.Array(Type.String(), { description: 'Who is mentioned: numbers, or LID addresses.' })),
   reaction: Type.Optional(
     Type.Object(
       { ...referenceProperties, emoji: nullable(Type.String({ description: 'Null: the reaction was removed.' })) },
-      { title: 'ReceivedReaction', description: 'The message that it reacts to.' },
+      { title: 'ReceivedReaction', description: 'The message that the reaction is about.' },
     ),
   ),
   location: Type.Optional(
@@ -105,7 +105,7 @@ export const detailProperties = {
 /** The fields that received messages share with those written on another device. */
 const deliveredProperties = {
   id: messageIdSchema,
-  whatsappId: Type.String({ description: "WhatsApp's id: `data.id` of its event." }),
+  whatsappId: Type.String({ description: "WhatsApp's ID of the message, which is `data.id` in its event." }),
   chat: senderProperties.chat,
   type: senderProperties.type,
   group: nullable(senderProperties.group),

@@ -10,7 +10,7 @@ export const mediaSchema = Type.Object(
   {
     id: mediaIdSchema,
     mimetype: Type.String({
-      description: 'What the content shows; for other content, what the caller declared.',
+      description: 'The type that Pombal detects in the content; if there is none, the declared type.',
       examples: ['image/jpeg'],
     }),
     size: Type.Integer({ description: 'Bytes.' }),
@@ -27,7 +27,7 @@ export function mediaView({ id, mimetype, size, sha256, filename, expiresAt }: M
 
 const receivingErrorSchema = Type.Object(
   {
-    code: oneOf(Object.keys(RECEIVING_FAILURES) as ReceivingFailure[], { description: 'Why the file is not there.' }),
+    code: oneOf(Object.keys(RECEIVING_FAILURES) as ReceivingFailure[], { description: 'Why it was not fetched.' }),
     message: Type.String({ description: 'The same in words.' }),
   },
   { title: 'ReceivingError' },
@@ -35,8 +35,8 @@ const receivingErrorSchema = Type.Object(
 
 const factProperties = {
   id: mediaIdSchema,
-  mimetype: Type.String({ description: 'What the message states; what the content shows once the file is there.' }),
-  size: Type.Integer({ description: 'Bytes. 0 if the message does not state it and the file is not there.' }),
+  mimetype: Type.String({ description: 'The detected type of the file; until it is stored, the stated type.' }),
+  size: Type.Integer({ description: 'Bytes. 0 if the message does not state the size and the file is not stored.' }),
   sha256: Type.String({ description: 'The SHA-256 of the bytes in hexadecimal.' }),
 }
 const filename = Type.String({ description: 'The name of a document, without path and misleading characters.' })
@@ -68,8 +68,8 @@ export const receivedMediaSchema = Type.Object(
     height: nullable(pixels),
     status: oneOf(RECEIVED_STATES, {
       description:
-        '`pending`: being fetched from WhatsApp. `ready`: at `GET /v1/media/{id}`. `failed`: see `error`. `gone`: it has ' +
-        'expired or was erased.',
+        '`pending`: being fetched from WhatsApp. `ready`: `GET /v1/media/{id}` returns it. `failed`: see `error`. ' +
+        '`gone`: it has expired or was erased.',
     }),
     error: nullable(receivingErrorSchema),
   },
@@ -94,8 +94,8 @@ export const listedMediaSchema = Type.Object(
     direction: oneOf(['in', 'out'], { description: '`in`: somebody sent it to the instance. `out`: it was uploaded.' }),
     status: oneOf(RECEIVED_STATES, {
       description:
-        '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it was kept ' +
-        'for its time, or erased.',
+        '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it has ' +
+        'expired or was erased.',
     }),
     mimetype: factProperties.mimetype,
     size: factProperties.size,

@@ -16,7 +16,7 @@ import { moment, nullable, oneOf, toIso, toIsoOrNull } from './schema-kit.ts'
 export const MAX_TEXT_UNITS = 65_536
 
 export const messageIdSchema = Type.String({
-  description: 'The message, as returned by the send call.',
+  description: 'The ID of the message in Pombal.',
   examples: ['msg_01kajxq8r2f0v7m3n5p9s1t4w6'],
 })
 
@@ -44,7 +44,9 @@ export const idempotencyHeaderSchema = Type.Object({
         'message instead of sending another one.',
     }),
   ),
-  'Idempotency-Key': Type.Optional(Type.String({ description: 'The same under its common name.' })),
+  'Idempotency-Key': Type.Optional(
+    Type.String({ description: 'The same header under its common name. If both are sent, they must be equal.' }),
+  ),
 })
 
 export const acceptedSchema = Type.Object(
@@ -54,17 +56,17 @@ export const acceptedSchema = Type.Object(
 
 export const failureSchema = Type.Object(
   {
-    code: oneOf(FAILURE_CODES, { description: 'Why the message failed.' }),
+    code: oneOf(FAILURE_CODES, { description: 'Why the message or command failed.' }),
     message: Type.String({ description: 'The reason as a sentence.', examples: ['The number is not on WhatsApp.'] }),
   },
   { title: 'MessageFailure' },
 )
 
-/** Why a file is not shown as the caller asked. */
+/** The note of a file that is not shown as the caller requested. */
 export const NOT_VOICE = 'WhatsApp plays only Ogg with Opus as a voice note, so the file is sent as audio.'
 
 export const noteSchema = Type.String({
-  description: 'Why the file is not shown as `as` asked for. Absent if it is.',
+  description: 'Why the file is not shown in the form that `as` requested. Absent if it is.',
   examples: [NOT_VOICE],
 })
 
@@ -72,12 +74,12 @@ const sentFileSchema = Type.Object(
   {
     id: mediaIdSchema,
     as: nullable(
-      oneOf(MEDIA_FORMS, { description: 'How WhatsApp shows the file; null until its type is known and decides.' }),
+      oneOf(MEDIA_FORMS, { description: 'How WhatsApp shows the file; null until its type is known, which decides.' }),
     ),
     filename: nullable(Type.String()),
     status: Type.Optional(
       oneOf(['pending', 'failed'], {
-        description: '`pending`: it is to be fetched from its URL. `failed`: that failed. Absent otherwise.',
+        description: '`pending`: to be fetched from its URL. `failed`: it could not be fetched. Otherwise absent.',
       }),
     ),
     note: Type.Optional(noteSchema),
@@ -90,7 +92,10 @@ const quoteSchema = Type.Object(
     messageId: messageIdSchema,
     whatsappId: Type.String({ description: "WhatsApp's ID of the quoted message." }),
   },
-  { title: 'SentQuote', description: 'The message that the text answers. Absent without one, or if it failed.' },
+  {
+    title: 'SentQuote',
+    description: 'The quoted message. Absent if there is none, or if the message goes out without the quotation.',
+  },
 )
 
 export const linkPreviewSchema = Type.Object(
@@ -101,7 +106,7 @@ export const linkPreviewSchema = Type.Object(
     image: Type.Optional(
       Type.String({
         maxLength: 100,
-        description: 'The ID of a JPEG, PNG, WebP or GIF that `uploadMedia` stored, or of a received one. Shown small.',
+        description: 'The ID of an uploaded or received JPEG, PNG, WebP or GIF. It is shown as a thumbnail.',
         examples: ['med_01kb3zq4m8a7c9x2e5g6h8j0k1'],
       }),
     ),
@@ -143,7 +148,7 @@ export const messageProperties = {
   ),
   notBefore: Type.Optional(
     moment(
-      'When a scheduled message is sent, or until when the pace or a restriction makes it wait. Absent from others.',
+      'When a scheduled message is sent, or until when the pace or a restriction makes it wait. Otherwise absent.',
     ),
   ),
   createdAt: moment('When it was accepted.'),
@@ -162,7 +167,7 @@ export const messageSchema = Type.Object(messageProperties, {
 
 export type MessageView = Static<typeof messageSchema>
 
-/** `GET /v1/messages/{id}` for a sent message (contract §3). */
+/** `GET /v1/messages/{id}` for a sent message (contract §4). */
 export const sentMessageSchema = Type.Object(
   { ...messageProperties, direction: oneOf(['out'], { description: 'From the instance.' }) },
   {

@@ -22,7 +22,8 @@ export const paceSchema = Type.Object(
         minimum: 0,
         maximum: MAX_NEW_RECIPIENTS_PER_DAY,
         description:
-          'The most recipients in a day who neither wrote to the instance nor ever got a message from it. Null: any number.',
+          'The most recipients in a day who never wrote to the instance and never received a message from it. ' +
+          'Null: any number.',
       }),
     ),
     quietHours: nullable(
@@ -52,7 +53,7 @@ export function paceView({ quietHours, ...pace }: Pace): PaceView {
   return { ...pace, quietHours: quietHours && { from: toTime(quietHours.from), until: toTime(quietHours.until) } }
 }
 
-/** @param time as the schema allows */
+/** @param time in the form `HH:MM` @returns the minute of the day */
 export function minuteOf(time: string): QuietHours['from'] {
   const [hours = 0, minutes = 0] = time.split(':').map(Number)
   return hours * 60 + minutes

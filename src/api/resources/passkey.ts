@@ -16,7 +16,7 @@ const requestSchema = Type.Object(
         type: Type.Literal('public-key'),
         transports: Type.Optional(Type.Array(Type.String())),
       }),
-      { description: 'The passkeys that may answer. Empty: any of the account.' },
+      { description: 'The passkeys that may answer. Empty: any passkey of the account.' },
     ),
     userVerification: oneOf(['required', 'preferred', 'discouraged']),
   },
@@ -32,7 +32,7 @@ export const passkeySchema = nullable(
       }),
       request: nullable(requestSchema),
       code: nullable(
-        Type.String({ description: 'With `code`: the phone must show the same.', examples: ['7KQ2M9XA'] }),
+        Type.String({ description: 'In the stage `code`: the phone must show the same code.', examples: ['7KQ2M9XA'] }),
       ),
       expiresAt: moment('After this time an answer is refused.'),
     },

@@ -16,8 +16,8 @@ const latency = (share: string) =>
   nullable(
     Type.Number({
       description:
-        `The time in milliseconds within which at least ${share} of the events were delivered that needed no redelivery. ` +
-        'It is the time of one of them.',
+        `Of the events delivered without a redelivery, at least ${share} were delivered within this time, in ` +
+        'milliseconds. It is the measured time of one of them.',
     }),
   )
 
@@ -30,11 +30,11 @@ const bucketSchema = Type.Object(
     exhausted: Type.Integer({ description: 'Exhausted.' }),
     waiting: Type.Integer({ description: 'Not ended yet.' }),
     notPosted: Type.Integer({
-      description: 'Sent to no endpoint, although the default endpoint receives this kind unless it is filtered.',
+      description: 'Posted to no endpoint, although the default filter includes their kind.',
     }),
     messages: Type.Object(
       {
-        sent: Type.Integer({ description: 'Accepted in the bucket and taken by WhatsApp.' }),
+        sent: Type.Integer({ description: 'Accepted in the bucket and acknowledged by WhatsApp.' }),
         failed: Type.Integer({ description: 'Accepted in the bucket and failed.' }),
         queued: Type.Integer({ description: 'Accepted in the bucket and still queued.' }),
         received: Type.Integer({ description: 'Received in the bucket.' }),
@@ -57,7 +57,7 @@ export const statisticsSchema = Type.Object(
     failures: Type.Array(
       Type.Object({
         code: oneOf(FAILURE_CODES, { description: 'The reason.' }),
-        count: Type.Integer({ description: 'Messages accepted in this time that failed for it.' }),
+        count: Type.Integer({ description: 'Messages accepted in this time that failed for this reason.' }),
       }),
       { description: 'Failed messages by reason, most first.' },
     ),
@@ -110,8 +110,8 @@ function merge(parts: readonly Latencies[]): Latencies {
 }
 
 /**
- * The longest latency of the histogram's bucket that contains the quantile. Unlike an interpolated one it was measured, and at
- * least this share of the events took no longer. Null for an empty histogram.
+ * The longest latency of the histogram's bucket that contains the quantile. Unlike an interpolated value, it was
+ * measured, and at least this share of the events took no longer. Null for an empty histogram.
  */
 export function quantile(latencies: readonly Latencies[], share: number): number | null {
   const total = latencies.reduce((sum, { count }) => sum + count, 0)

@@ -18,7 +18,7 @@ export const chatSchema = Type.Object(
       examples: ['5511987654321'],
     }),
     phone: nullable(Type.String({ description: 'The number; null for a group, or if it is unknown.' })),
-    lid: nullable(senderProperties.lid),
+    lid: nullable({ ...senderProperties.lid, description: 'The LID address; null for a group, or if unknown.' }),
     username: nullable(Type.String({ description: 'The user name; null if unknown.' })),
     name: nullable(
       Type.String({
@@ -27,7 +27,8 @@ export const chatSchema = Type.Object(
       }),
     ),
     lastMessageAt: moment(
-      'The time of the latest message, also from before the number was linked, as the phone reports it. Behind by up to a minute.',
+      'The time of the latest message, up to a minute early. For a chat that is known only from the history of the ' +
+        'phone, it is the time that the phone reports.',
     ),
   },
   { title: 'Chat', description: 'A person or group that messages were exchanged with.' },

@@ -46,7 +46,7 @@ test('sent and received messages are grouped by the other party, in the order of
   expect(views[0]?.lines[1]).toMatchObject({ direction: 'in', text: '', status: null, from: null })
 })
 
-test('in a group every received message names its sender, and the group has no sender’s name', () => {
+test('in a group every received message names its sender, and the group has no name', () => {
   const [view] = conversationViews([], [received('evt_1', 1, { from: '5511', text: 'Hi', group: GROUP, name: 'Ana' })])
   expect(view).toMatchObject({ with: GROUP, name: null, lines: [{ from: '5511', name: 'Ana' }] })
 })

@@ -10,8 +10,8 @@ const lineSchema = Type.Object(
     mediaId: nullable(Type.String({ description: 'The file of the message, if it has one.' })),
     at: moment('When it was accepted, or received.'),
     status: nullable(oneOf(MESSAGE_STATES, { description: 'The state of a sent message; null for a received one.' })),
-    from: nullable(Type.String({ description: 'The sender, in a group.' })),
-    name: nullable(Type.String({ description: "The sender's name, if known." })),
+    from: nullable(Type.String({ description: 'The sender of a message in a group; otherwise null.' })),
+    name: nullable(Type.String({ description: "The sender's push name in a group, if known; otherwise null." })),
   },
   { title: 'ConversationLine' },
 )
@@ -39,7 +39,7 @@ export type SandboxPhoneView = Static<typeof sandboxPhoneSchema>
 interface ReceivedEvent {
   id: string
   createdAt: number
-  /** As posted. */
+  /** The posted bytes. */
   body: string
 }
 

@@ -33,11 +33,11 @@ export const groupSchema = Type.Object(groupProperties, {
 export const describedGroupSchema = Type.Object(
   {
     ...groupProperties,
-    description: nullable(Type.String({ description: 'Null if it has none.' })),
+    description: nullable(Type.String({ description: 'The description of the group; null if it has none.' })),
     members: Type.Array(
       Type.Object({
         phone: nullable(Type.String({ description: 'The number; null if WhatsApp hides it.' })),
-        lid: nullable(senderProperties.lid),
+        lid: nullable({ ...senderProperties.lid, description: 'The LID address; null if unknown.' }),
         name: nullable(
           Type.String({ description: "The name in the phone's address book, else the push name; null if unknown." }),
         ),
@@ -55,17 +55,17 @@ export const contactSchema = Type.Object(
       examples: ['5511987654321'],
     }),
     phone: nullable(Type.String({ description: 'The number; null if it is unknown.' })),
-    lid: nullable(senderProperties.lid),
+    lid: nullable({ ...senderProperties.lid, description: 'The LID address; null if unknown.' }),
     username: nullable(Type.String({ description: 'The user name; null if unknown.' })),
-    name: nullable(Type.String({ description: "The name in the phone's address book; null if it has none." })),
+    name: nullable(Type.String({ description: "The name in the phone's address book; null if unknown." })),
     pushName: nullable(Type.String({ description: 'The name that the person has chosen; null if unknown.' })),
     lastMessageAt: nullable(
       moment(
-        'The latest message, also from before the number was linked, give or take a minute; null if none is known.',
+        'The time of the latest message, even from before the number was linked, up to a minute early; null if unknown.',
       ),
     ),
   },
-  { title: 'Contact', description: 'A person whom the linked phone knows, or who has written.' },
+  { title: 'Contact', description: "A person in the phone's address book, or who wrote to the instance or its groups." },
 )
 
 export const erasedContactSchema = Type.Object(
@@ -73,14 +73,14 @@ export const erasedContactSchema = Type.Object(
     messages: Type.Integer({ description: 'Erased messages and commands, sent and received, also those in groups.' }),
     events: Type.Integer({
       description:
-        'Events that have lost their content: `data` has only `id` and `erased`. Also events about groups that have lost ' +
-        'this person.',
+        'Events whose content was erased (`data` has only `id` and `erased`), and events about groups from which ' +
+        'this person was removed.',
     }),
     files: Type.Integer({ description: 'Erased files that the contact had sent.' }),
     kept: Type.Integer({
       description:
-        'Messages and events that were kept: they are queued, were sent less than 25 hours ago, or their events are still being ' +
-        'posted. If it is not 0, repeat the call a day later.',
+        'Messages and events that were kept, because they are queued, were sent less than 25 hours ago, or have ' +
+        'events that are still being posted. If this is not 0, repeat the call a day later.',
     }),
   },
   { title: 'ErasedContact' },

@@ -15,8 +15,8 @@ export type LineView = Static<typeof lineSchema>
 const chatCommandSchema = Type.Object(
   {
     ...commandSchema.properties,
-    direction: oneOf(['command'], { description: 'By the instance.' }),
-    emoji: nullable(Type.String({ description: 'Of a reaction; null: it is removed, or this is no reaction.' })),
+    direction: oneOf(['command'], { description: 'Always `command`.' }),
+    emoji: nullable(Type.String({ description: 'The reaction; null if it is removed, and for other commands.' })),
   },
   { title: 'ChatCommand', description: 'Something that the instance did with a message of the chat.' },
 )
@@ -39,7 +39,7 @@ export const inboxChatSchema = Type.Object(
       maximum: MAX_UNREAD,
       description:
         'Messages received since the last message to the chat, or since the last read mark of the instance if that is ' +
-        `later. Reactions do not count. ${MAX_UNREAD}: as many, or more.`,
+        `later. Reactions do not count. ${MAX_UNREAD} means ${MAX_UNREAD} or more.`,
     }),
     lastReceivedId: nullable(messageIdSchema),
     lastMessage: nullable(lineSchema),
@@ -53,7 +53,7 @@ export function inboxChatView({ unreadCount, lastReceivedId, lastLine, ...chat }
   return { ...chatView(chat), unreadCount, lastReceivedId, lastMessage: lastLine && lineView(lastLine) }
 }
 
-/** The sent ones. */
+/** The messages among the entries that callers sent. */
 export function messagesIn(entries: readonly ChatEntry[]): Message[] {
   return entries.flatMap(entry => (entry.direction === 'out' ? [entry.message] : []))
 }

@@ -14,14 +14,14 @@ export const adminWebhookSchema = Type.Object(
   {
     title: 'AdminWebhook',
     description:
-      'The webhook of an instance, with the overlap of a new secret. `secret` is null for operators and viewers, and ' +
-      'viewers see `https://host/…` as `url`.',
+      'The webhook of an instance, and until when its previous secret signs. `secret` is null for operators and ' +
+      'viewers. Viewers see `https://host/…` as `url`.',
   },
 )
 
 export type AdminWebhookView = Static<typeof adminWebhookSchema>
 
-/** @param secretChangedAt null if it is the original one */
+/** @param secretChangedAt null if the secret was never changed */
 export function adminWebhookView(webhook: Webhook, secretChangedAt: number | null, now: number): AdminWebhookView {
   const until = secretChangedAt === null ? 0 : secretChangedAt + PREVIOUS_SECRET_MS
   return { ...webhookView(webhook), previousSecretUntil: toIsoOrNull(until > now ? until : null) }

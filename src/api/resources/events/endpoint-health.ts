@@ -15,13 +15,13 @@ export const endpointHealthSchema = Type.Object(
     lastFailure: nullable(
       Type.Object(
         {
-          at: moment('When it ended.'),
+          at: moment('When the attempt ended.'),
           status: nullable(Type.Integer({ description: 'The HTTP status answered; null without a status line.' })),
           error: nullable(Type.String({ description: 'A code such as `timeout`; null with a status.' })),
         },
         {
           title: 'FailedAttempt',
-          description: 'The newest failed attempt of an event that is retried, else of one that was given up.',
+          description: 'The last attempt of an event that is retried, else of the newest event that was given up.',
         },
       ),
     ),

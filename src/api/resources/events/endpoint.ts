@@ -22,7 +22,7 @@ const settings = {
     description: 'Which events it receives: kinds, groups such as `message.*`, or `*` for all, including later kinds.',
     examples: [['message.*', 'instance.*']],
   }),
-  active: Type.Boolean({ description: 'False: events are collected and held until it is true again.' }),
+  active: Type.Boolean({ description: 'If false, deliveries are held until it is true again.' }),
   description: nullable(Type.String({ maxLength: MAX_DESCRIPTION_UNITS, description: 'A note for people.' })),
 }
 
@@ -45,9 +45,9 @@ export const endpointSchema = Type.Object(
     ...settings,
     secret: webhookSchema.properties.secret,
     previousSecretUntil: nullable(
-      moment('Until when the former secret signs `webhook-signature` too; null if none does.'),
+      moment('Until when the previous secret also signs, in `webhook-signature`; null if there is none.'),
     ),
-    createdAt: moment('When it was created; of the default endpoint, when the instance was.'),
+    createdAt: moment('When the endpoint was created; for the default endpoint, when its instance was created.'),
   },
   {
     title: 'Endpoint',

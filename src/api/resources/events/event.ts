@@ -50,7 +50,7 @@ const attemptSchema = Type.Object(
     attemptNumber: Type.Integer({
       description: 'From 1. A requested attempt has the number of the one that was due next.',
     }),
-    requested: Type.Boolean({ description: 'Whether a person requested it ahead of the schedule.' }),
+    requested: Type.Boolean({ description: 'Whether a caller requested this attempt ahead of the schedule.' }),
     url: Type.String(),
     startedAt: moment('When it began.'),
     durationMs: Type.Number({ description: 'Duration in milliseconds.' }),
@@ -59,8 +59,8 @@ const attemptSchema = Type.Object(
     responseExcerpt: nullable(
       Type.String({
         description:
-          "The beginning of the answer's body, at most 1 KiB. Null also for callers who may not read endpoints, because answers often " +
-          'repeat the URL.',
+          "The beginning of the answer's body, at most 1 KiB. Also null for callers who may not read endpoints, " +
+          'because answers often repeat the URL.',
       }),
     ),
     headers: Type.Record(Type.String(), Type.String(), {
@@ -75,8 +75,11 @@ const eventProperties = {
   event: eventKindSchema,
   timestamp: moment('The timestamp in the body.'),
   createdAt: moment('When the event was created.'),
-  messageId: nullable({ ...messageIdSchema, description: 'The message that was sent or received.' }),
-  with: Type.String({ description: 'The number or group on the other side.', examples: ['5511987654321'] }),
+  messageId: nullable({ ...messageIdSchema, description: 'The message or command that the event is about.' }),
+  with: Type.String({
+    description: 'The number or group on the other side; empty if there is none.',
+    examples: ['5511987654321'],
+  }),
 }
 
 export const eventSchema = Type.Object(
@@ -87,7 +90,8 @@ export const eventSchema = Type.Object(
   {
     title: 'EventSummary',
     description:
-      'An event with its latest delivery; null if no endpoint received it. Of several endpoints, the one that needs attention.',
+      'An event with its latest delivery; null if it has none. If it was posted to several endpoints, the latest ' +
+      'delivery to the endpoint that most needs attention.',
   },
 )
 

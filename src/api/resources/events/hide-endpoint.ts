@@ -1,7 +1,7 @@
 import type { EndpointId } from '../../../domain/ids.ts'
 import type { AttemptView, DeliveryView, EventDetailView } from './event.ts'
 
-/** Where a URL leads, without its path and query, which may contain secrets. */
+/** The origin of a URL, without the path and the query, which may contain secrets. */
 export function hideUrl(url: string): string {
   const { origin } = new URL(url)
   return url === origin || url === `${origin}/` ? url : `${origin}/…`

@@ -30,7 +30,7 @@ export const operatorEndpointChangesSchema = Type.Partial(Type.Object({ url, eve
 const count = (of: string) =>
   Type.Integer({
     minimum: 0,
-    description: `${of}; over all instances, up to ${MAX_COUNTED_DELIVERIES.toLocaleString('en')}.`,
+    description: `${of}, over all instances; counted up to ${MAX_COUNTED_DELIVERIES.toLocaleString('en')}.`,
   })
 
 export const operatorEndpointSchema = Type.Object(
@@ -46,7 +46,7 @@ export const operatorEndpointSchema = Type.Object(
     deliveries: Type.Object(
       {
         waiting: count('Deliveries that have not ended'),
-        retrying: count('Of those, the ones that wait for a retry'),
+        retrying: count('Deliveries that wait for a retry'),
         givenUp: count('Events of the last 7 days that were given up'),
       },
       { title: 'OperatorDeliveries' },

@@ -19,8 +19,7 @@ export const accountInstancesSchema = nullable(
 )
 
 export const accountNameSchema = Type.String({
-  description:
-    'The name to sign in with, such as an e-mail address: 1 to 100 characters, upper and lower case are the same.',
+  description: 'The name to sign in with, such as an e-mail address: 1 to 100 characters, without regard to case.',
   examples: ['ana@example.com'],
 })
 
@@ -37,7 +36,8 @@ export const accountSchema = Type.Object(
     oidc: Type.Boolean({ description: 'Whether a login of the OpenID Connect provider is bound to the account.' }),
     panelPassword: Type.Boolean({
       description:
-        'Whether it set the password of the panel, which is removed with the account, and when the account is no longer an owner.',
+        "Whether this account set the panel's password. That password is removed when the account is removed or is " +
+        'no longer an owner.',
     }),
     invitationEndsAt: nullable(moment('When the open invitation ends, perhaps in the past; null if there is none.')),
   },

@@ -8,8 +8,9 @@ export const scopesSchema = Type.Array(oneOf(SCOPES), {
   minItems: 1,
   uniqueItems: true,
   description:
-    '`send`: send messages; `read`: read messages; `events`: read events; `webhooks`: read and change webhooks, with their ' +
-    'secrets; `media`: upload and download media.',
+    '`send`: send messages and commands, check numbers; `read`: read messages, chats, groups, contacts and commands; ' +
+    '`events`: read and redeliver events; `webhooks`: read and change webhooks, with their secrets; `media`: upload, ' +
+    'download and erase media.',
 })
 
 const properties = {

@@ -7,11 +7,12 @@ const detailSchema = Type.Unsafe<string | number | boolean | null>({ type: ['str
 export const auditRecordSchema = Type.Object(
   {
     seq: Type.Integer({ description: 'From 1, without gaps.' }),
-    at: moment('When.'),
+    at: moment('When it was recorded.'),
     by: Type.String({
       description:
-        'Who: the ID of an account or an API key; `token`, the token of the instance; `admin_key`; `panel`, a session opened with the admin key or the password of the panel; ' +
-        '`nobody`, a failed sign-in; `command_line`, a command on the server.',
+        'Who: the ID of an account or an API key; `token`, the token of the instance; `admin_key`; `panel`, a ' +
+        'session opened with the admin key or the password of the panel; `nobody`, a failed sign-in; `command_line`, ' +
+        'a command on the server.',
     }),
     byName: nullable(Type.String({ description: 'The name of the account or the key at that time.' })),
     action: Type.String({ description: 'The `operationId` of the call.', examples: ['replaceToken'] }),

@@ -15,11 +15,11 @@ const titleSchema = nullable(
 )
 const returnUrlSchema = nullable(
   Type.String({
-    description: 'Offered as a link on the page, http or https.',
+    description: 'A link on the last page, http or https. Null: none.',
     examples: ['https://shop.example.com/settings'],
   }),
 )
-const expiresAtSchema = moment('From when on the link does not work.')
+const expiresAtSchema = moment('When the link stops working.')
 const leftSchema = Type.Integer({
   description: `How many of the ${PAIRING_CODES_PER_HANDOUT} pairing codes are left.`,
 })
@@ -58,10 +58,10 @@ export const linkPageSchema = Type.Object(
     returnUrl: returnUrlSchema,
     expiresAt: expiresAtSchema,
     opened: Type.Boolean({ description: 'Whether this browser has begun to link.' }),
-    linked: Type.Boolean({ description: 'Whether the number is linked. The link has ended.' }),
+    linked: Type.Boolean({ description: 'Whether a number was linked, which ended the link.' }),
     pairingCodesLeft: leftSchema,
     state: nullable(stateSchema),
-    cause: nullable(oneOf(CONNECTION_CAUSES, { description: 'The reason of the state, as a stable code.' })),
+    cause: nullable(oneOf(CONNECTION_CAUSES, { description: 'The reason as a stable code.' })),
     since: nullable(moment('When the state began.')),
     qr: nullable(Type.String({ description: 'The text of the QR code.' })),
     qrExpiresAt: nullable(moment('When the next QR code replaces this one.')),
@@ -71,7 +71,8 @@ export const linkPageSchema = Type.Object(
   {
     title: 'LinkPage',
     description:
-      'What the page of a link shows. From `state` on: null until it is opened, and after the number was linked.',
+      'What the page of a link shows. `state` and the fields after it are null before the link is opened and after a ' +
+      'number was linked.',
   },
 )
 
@@ -99,7 +100,7 @@ export function linkPageView(
   linking: { instance: Pick<Instance, 'state'>; connection: ConnectionRecord } | null,
 ): LinkPageView {
   const { title, returnUrl, expiresAt, openedAt, usedAt, pairingCodesLeft } = handout
-  // A node of the version before does not record that the link was used.
+  // A node of the previous version does not record that the link was used.
   const linked = usedAt !== null || (linking?.connection.phone ?? null) !== null
   if (linked) linking = null
   const state: ConnectionState | null = linking?.instance.state ?? null
