@@ -11,7 +11,7 @@ import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
 
 const PENDING_RETRY_AFTER_SECONDS = 2
-/** How a call that accepts a message may be refused. */
+/** The refusals of a call that accepts a message. */
 export const MESSAGE_REFUSALS: readonly RefusalCode[] = [
   'invalid_request',
   'invalid_phone_number',
@@ -88,7 +88,7 @@ export async function acceptMessage(
   }
 }
 
-/** Bodies with the same recipient and content count as equal. Digests are stored, so the digest of a text must never change. */
+/** Calls with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
 function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
   if (extras !== undefined || notBefore !== undefined) {
     const { mediaId, url, ...shown } = file ?? {}
@@ -96,7 +96,7 @@ function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
     const content = { to, text, extras: extras ?? null, notBefore: notBefore ?? null, file: named }
     return hash('sha256', JSON.stringify(content), 'buffer')
   }
-  // The digest of a `file` contains its type, so a file never equals a text.
+  // The digest of a file covers the word `file`, so it never equals the digest of a text.
   const content = file === undefined ? [text] : [text, 'file', file.url ?? file.mediaId, file.form, file.filename]
   return hash('sha256', JSON.stringify([to, ...content]), 'buffer')
 }

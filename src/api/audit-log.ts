@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { callerAddress } from './admin/sign-in/caller-address.ts'
 import type { Api } from './context.ts'
 
-/** The operations with a token, and those with the admin key for one instance or for all of them. */
+/** Each operation exists for an instance's own endpoints, for those of any instance, and for operator endpoints. */
 const ENDPOINT_CHANGES = [
   ['create', ''],
   ['change', ''],
@@ -12,7 +12,7 @@ const ENDPOINT_CHANGES = [
   ['replace', 'Secret'],
 ] as const
 
-/** Operations that delete, unlink, redeliver, retry, change access, import a session, or hand out what is stored of a person. */
+/** Operations that delete, unlink, redeliver, retry, import, export, or change access or webhooks. */
 const AUDITED: ReadonlySet<string> = new Set([
   'importSession',
   'deleteInstance',
@@ -54,7 +54,7 @@ const AUDITED: ReadonlySet<string> = new Set([
 ])
 /** The characters of a session ID that are logged: enough to find it in the list. */
 const SHOWN_OF_SESSION = 8
-/** How many of the 64 hexadecimal digits of an audit record's digest are logged: 128 bits, which nobody can hit by chance. */
+/** How many of a digest's 64 hexadecimal digits are logged: 128 bits, which never match by chance. */
 const SHOWN_OF_DIGEST = 32
 
 /** Logs one line for each successful call of an audited operation: caller, operation, instance and address. */

@@ -49,7 +49,7 @@ export interface ApiSettings {
   simulated?: boolean
   /** Unknown numbers that an instance may have looked up in a day. Default: 500. */
   numberChecksPerDay?: number
-  /** How often a connection stream polls when no hint arrives. Default: 3 s. */
+  /** How often a stream or a feed reader polls when no hint arrives. Default: 3 s. */
   streamPollMs?: number
   /** The settings whose values the OpenAPI document states. */
   documented: DocumentedSettings
@@ -76,7 +76,7 @@ interface AttemptToSign {
 type TestOutcome = { kind: 'answered'; status: number; excerpt: string | null } | { kind: 'failed'; error: string }
 
 export interface MediaApi {
-  /** How much an instance's files may take. */
+  /** How many bytes an instance's files may take. */
   readonly quotaBytes: number
   /** Whether a file may be fetched from the literal address in `url`; `not_literal` if it contains a name. */
   checkUrl(url: URL): 'allowed' | 'blocked' | 'not_literal'
@@ -88,13 +88,13 @@ export interface MediaApi {
       length: number | null
       type: string | null
       filename: string | null
-      /** The refusal if the instance was deleted meanwhile. */
+      /** The refusal if the instance was deleted during the upload. */
       ifDeleted: RefusalCode
     },
   ): Promise<Media>
   /**
-   * @param as `preview`: for the panel, outside the limits of the instance's own downloads. `export`: for the export of a contact,
-   * without limits
+   * @param as `preview`: for the panel, outside the limits of the instance's own downloads. `export`: for the export of
+   * a contact, without limits
    */
   open(
     instanceId: InstanceId,
@@ -103,8 +103,8 @@ export interface MediaApi {
   ): Promise<{ media: Media; read(range: ByteRange): Promise<AsyncIterable<Uint8Array>> }>
   erase(instanceId: InstanceId, id: string): Promise<void>
   /**
-   * Of a whole chat, whose messages are all read for it. The caller disposes it at the end.
-   * @throws Refusal `too_many_transfers` if this node is erasing the files of another chat of the instance
+   * Begins the erasure of a chat's files, which reads all messages of the chat. The caller disposes the result when done.
+   * @throws Refusal `too_many_transfers` if this node is already erasing the files of a chat of the instance
    */
   beginErasure(instanceId: InstanceId): Disposable
 }
@@ -159,7 +159,7 @@ export interface ApiOptions {
     enabled: boolean
     /** Resolves once the simulated network has the message. A thrown `Refusal` is answered to the caller. */
     writeAs(instanceId: InstanceId, message: ContactMessage): Promise<{ id: string }>
-    /** @throws Refusal `service_unavailable` while no node runs the phone, like the other two */
+    /** @throws Refusal `service_unavailable` while no node runs the phone, as do `writeAs` and `switchPhone` */
     isPhoneOn(instanceId: InstanceId): Promise<boolean>
     /** Resolves once the simulated phone is on or off. */
     switchPhone(instanceId: InstanceId, on: boolean): Promise<void>
@@ -176,21 +176,21 @@ export interface ApiOptions {
       url: string
       headers: Record<string, string>
       body: Uint8Array
-      /** Undefined if it belongs to no instance. */
+      /** Undefined if the URL belongs to no instance. */
       endpoint?: { instanceId: InstanceId; id: EndpointId } | undefined
     }): Promise<TestOutcome>
   }
   alerts: {
     /** Whether alerts can be sent by e-mail. */
     canMail: boolean
-    /** Sends a test message at once. @returns null, or why it did not arrive */
+    /** Sends a test message. @returns null, or why it did not arrive */
     sendTest(target: AlertTarget): Promise<string | null>
   }
   /** Null, the default: people do not sign in with a provider. */
   oidc?: OidcApi | null
   /**
-   * Reads a session that another program has stored, by the names of its values (`creds`, or `<type>-<id>`). A string says why it cannot
-   * be used.
+   * Reads a session that another program has stored, by the names of its values (`creds`, or `<type>-<id>`).
+   * @returns a string if the session cannot be used, with the reason
    */
   readSession(values: readonly { name: string; json: string }[]): Promise<ReadSession | string>
   /** Null: no storage is configured. Expected failures are thrown as `Refusal`. */
@@ -226,7 +226,7 @@ declare module 'fastify' {
     instanceId: InstanceId
     /** The API key of a call under `/v1`. Null: the instance's token, and all other calls. */
     apiKey: Admitted['key']
-    /** The account of the caller's session. Null: the admin key, or a session opened with it, which have an owner's rights. */
+    /** The account of the session. Null: the admin key, or a session without an account. Both have an owner's rights. */
     account: SessionAccount | null
     /** The panel session of the caller; empty for the admin key and outside `/admin/v1`. */
     sessionId: string

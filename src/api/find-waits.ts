@@ -2,7 +2,7 @@ import type { InstanceId, MessageId } from '../domain/ids.ts'
 import type { Message, Waiting } from '../domain/message.ts'
 import type { Store } from '../store/store.ts'
 
-/** Finds what each of these messages waits for. Messages that wait for nothing are left out. */
+/** Finds what each message waits for. The result does not contain messages that wait for nothing. */
 export function findWaits(
   { paces }: Store,
   instanceId: InstanceId,

@@ -114,7 +114,7 @@ test.each([
 })
 
 test.each([undefined, '', 'Bearer', 'Bearer ', 'abc', 'Basic abc', 'Bearer a b', 'Bearerabc', ' Bearer a', 'Bearer é'])(
-  '%j carries none',
+  '%j carries no token',
   header => {
     expect(parseBearer(header)).toBeNull()
   },

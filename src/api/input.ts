@@ -36,7 +36,10 @@ export function checkText(text: string, field = 'text'): void {
   if (text.includes('\u0000')) throw invalid(field, 'must not contain U+0000')
 }
 
-/** @param field its name in the call @throws Refusal unless `to` is a number, a group or a LID; it names the correct form of a number that is almost right */
+/**
+ * @param field the name of `to` in the call
+ * @throws Refusal unless `to` is a number, a group or a LID. Its message corrects a number that is almost right.
+ */
 export function checkRecipient(to: string, field = 'to'): void {
   if (parseRecipient(to)) return
   const corrected = correctedRecipient(to)
@@ -132,7 +135,7 @@ export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl'
 
 /**
  * The URL is stored as written. A host name is resolved only when it is used.
- * @param users who uses it, in words @throws Refusal
+ * @param users who uses the URL, for the error message @throws Refusal
  */
 export function checkUrl(field: string, url: string, check: ApiOptions['checkWebhookUrl'], users: string): void {
   const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null

@@ -30,7 +30,7 @@ import { registerV1 } from './v1/routes.ts'
 /** The time in which a whole request must arrive, headers and body. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 15_000
-/** How often Node checks for late requests; its default is 30 s. */
+/** How often Node checks for late requests. Node's default is 30 s. */
 const LATE_CHECK_MS = 2_000
 const KEEP_ALIVE_MS = 72_000
 /** Accepts any path that fits into the headers, so that a long one is answered with 404. */
@@ -42,7 +42,7 @@ const DRAIN_MS = 4_000
 export type { ApiOptions, ApiSettings, DocumentedSettings } from './context.ts'
 
 /**
- * Creates the HTTP server, not yet listening. It validates, writes rows through the store and answers. It has no access to
+ * Creates the HTTP server, which does not listen yet. It validates, writes rows through the store and answers. It has no access to
  * live connections. `close()` refuses new requests with 503, ends the streams and lets open requests finish.
  */
 export async function createServer(options: ApiOptions): Promise<Api> {
@@ -125,10 +125,10 @@ export async function createServer(options: ApiOptions): Promise<Api> {
 }
 
 /**
- * Closes the server without waiting for keep-alive connections: idle ones are closed at once, the rest after `DRAIN_MS`.
+ * Closes the server without waiting for keep-alive connections: idle ones are closed immediately, the rest after `DRAIN_MS`.
  * (`server.close()` closes only the connections that are idle when it is called.) Answers carry `Connection: close` as
  * soon as the node drains, so that callers do not send another request.
- * @returns a signal that is aborted when the closing begins
+ * @returns a signal that is aborted when the server begins to close
  */
 function drainOnClose(api: Api, node: { readonly isDraining: boolean }): AbortSignal {
   const closing = new AbortController()
@@ -141,7 +141,7 @@ function drainOnClose(api: Api, node: { readonly isDraining: boolean }): AbortSi
   })
   api.addHook('onSend', (request, reply, _payload, done) => {
     if (!closing.signal.aborted && !node.isDraining) return done()
-    // Later, when a body that came with the headers has been read. Closing in the middle of a body could lose the answer.
+    // Decided after a body that came with the headers was read: closing in the middle of a body could lose the answer.
     setImmediate(() => {
       if (request.raw.complete) reply.header('connection', 'close')
       done()

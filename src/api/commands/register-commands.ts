@@ -115,7 +115,7 @@ async function accept(
     text: '',
     whatsappId: newWhatsappId(),
     extras: { command },
-    // A digest of an object never equals that of a text, which is a list.
+    // The digest of an object never equals the digest of a text, which is made from a list.
     idempotency: key === undefined ? undefined : { key, digest: hash('sha256', JSON.stringify({ command }), 'buffer') },
   }
   const { id, replayed } = await acceptMessage(context, message, call, acceptedAt)

@@ -11,12 +11,12 @@ export type CommandName = (typeof NAMES)[number]
 export interface CommandScope {
   /** The address of a message. */
   path: string
-  /** The parameters in it. */
+  /** The parameters of `path`. */
   params: Record<string, TString>
-  /** The names of its operations. */
+  /** The operation IDs. */
   names: Record<CommandName, string>
   tags: string[]
-  /** How to learn the result. */
+  /** The sentence that says how the result is reported. */
   outcome: string
   /** The scope that a key needs. */
   config: { scope?: Scope }

@@ -26,7 +26,7 @@ export function createEndpoint(api: Api, context: ApiContext, scope: EndpointSco
       schema: {
         operationId: `create${scope.noun}`,
         summary: 'Create an endpoint',
-        description: 'Events created from now on are posted to it too. An instance has at most ten endpoints.',
+        description: 'The endpoint receives events created from now on. An instance has at most ten endpoints.',
         tags: scope.tags,
         params: Type.Object(scope.params),
         body: newEndpointSchema,
@@ -103,7 +103,7 @@ export function changeEndpoint(api: Api, context: ApiContext, scope: EndpointSco
         summary: 'Change, pause or resume an endpoint',
         description:
           'A new URL and a new filter apply to events created from now on. While `active` is false, deliveries are ' +
-          'held and new ones are collected.',
+          'created and held.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),
         body: endpointChangesSchema,
@@ -139,7 +139,7 @@ export function deleteEndpoint(api: Api, { store, now }: ApiContext, scope: Endp
         operationId: `delete${scope.noun}`,
         summary: 'Delete an endpoint',
         description:
-          'Later events are not posted to it. The deliveries that it already has are still completed, even if it was paused.',
+          'Later events are not posted to it. Its existing deliveries are still completed, even if it was paused.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),
         response: { 204: Type.Null({ description: 'Deleted.' }) },

@@ -4,7 +4,7 @@ import { type EndpointId, type InstanceId, newEventId } from '../../domain/ids.t
 import type { ApiContext } from '../context.ts'
 import type { WebhookTestView } from '../resources/events/webhook-test.ts'
 
-/** Posts one signed test event at once, even to an inactive endpoint. @returns null if the endpoint does not exist any more */
+/** Posts one signed test event, even to an inactive endpoint. @returns null if the endpoint no longer exists */
 export async function postTest(
   context: ApiContext,
   { instanceId, id, url }: Pick<Endpoint, 'instanceId' | 'id' | 'url'>,
@@ -13,7 +13,7 @@ export async function postTest(
   return posting === null ? null : postSigned(context, { endpoint: { instanceId, id }, url, secrets: posting.secrets })
 }
 
-/** @param to without `endpoint` if it belongs to no instance */
+/** @param to without `endpoint` if the URL belongs to no instance */
 export async function postSigned(
   { webhooks, now }: ApiContext,
   to: { endpoint?: { instanceId: InstanceId; id: EndpointId }; url: string; secrets: SigningSecrets },
@@ -25,7 +25,7 @@ export async function postSigned(
   const eventId = newEventId(startedAt)
   const headers = webhooks.headersOf({ body, secrets, eventId, kind: TEST_EVENT, attemptNumber: 1, now: startedAt })
   const begun = performance.now()
-  // Without a permit: a person waits for the answer, and must get it when the lanes hold all permits.
+  // Without a permit: a person waits for the answer, and must get it even while the lanes hold all permits.
   const outcome = await webhooks.post({ url, headers, body, endpoint })
   const answered = outcome.kind === 'answered'
   return {

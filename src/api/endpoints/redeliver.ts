@@ -22,7 +22,7 @@ export const redeliveryBody = Type.Object(
   {
     endpointId: Type.Optional({
       ...endpointIdSchema,
-      description: 'By default, every endpoint that receives events of this kind.',
+      description: 'The endpoint to post to. By default, every endpoint that receives events of this kind.',
     }),
   },
   { title: 'Redelivery' },
@@ -34,7 +34,7 @@ export function describeRedelivery({ documented }: ApiSettings): string {
   return (
     'Posts the same bytes under the same `webhook-id` to the current URL with the current secret, outside the order ' +
     `and with up to ${documented.webhookRetryDelaysMs.length + 1} attempts. The event must be delivered, exhausted or never ` +
-    'posted; an endpoint where it is pending is left out.'
+    'posted. An endpoint with an unfinished delivery of the event is left out.'
   )
 }
 

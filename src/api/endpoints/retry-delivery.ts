@@ -14,8 +14,8 @@ export function retryDelivery(api: Api, { store }: ApiContext, scope: EndpointSc
         operationId: `retry${scope.deliveryNoun}`,
         summary: 'Retry a delivery now',
         description:
-          'Makes the next attempt of a delivery that waits for a retry due now. It carries the number of the attempt ' +
-          'that is due next. If it fails, the attempt of the schedule takes place at its time.',
+          'Makes an additional attempt now, if the delivery waits for a retry. It carries the number of the attempt ' +
+          'that is due next. If it fails, the scheduled attempt still takes place at its time.',
         tags: scope.deliveryTags,
         params: Type.Object({ ...scope.deliveryParams, deliveryId: deliveryIdSchema }),
         response: { 202: dataOf(Type.Object({ id: deliveryIdSchema }), 'Requested.') },

@@ -13,7 +13,7 @@ export interface EndpointScope {
   path: string
   /** The address of a delivery. */
   deliveryPath: string
-  /** A part of the names of its operations: `listEndpoints` or `listInstanceEndpoints`. */
+  /** A part of the operation IDs: `listEndpoints` or `listInstanceEndpoints`. */
   noun: 'Endpoint' | 'InstanceEndpoint'
   deliveryNoun: 'Delivery' | 'InstanceDelivery'
   tags: string[]
@@ -50,7 +50,7 @@ export function endpointIdOf(request: FastifyRequest): string {
   return (request.params as { endpointId: string }).endpointId
 }
 
-/** @throws Refusal `service_unavailable`, which names what to wait for */
+/** @throws Refusal `service_unavailable`, whose message says what to wait for */
 export function refuseBesideOldNodes(): never {
   const message = 'A node of the previous version is still running: repeat this when all nodes are updated.'
   throw new Refusal('service_unavailable', message, { retryAfterSeconds: 10 })

@@ -45,8 +45,8 @@ export function testEndpoint(api: Api, context: ApiContext, scope: EndpointScope
         operationId: `test${scope.noun}`,
         summary: 'Post a test event to an endpoint and show the answer',
         description:
-          'Posts one signed event of the kind `webhook.test` at once, whatever the filter, even while the endpoint is ' +
-          'paused. It is not logged and not retried.',
+          'Posts one signed event of the kind `webhook.test` at once, whatever the filter, even while the endpoint ' +
+          'is paused. It is not logged and not retried.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),
         response: { 200: dataOf(webhookTestSchema, 'The result.') },
@@ -76,9 +76,9 @@ export function retryEndpoint(api: Api, context: ApiContext, scope: EndpointScop
         operationId: `retry${scope.noun}`,
         summary: 'Retry everything that waits on an endpoint',
         description:
-          'Makes the next attempt of every delivery that waits for a retry due now. They go out in the order of the ' +
-          'events, as fast as the endpoint has free slots. A delivery that was requested less than 10 s ago is left out. ' +
-          'If an attempt fails, the one of the schedule takes place at its time.',
+          'Makes an additional attempt now for every delivery that waits for a retry, in the order of the events and ' +
+          'as fast as the endpoint has free slots. Deliveries that were retried on request in the last 10 s are left ' +
+          'out. If an attempt fails, the scheduled attempt still takes place at its time.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),
         response: { 202: dataOf(requestedSchema, 'Requested.') },

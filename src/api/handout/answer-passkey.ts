@@ -18,7 +18,7 @@ interface Page {
   read(request: FastifyRequest, key: HandoutKey): Promise<LinkPageView>
 }
 
-/** Callers need no key, and an assertion has about a kilobyte. */
+/** Small, because callers need no key. An assertion has about a kilobyte. */
 const MAX_BODY_BYTES = 16_384
 const refusals = [
   'link_not_found',
@@ -39,7 +39,7 @@ export function answerPasskeyByLink(api: Api, context: ApiContext, page: Page): 
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         operationId: 'answerPasskeyByLink',
-        summary: 'Answer with the passkey by a link',
+        summary: 'Answer with the passkey through a link',
         description: 'Like `answerPasskey`, in the browser that the link is bound to.',
         tags: ['Link page'],
         security: [],
@@ -61,7 +61,7 @@ export function answerPasskeyByLink(api: Api, context: ApiContext, page: Page): 
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         operationId: 'confirmPasskeyByLink',
-        summary: 'Confirm the code by a link',
+        summary: 'Confirm the code through a link',
         description: 'Like `confirmPasskey`, in the browser that the link is bound to.',
         tags: ['Link page'],
         security: [],

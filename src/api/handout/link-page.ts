@@ -17,7 +17,7 @@ import { tokenSchema } from './token-schema.ts'
 /** Small, because callers without a key can send it. */
 const MAX_BODY_BYTES = 4_096
 const COOKIE_BYTES = 32
-/** As long as a link works. */
+/** No link works longer. */
 const COOKIE_SECONDS = 24 * 60 * 60
 /** Identifies the browser, for all links that it opens. */
 const COOKIE: Cookie = { name: 'pombal_link', path: '/link', format: /^([A-Za-z0-9_-]{43})$/ }
@@ -57,10 +57,10 @@ function startLink(api: Api, page: LinkPage): void {
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         operationId: 'startLink',
-        summary: 'Request a code by a link',
+        summary: 'Request a code through a link',
         description:
-          'Binds the link to this browser, and requests a QR code, or a pairing code for `phone`. At most one request in 10 s, and 3 ' +
-          'pairing codes per link.',
+          'Binds the link to this browser, and requests a QR code, or a pairing code for `phone`. At most one ' +
+          'request in 10 s, and 3 pairing codes per link.',
         tags: ['Link page'],
         security: [],
         body: Type.Object(
@@ -107,7 +107,7 @@ class LinkPage {
     this.#wrongTokens = new WrongKeys(context.store.sessions)
   }
 
-  /** @param reply gets a new cookie, if the browser has none; null: a browser without a cookie is refused */
+  /** @param reply gets a new cookie if the browser has none. Null: a browser without a cookie is refused. */
   keyOf(request: FastifyRequest, token: string, reply: FastifyReply | null): HandoutKey {
     const isSecure = isHttps(request, this.#context.settings.publicUrl ?? null)
     let browser = readCookie(request, COOKIE, isSecure)?.[0]
@@ -152,7 +152,7 @@ class LinkPage {
     if (outcome.kind !== 'requested' && outcome.kind !== 'under_way') throw refusalOf(outcome)
   }
 
-  /** @throws Refusal. Unknown tokens are limited by address. */
+  /** @throws Refusal, also for too many unknown tokens from one address */
   async find(request: FastifyRequest, key: HandoutKey) {
     const found = await this.#context.store.handouts.find(key)
     if (found.kind === 'found') return found.handout

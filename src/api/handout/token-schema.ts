@@ -6,5 +6,5 @@ const TOKEN_LENGTH = 43
 export const tokenSchema = Type.String({
   minLength: TOKEN_LENGTH,
   maxLength: TOKEN_LENGTH,
-  description: 'What follows `#` in the link.',
+  description: 'The part of the link after `#`.',
 })

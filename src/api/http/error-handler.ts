@@ -6,7 +6,7 @@ import { InvalidCursor, StoreUnavailable } from '../../store/errors.ts'
 /** The `Retry-After` of every `service_unavailable`. */
 const UNAVAILABLE_RETRY_SECONDS = 2
 
-/** Fastify's errors with a code of their own. */
+/** Fastify's errors that have a refusal code of their own. */
 const FASTIFY_CODES: Readonly<Record<string, RefusalCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -24,7 +24,7 @@ export function unavailable(): Refusal {
   return new Refusal('service_unavailable', undefined, { retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS })
 }
 
-/** Null for a bug. */
+/** @returns null if the error is a bug */
 function parseRefusal(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error
   if (error instanceof StoreUnavailable) return unavailable()

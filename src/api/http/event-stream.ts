@@ -4,7 +4,7 @@ const HEARTBEAT_MS = 15_000
 /** The limit of unread bytes. Beyond it nothing is added until the reader catches up. */
 const MAX_WAITING_BYTES = 65_536
 
-/** Server-sent events (WHATWG HTML §9.2) to one reader. Ends with the reader, or when the server begins to close. */
+/** Server-sent events (WHATWG HTML §9.2) to one reader. Ends when the reader disconnects or the server begins to close. */
 export class EventStream {
   /** The body of the answer. */
   readonly body = new Readable({ read() {} })
@@ -26,7 +26,7 @@ export class EventStream {
     return this.#hasEnded || this.body.destroyed
   }
 
-  /** @returns false if the reader is too slow: nothing was sent */
+  /** @returns false if nothing was sent, because the stream has ended or the reader is too slow */
   send(event: string, data: unknown): boolean {
     return this.#push(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
   }

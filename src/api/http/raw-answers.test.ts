@@ -56,7 +56,7 @@ describe('a request that Node cannot parse', () => {
     expect(socket.writableEnded).toBe(true)
   })
 
-  test('a caller that is gone gets no answer', () => {
+  test('a caller that has disconnected gets no answer', () => {
     const gone = createSocket()
     answer(Object.assign(new Error('x'), { code: 'ECONNRESET' }), gone)
     expect([gone.written, gone.destroyed]).toEqual(['', true])
@@ -84,7 +84,7 @@ describe('a request that Node cannot parse', () => {
     expect(await received).toMatch(/^HTTP\/1\.1 200 [\s\S]*first\r\n$/)
   })
 
-  test('the rest of a body gets no second answer', async () => {
+  test('a malformed rest of the body of an answered request gets no second answer', async () => {
     const { socket, received } = await connectTo((_request, response) => response.end('first'))
     socket.write(POST)
     await once(socket, 'data')
@@ -92,7 +92,7 @@ describe('a request that Node cannot parse', () => {
     expect((await received).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200'])
   })
 
-  test('an earlier request that is not answered yet gets no answer to a later, malformed one', async () => {
+  test('while an earlier request is unanswered, a malformed request gets no answer', async () => {
     const { socket, received } = await connectTo(() => undefined)
     socket.write(GET + MALFORMED)
     expect(await received).toBe('')

@@ -14,7 +14,7 @@ const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
   ERR_HTTP_REQUEST_TIMEOUT: () => new Refusal('request_timeout'),
 }
 
-/** Answers requests that Node's parser refuses with an error body, and closes the connection. */
+/** If Node's parser refuses a request, answers it with an error body and closes the connection. */
 export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
   return (error: NodeJS.ErrnoException, socket: Socket): void => {
     if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && maySocketTakeLong(socket)) return

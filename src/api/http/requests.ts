@@ -17,7 +17,7 @@ const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*\/?/i
 /** Statuses that are logged with the caller's address, to find guessing and excessive callers. */
 const REFUSED_CALLERS: ReadonlySet<number> = new Set([401, 429])
 
-/** Keeps the caller's ID. Otherwise returns a counter with a prefix that is unique to this process. */
+/** Keeps a valid ID of the caller. Otherwise creates one: a counter after a prefix that is unique to this process. */
 export function createRequestIds(): (request: IncomingMessage) => string {
   const prefix = `req_${randomBytes(PREFIX_BYTES).toString('hex')}_`
   let count = 0
@@ -53,7 +53,7 @@ function isDecodable(path: string): boolean {
 /** An HTTP/1.1 request has exactly one valid Host header (RFC 9112 §3.2). */
 export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Refusal | undefined {
   const [host, other] = headersDistinct['host'] ?? []
-  // A proxy may have used the other one.
+  // A proxy may have used the other header.
   if (other !== undefined) return new Refusal('invalid_request', 'There is more than one Host header.')
   if (host === undefined) {
     return httpVersion === '1.0' ? undefined : new Refusal('invalid_request', 'The Host header is missing.')
@@ -93,9 +93,9 @@ function parseJson(request: FastifyRequest, bytes: Buffer, done: (error: Error |
 const UNKNOWN = { method: 'unknown', route: 'unknown' }
 
 /**
- * Logs one line per answered request, and counts it. The line contains the route, but neither path, query, headers nor body, so it
- * holds no secrets. Paths without a route, and methods that no route has, count together: a caller could make up any number of
- * them.
+ * Logs one line per answered request, and counts the request. The line contains the route, but neither path, query,
+ * headers nor body, so it holds no secrets. Requests without a route count together, because a caller could make up any
+ * number of paths and methods.
  */
 export function recordAnswers({ logger, observer }: Pick<ApiContext, 'logger' | 'observer'>) {
   return (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {

@@ -46,7 +46,7 @@ describe('a body', () => {
 })
 
 describe('a query string', () => {
-  test.each(['limits', 'constructor', '__proto__'])('with a name that nobody knows is refused: %s', name => {
+  test.each(['limits', 'constructor', '__proto__'])('with an unknown name is refused: %s', name => {
     const given = Object.fromEntries([
       ['limit', '1'],
       [name, 'x'],

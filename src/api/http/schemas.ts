@@ -4,7 +4,7 @@ import { type TSchema, Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
 
-/** Limits the details, whatever was sent. */
+/** The most details in an error, however many fields are invalid. */
 const MAX_DETAILS = 10
 const MAX_NAME_LENGTH = 64
 
@@ -27,7 +27,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   }
 }
 
-/** Gives a list without filters the query schema without parameters, so that it refuses all of them (contract §1). */
+/** Gives a list without filters an empty query schema, so that it refuses every query parameter (contract §1). */
 export function refuseUnknownFilters(route: RouteOptions): void {
   const { method, schema, config } = route
   const isRead = method === 'GET' || method === 'HEAD'
@@ -41,7 +41,7 @@ function isList({ response }: FastifySchema): boolean {
   return answer !== undefined && propertiesOf(answer)['data']?.type === 'array'
 }
 
-/** Compiles the schema of a response when the first one is sent, because most are never sent and all together delay a start. */
+/** Compiles the schema of a response at its first use. Most are never used, and compiling all would delay the start. */
 export const compileSerializer: FastifySerializerCompiler<TSchema> = ({ schema }) => {
   let serialize: ((body: unknown) => string) | undefined
   return body => {
@@ -98,9 +98,9 @@ function toDetails(problem: Problem): RefusalDetail[] {
     requiredProperties?: string[]
     allowedValues?: unknown[]
   }
-  // The parent's own problem would name the field again.
+  // The unknown field is named by the problem with the keyword `boolean` (below).
   if (problem.keyword === 'additionalProperties') return []
-  // The only schema that is false is that of further fields.
+  // Only the schema of additional properties is `false`.
   if (problem.keyword === 'boolean')
     return [{ field: field.slice(0, MAX_NAME_LENGTH), message: 'is not a field of this call' }]
   if (allowedValues) return [{ field, message: `must be one of ${allowedValues.map(String).join(', ')}` }]

@@ -7,7 +7,7 @@ export const SECURITY_HEADERS = {
   'cache-control': 'no-store',
 } as const
 
-/** Additional headers of pages: for browsers without `frame-ancestors`, and for links. */
+/** Additional headers of pages: no framing in old browsers, no referrer, and isolation from other origins. */
 export const PAGE_HEADERS = {
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',

@@ -25,7 +25,7 @@ describe('Range', () => {
   ])('%j of 100 bytes is %j', (header, expected) => expect(parseRange(header, 100)).toEqual(expected))
 })
 
-test('If-None-Match holds one of several tags, a weak one, or any', () => {
+test('If-None-Match may hold several tags, weak tags, or * for any tag', () => {
   for (const header of ['"a"', 'W/"a"', '"b", "a"', '*']) expect(isKnown(header, '"a"')).toBe(true)
   for (const header of [undefined, '', '"b"', 'a']) expect(isKnown(header, '"a"')).toBe(false)
 })

@@ -44,7 +44,7 @@ test('the files of all pages are erased, each once', async () => {
   expect(media.open).toBe(0)
 })
 
-test('nothing more is erased when the caller has left, and another call may begin', async () => {
+test('nothing more is erased after the caller has disconnected, and another call may begin', async () => {
   const left = new AbortController()
   const media = storage(id => {
     if (id === 'b') left.abort()

@@ -5,22 +5,22 @@ import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import type { Store } from '../../store/store.ts'
 import type { MediaApi } from '../context.ts'
 
-/** Messages. Of each only the ID of its file is read. */
+/** Messages per query, which returns only the IDs of their files. */
 const MESSAGES_AT_ONCE = 500
 const RETRY_AFTER_SECONDS = 2
 const GONE: ReadonlySet<RefusalCode> = new Set(['media_gone', 'media_not_found', 'media_pending'])
 
 export const erasedSchema = Type.Object(
   {
-    erased: Type.Integer({ description: 'Files that were erased now.' }),
+    erased: Type.Integer({ description: 'Files that this call erased.' }),
     inUse: Type.Integer({ description: 'Files that stay, because a queued message contains them.' }),
   },
   { title: 'ErasedFiles' },
 )
 
 /**
- * Erases the files of all messages of a chat, latest first. A kill in between leaves the older ones, which another call erases.
- * @param stopped aborted when the caller has left, or the service stops
+ * Erases the files of all messages of a chat, latest first. If it is interrupted, another call erases the rest.
+ * @param stopped aborted when the caller has disconnected, or the service stops
  * @throws Refusal `too_many_transfers` while another call erases the files of a chat of the instance
  */
 export async function eraseFilesOfChat(

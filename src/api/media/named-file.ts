@@ -21,10 +21,10 @@ const fileUrlSchema = Type.Object(
 
 /** A file as a caller names it. */
 export const namedFileSchema = Type.Union([mediaIdSchema, fileUrlSchema], {
-  description: 'The ID of a file that `uploadMedia` stored, or of a received one; or a URL that it is fetched from.',
+  description: 'The ID of an uploaded or received file, or a URL from which the file is fetched.',
 })
 
-/** @param name the caller's @throws Refusal */
+/** @param name the file name that the caller gave @throws Refusal */
 export function fileOf(named: string | { url: string }, media: MediaApi, now: number, name: string | null) {
   if (typeof named === 'string') {
     if (!isId(named)) throw new Refusal('media_not_found')

@@ -15,7 +15,7 @@ export const uploadQuerySchema = Type.Object({
   filename: Type.Optional(
     Type.String({
       maxLength: MAX_FILENAME_LENGTH,
-      description: 'The name of the file. Path and control characters are dropped.',
+      description: 'The name of the file. Its path and misleading characters are removed.',
       examples: ['invoice.pdf'],
     }),
   ),
@@ -76,7 +76,7 @@ async function checkType({ headers }: FastifyRequest): Promise<void> {
   const type = headers['content-type']
   if (type !== undefined && parseMimetype(type) === null)
     throw new Refusal('unsupported_media_type', 'The Content-Type is not valid.')
-  // Otherwise the form around the file would be stored, and shown to its recipients.
+  // Otherwise the whole form would be stored and sent to recipients as the file.
   if (type !== undefined && parseMimetype(type) === FORM_OF_FILES)
     throw new Refusal('unsupported_media_type', 'Send the bytes of the file as the body, not a form.')
 }

@@ -18,7 +18,7 @@ export const BYTES = Type.Unsafe<unknown>({ type: 'string', format: 'binary' })
 export const fileResponses = {
   200: { description: 'The file.', content: { '*/*': { schema: BYTES } } },
   206: { description: 'The requested range.', content: { '*/*': { schema: BYTES } } },
-  304: Type.Null({ description: 'The caller has the file.' }),
+  304: Type.Null({ description: 'The caller already has the file.' }),
 }
 
 export const FILE_REFUSALS: readonly RefusalCode[] = [
@@ -42,7 +42,7 @@ export async function serveFile(
   const { headers } = request.raw
   const etag = etagOf(found.sha256)
   reply.headers({ etag, 'accept-ranges': 'bytes' })
-  // Without a payload: Fastify would state the length of a JSON `null` as that of the file.
+  // Without a payload, because Fastify would state the length of a JSON `null` as the length of the file.
   if (isKnown(headers['if-none-match'], etag)) return reply.code(304).send()
   const isSame = headers['if-range'] === undefined || headers['if-range'] === etag
   // Ranges are defined for GET only (RFC 9110, section 14.2).

@@ -70,13 +70,13 @@ export const metadataProperty = {
 const changeProperties = {
   ...metadataProperty,
   id: Type.String({ description: "WhatsApp's id of the message that was changed." }),
-  messageId: nullable(Type.String({ description: 'The message in Pombal; null if it is unknown here.' })),
+  messageId: nullable(Type.String({ description: 'The ID of the message in Pombal; null if it is unknown.' })),
   chat: senderProperties.chat,
   direction: oneOf(['in', 'out'], { description: '`out`: a message of the instance; `in`: one that it received.' }),
   by: nullable(
     Type.String({
       description:
-        "Who changed it: a number or LID address. The instance's own number if the owner did, on another device.",
+        "Who changed it: a number or LID address. The instance's own number if the owner changed it on another device.",
       examples: ['5511987654321'],
     }),
   ),

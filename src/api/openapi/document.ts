@@ -8,7 +8,7 @@ import { errorSchema, refusalResponses } from './refusals.ts'
 import { hoistTitledSchemas } from './titled-schemas.ts'
 
 const describe = ({ ratePerMinute }: DocumentedSettings) => `
-Pombal sends WhatsApp messages through linked numbers and posts signed events about them to a webhook.
+Pombal sends WhatsApp messages through linked numbers and posts signed events about them to webhooks.
 
 **Calls** under \`/v1\` carry the API token of an instance: \`Authorization: Bearer pmb_…\`, or one of its API keys, which are
 limited to scopes. Calls under \`/admin/v1\` carry the admin key. Success is \`{"data": …}\`. An error is \`{"error": {"code", "message", "details"?, "requestId"}}\`; programs should branch on \`code\`.
@@ -30,11 +30,11 @@ const TAGS = [
   { name: 'Instance', description: "The token's own instance. By API token." },
   { name: 'Webhook', description: 'The address that receives events. By API token.' },
   { name: 'Feed', description: 'Events for programs that no webhook can reach. By API token.' },
-  { name: 'Events', description: "Events that the service posts to an instance's webhook URL." },
+  { name: 'Events', description: "Events that the service posts to an instance's endpoints." },
   { name: 'Instances', description: 'Management. By admin key.' },
   { name: 'API keys', description: 'Further keys of an instance, with scopes and expiry. By admin key.' },
   { name: 'Connection', description: 'Linking a number, and its state. By admin key.' },
-  { name: 'Link page', description: 'What the page of a link for linking a number calls. By the secret of the link.' },
+  { name: 'Link page', description: 'The calls of the page on which a number is linked. By the secret of the link.' },
   { name: 'Webhooks', description: 'The webhook of any instance. By admin key.' },
   { name: 'Message log', description: 'Messages that were sent. By admin key.' },
   { name: 'Conversations', description: 'Chats in both directions, and what people do in them. By admin key.' },
@@ -77,7 +77,7 @@ const AREAS: readonly Area[] = [
 const BODY_REFUSALS: readonly RefusalCode[] = ['invalid_request', 'payload_too_large', 'unsupported_media_type']
 const REFUSALS_WITHOUT_AREA: readonly RefusalCode[] = ['service_unavailable']
 
-/** An operation of the document. The route's own options travel in the `x-` keys until `finishOperation`. */
+/** An operation of the document. The `x-` keys carry options of the route, which `finishOperation` removes. */
 interface Operation {
   operationId?: string
   responses: Record<string, { headers?: object }>
@@ -87,7 +87,7 @@ interface Operation {
   'x-rated'?: boolean
 }
 
-/** OpenAPI 3.1, generated from the schemas that validate. This adds what the routes have in common. */
+/** OpenAPI 3.1, generated from the schemas that validate requests. Adds what the routes have in common. */
 export function openApiOptions({ version, settings }: ApiContext): FastifyDynamicSwaggerOptions {
   return {
     openapi: {

@@ -203,14 +203,14 @@ const createHeaders = (attempts: number): readonly { name: string; description: 
   {
     name: 'webhook-signature',
     description:
-      'As Standard Webhooks defines it: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. For 24 h after a ' +
-      'new secret it carries a signature with the old one too, separated by a space.',
+      'As Standard Webhooks defines it: `v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`. For 24 h after ' +
+      'the secret was replaced, a signature with the old secret follows after a space.',
     example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   },
   { name: 'User-Agent', description: '`Pombal/` and the version.', example: 'Pombal/1.0.0' },
 ]
 
-/** The `webhooks` section: the requests that the service posts to an instance's URL. */
+/** The `webhooks` section: the requests that the service posts to an instance's endpoints. */
 export function webhookOperations(settings: DocumentedSettings): Record<string, object> {
   return Object.fromEntries(
     EVENT_KINDS.map(kind => [kind, { post: webhookOperation(kind, EVENT_DOCS[kind], settings) }]),
@@ -227,10 +227,11 @@ function webhookOperation(
     operationId: kind.replaceAll(/[._](\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary,
     description:
-      'Posted to the webhook URL that was in force when the event was created. A status event waits until the previous event ' +
-      `of its message has been delivered or is exhausted. Any 2xx within ${durationInWords(webhookTimeoutMs)} is success. After a ` +
-      `failed attempt the next one starts ${delaysInWords(webhookRetryDelaysMs)} after its end. Redirects are not ` +
-      'followed. An event can arrive more than once, with the same `webhook-id`.',
+      'Posted to the URL that was in force when the event was created. A status event waits until the previous ' +
+      'event of its message has been delivered or is exhausted. Any 2xx within ' +
+      `${durationInWords(webhookTimeoutMs)} is success. The retries start ${delaysInWords(webhookRetryDelaysMs)} ` +
+      'after the end of the attempt before them. Redirects are not followed. An event can arrive more than once, ' +
+      'with the same `webhook-id`.',
     tags: ['Events'],
     security: [],
     parameters: createHeaders(attempts).map(({ name, description, example: value }) => ({

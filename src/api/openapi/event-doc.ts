@@ -28,7 +28,7 @@ const erasedData = Type.Object(
   },
 )
 
-/** Whether events of this kind lose their data when the contact is erased that they concern. */
+/** Whether events of this kind lose their data when the contact that they concern is erased. */
 function isErasable(kind: EventKind): boolean {
   return /^(message|command|media)\./.test(kind)
 }
@@ -39,7 +39,8 @@ export function envelope(kind: EventKind, data: object) {
       event: Type.Unsafe<EventKind>({ type: 'string', const: kind }),
       instanceId: instanceIdSchema,
       timestamp: moment(
-        'When the change was recorded; for `message.received`, `.written`, `.edited` and `.deleted` the time that WhatsApp reports.',
+        'When the change was recorded; for `message.received`, `.written`, `.edited` and `.deleted` the time that ' +
+          'WhatsApp reports.',
       ),
       data: isErasable(kind) ? Type.Unsafe({ anyOf: [data, erasedData] }) : Type.Unsafe(data),
     },

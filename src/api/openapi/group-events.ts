@@ -10,9 +10,13 @@ const ANA = { phone: '5511987654321', lid: '990000007654321@lid', role: 'member'
 const GROUP_FACTS = { id: GROUP, subject: 'Team', memberCount: 12, canSend: true, isAdmin: false }
 
 const memberList = Type.Optional(
-  Type.Array(Type.Object({ phone: nullable(senderProperties.from), lid: nullable(senderProperties.lid) }), {
-    description: 'Absent if there is none.',
-  }),
+  Type.Array(
+    Type.Object({
+      phone: nullable({ ...senderProperties.from, description: 'The number, digits only; null if unknown.' }),
+      lid: nullable({ ...senderProperties.lid, description: 'The LID address; null if unknown.' }),
+    }),
+    { description: 'Absent if there is none.' },
+  ),
 )
 
 const groupIdentity = { group: Type.String({ examples: [GROUP] }), subject: Type.String() }

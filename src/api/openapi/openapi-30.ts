@@ -7,8 +7,8 @@ const SCHEMA_LISTS: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf'])
 const SCHEMAS: ReadonlySet<string> = new Set(['items', 'additionalProperties', 'not'])
 
 /**
- * The same document as OpenAPI 3.0, for tools that do not read 3.1. The webhooks are in `x-webhooks`, because 3.0 has no place for
- * them.
+ * The same document as OpenAPI 3.0, for tools that do not read 3.1. The webhooks are in `x-webhooks`, because 3.0 has no
+ * place for them.
  */
 export function toOpenApi30(document: Record<string, unknown>): Record<string, unknown> {
   const { info, webhooks, components, ...rest } = JSON.parse(JSON.stringify(document))
@@ -34,7 +34,7 @@ function convertSchemasIn<T>(value: T): T {
   ) as T
 }
 
-/** 3.0 has one type per schema, and no type `null`: `anyOf` and `nullable` say the same. It ignores what stands beside a reference. */
+/** 3.0 has one type per schema and no `null`: use `anyOf` and `nullable`. It ignores keywords beside `$ref`. */
 function convertSchema(schema: unknown): unknown {
   if (typeof schema !== 'object' || schema === null) return schema
   const { type, const: constant, examples, $ref, anyOf, ...rest } = schema as Schema

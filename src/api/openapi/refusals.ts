@@ -21,7 +21,7 @@ export const errorSchema = {
             properties: { field: { type: 'string' }, message: { type: 'string' } },
           },
         },
-        requestId: { type: 'string', description: 'The `X-Request-Id` of this answer. It finds the call in the log.' },
+        requestId: { type: 'string', description: 'The `X-Request-Id` of this answer, also in the log.' },
       },
     },
   },

@@ -7,8 +7,8 @@ import type { ReferencePage } from './reference.ts'
 const DOCUMENT = { method: ['GET', 'HEAD'], exposeHeadRoute: false, schema: { hide: true } }
 
 /**
- * Serves the reference at `/docs`, and `/openapi.json` with the same as OpenAPI 3.0 in `/openapi-3.0.json`. The reference works offline: everything comes from this server.
- * Each is built once and shared by all answers.
+ * Serves the reference at `/docs`, and the OpenAPI document as `/openapi.json` (3.1) and `/openapi-3.0.json`. The
+ * reference works offline, because this server serves all its parts. Each page is built once and shared by all answers.
  */
 export function registerDocs(api: Api): void {
   let pages: Promise<ReadonlyMap<string, ReferencePage>> | undefined

@@ -47,7 +47,7 @@ interface Asset {
 /**
  * Serves the panel built into `dir` from memory, so that no request can reach another file. Without a built panel `/`
  * redirects to the reference.
- * @returns shows the panel's own page to a browser that opens an unknown address
+ * @returns a function that shows the panel's own page at an unknown address; undefined without a built panel
  */
 export async function registerPanel(api: Api, dir: string): Promise<UnknownPage | undefined> {
   const page = await readFile(join(dir, 'index.html'), 'utf8').catch(() => null)

@@ -27,7 +27,7 @@ export const REFERENCE_CSS = `
   --scalar-sidebar-item-active-background: #1c2d38; --scalar-sidebar-color-active: #93b8cf;
 }`
 
-/** Also names the copy buttons of the examples, which the reference draws without a name. */
+/** Its script gives the copy buttons of the examples an accessible name, which they lack. */
 export const REFERENCE_BAR = `<header class="pombal-bar"><a href="/">← Pombal</a><a href="/openapi.json">openapi.json</a></header>
 <script>
   new MutationObserver(() => {

@@ -14,7 +14,7 @@ export interface ReferencePage {
   body: Buffer
 }
 
-/** @param prefix the first part of its paths, without slashes @returns every page, by its path */
+/** @param prefix the first part of the paths, without slashes @returns the pages by path */
 export async function renderReference(prefix: string): Promise<ReadonlyMap<string, ReferencePage>> {
   const renderer = Fastify({ logger: false })
   await renderer.register(scalar, {

@@ -9,8 +9,8 @@ const MAX_ADDRESS_LENGTH = 320
 export const alertRuleSchema = oneOf(ALERT_RULES, {
   description:
     '`number_down`: a linked number is not connected; `linking_lost`: WhatsApp or the phone unlinked one; ' +
-    '`webhook_failing`: events are retried, or the last one was given up; `events_given_up`: events of the last 7 days ' +
-    'were given up and not redelivered; `disk_nearly_full`: less than 10 % and less than 2 GiB are left.',
+    '`webhook_failing`: events are retried, or the last one was given up; `events_given_up`: events of the last 7 ' +
+    'days were given up and not redelivered; `disk_nearly_full`: less than 10 % and less than 2 GiB are left.',
 })
 
 export const alertSchema = Type.Object(
@@ -65,8 +65,8 @@ export const newAlertTargetSchema = Type.Object(
       Type.String({
         maxLength: MAX_URL_LENGTH,
         description:
-          "Where to post: your program's URL (`webhook`), the topic (`ntfy`), the incoming webhook (`slack`, `discord`), " +
-          'or `https://api.telegram.org/bot<token>/sendMessage` (`telegram`). Not for `email`.',
+          "Where to post: your program's URL (`webhook`), the topic (`ntfy`), the incoming webhook (`slack`, " +
+          '`discord`), or `https://api.telegram.org/bot<token>/sendMessage` (`telegram`). Not for `email`.',
         examples: ['https://ntfy.sh/my-secret-topic'],
       }),
     ),

@@ -33,15 +33,16 @@ export const healthSchema = Type.Object(
       },
       {
         description:
-          'How often an incoming message could not be decrypted. Its sender is asked to send it again. If the count keeps ' +
-          'growing, that does not help.',
+          'How often an incoming message could not be decrypted. Its sender is asked to send it again. If the count ' +
+          'keeps growing, that does not help.',
       },
     ),
     closes: Type.Array(
       Type.Object({
         code: Type.Integer({
           description:
-            "WhatsApp's code, or the library's; negative ones are Pombal's own. docs/whatsapp-situations.md explains them.",
+            "WhatsApp's code, or the library's; negative ones are Pombal's own. docs/whatsapp-situations.md explains " +
+            'them.',
         }),
         count: Type.Integer({ description: 'How often within the last 24 hours.' }),
         lastAt: moment('The last time.'),

@@ -14,7 +14,8 @@ export const senderProperties = {
   }),
   addressing: oneOf(ADDRESSINGS, {
     description:
-      'Present only if the number is unknown. `lid`: `from` holds the digits of a LID. `other`: neither number nor LID.',
+      'Present only if the number is unknown. `lid`: `from` holds the digits of a LID. `other`: neither number nor ' +
+      'LID.',
   }),
   type: oneOf(INCOMING_TYPES, { description: 'The type of the message. An answer to buttons or a list is a `text`.' }),
   group: Type.String({ description: "The group's JID.", examples: ['120363041234567890@g.us'] }),

@@ -94,8 +94,8 @@ export const listedMediaSchema = Type.Object(
     direction: oneOf(['in', 'out'], { description: '`in`: somebody sent it to the instance. `out`: it was uploaded.' }),
     status: oneOf(RECEIVED_STATES, {
       description:
-        '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it has ' +
-        'expired or was erased.',
+        '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it ' +
+        'has expired or was erased.',
     }),
     mimetype: factProperties.mimetype,
     size: factProperties.size,

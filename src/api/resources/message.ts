@@ -22,8 +22,9 @@ export const messageIdSchema = Type.String({
 
 export const recipientSchema = Type.String({
   description:
-    'A number in E.164 form, digits only: country code, area code, number, no plus sign (7–15 digits, the first 1–9). Or ' +
-    'a group: `digits@g.us` or `digits-digits@g.us`. Or a person by LID address, as given by an event: `digits@lid`.',
+    'A number in E.164 form, digits only: country code, area code, number, no plus sign (7–15 digits, the first ' +
+    '1–9). Or a group: `digits@g.us` or `digits-digits@g.us`. Or a person by LID address, as given by an event: ' +
+    '`digits@lid`.',
   examples: ['5511987654321', '120363041234567890@g.us', '990000007654321@lid'],
 })
 
@@ -141,9 +142,9 @@ export const messageProperties = {
   waitingFor: Type.Optional(
     oneOf(WAIT_REASONS, {
       description:
-        'What a queued message waits for. `connection`: the link to WhatsApp. `order`: an earlier message of ' +
-        'its chat. `schedule`: its `sendAt`. `pace`: the pace of the instance. `restriction`: WhatsApp does not let the number ' +
-        'write to strangers. `media`: its file is being fetched or uploaded. Absent if it is being sent.',
+        'What a queued message waits for. `connection`: the link to WhatsApp. `order`: an earlier message of its ' +
+        'chat. `schedule`: its `sendAt`. `pace`: the pace of the instance. `restriction`: WhatsApp does not let the ' +
+        'number write to strangers. `media`: its file is being fetched or uploaded. Absent if it is being sent.',
     }),
   ),
   notBefore: Type.Optional(

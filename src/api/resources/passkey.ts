@@ -67,8 +67,8 @@ export const assertionSchema = Type.Object(
     title: 'PasskeyAssertion',
     additionalProperties: false,
     description:
-      'What the passkey answered on https://web.whatsapp.com. It is stored encrypted until the connection reads it, for 60 s at ' +
-      'most, passed on to WhatsApp once, and erased.',
+      'What the passkey answered on https://web.whatsapp.com. It is stored encrypted until the connection reads it, ' +
+      'for 60 s at most, passed on to WhatsApp once, and erased.',
   },
 )
 

@@ -23,7 +23,8 @@ export function getEvent(api: Api, context: ApiContext): void {
         operationId: 'getEvent',
         summary: 'Read an event with its deliveries and their attempts',
         description:
-          'To a key without the scope `webhooks`, `url` shows only where it leads, and the headers have no signatures.',
+          'For a key without the scope `webhooks`, each `url` is shortened to `https://host/…`, `responseExcerpt` is ' +
+          'null, and the headers have no signatures.',
         tags: ['Events'],
         params: Type.Object({ eventId: eventIdSchema }),
         response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },

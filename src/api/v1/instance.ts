@@ -16,7 +16,7 @@ export function getInstance(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'getInstance',
         summary: "Read the token's instance",
-        description: 'Returns the instance of the token and whether it can send.',
+        description: 'Returns the instance of the token. `state` shows whether it can send.',
         tags: ['Instance'],
         response: { 200: dataOf(ownInstanceSchema, 'The instance.') },
       },

@@ -9,7 +9,7 @@ const OTHER = randomBytes(32).toString('base64url')
 
 const request = (headers: IncomingHttpHeaders) => ({ headers }) as IncomingMessage
 
-test('a key is known by itself, whatever other headers its requests have', () => {
+test('a key is recognised, whatever other headers its requests have', () => {
   const callers = new KnownCallers()
   callers.add({ holder: 'inst_1', digest: tokenDigest('pmb_1') })
   for (const cookie of ['', 'x=1', `pombal_session=${SESSION}`])
@@ -19,7 +19,7 @@ test('a key is known by itself, whatever other headers its requests have', () =>
   expect(callers.has(request({}))).toBe(false)
 })
 
-test('a session is known by its cookie, with and without https, and without the other cookies', () => {
+test('a session is recognised by its cookie alone, with and without https', () => {
   const callers = new KnownCallers()
   callers.add({ holder: 'acc_1', digest: tokenDigest(SESSION) })
   const cookies = [

@@ -12,9 +12,9 @@ const MAX_CALLERS = 10_000
  * against before its key is checked, so that other callers cannot exhaust the budget of callers with a key.
  */
 export class KnownCallers {
-  /** By the digest of the key alone. Otherwise one key with many other headers could take the places of all other callers. */
+  /** Holders by the digest of the key alone. Otherwise one key with varying headers could displace all others. */
   readonly #holders: BoundedMap<string, string>
-  /** Each request is looked up several times and hashed once. */
+  /** The digests of each request, which is looked up several times but hashed once. */
   readonly #digests = new WeakMap<IncomingMessage, readonly string[]>()
 
   constructor(maxCallers = MAX_CALLERS) {
@@ -39,7 +39,7 @@ export class KnownCallers {
     for (const digest of this.#digestsOf(request)) this.#holders.delete(digest)
   }
 
-  /** Of the bearer token, else of the session's cookie, whose name depends on whether the browser uses https. */
+  /** The digest of the bearer token, else of the session cookie, whose name depends on https. */
   #digestsOf(request: IncomingMessage): readonly string[] {
     const found = this.#digests.get(request)
     if (found !== undefined) return found

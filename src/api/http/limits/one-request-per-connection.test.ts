@@ -12,7 +12,7 @@ afterEach(() => {
   server.close()
 })
 
-/** Requests for `/known` are of a known caller. */
+/** Requests for `/known` come from a known caller. */
 async function listen(handle: RequestListener): Promise<void> {
   server = createOneAtATimeServer({}, { has: request => request.url === '/known' }, handle)
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -59,7 +59,7 @@ test('the remaining bytes of a closed connection are not parsed', async () => {
   expect(parsed).toBe(65)
 })
 
-test('a connection that is closed with its requests does not affect the next one', async () => {
+test('a connection that is closed with unanswered requests does not affect the next connection', async () => {
   await listen((_request, response) => response.end('answered'))
   for (let n = 0; n < 20; n += 1) {
     const socket = open()

@@ -4,7 +4,7 @@ import { EventLoopBudget } from '../../../kit/event-loop-budget.ts'
 
 /** Unanswered requests per connection. */
 const MAX_UNANSWERED = 64
-/** The base time to read an answer, in addition to its size at the slowest rate. */
+/** The time that every caller has to read an answer, in addition to the time for its size at the slowest rate. */
 const READ_WITHIN_MS = 15_000
 /** 16 KB/s. */
 const SLOWEST_BYTES_PER_MS = 16
@@ -14,7 +14,7 @@ type Exchange = Parameters<RequestListener>
 interface Connection {
   /** The exchanges without a complete answer, in order. */
   waiting: Exchange[]
-  /** The newest request, until all of it has arrived and is answered. */
+  /** The newest request, until it has arrived completely and is answered. */
   newest: IncomingMessage | null
 }
 
@@ -76,12 +76,12 @@ export function createOneAtATimeServer(
 }
 
 /**
- * Whether the next bytes of a connection can answer the request that its parser refused. Otherwise an answer to an earlier
- * request, or a part of this one's, is due first, and a proxy that shares the connection would take an error for that one.
+ * Whether an error for the request that the parser refused can be written next. It cannot if an earlier request is
+ * unanswered or this answer has begun: a proxy that shares the connection would mistake the error for that answer.
  */
 export function isNextAnswerFree(socket: Socket): boolean {
   const { waiting, newest } = connections.get(socket) ?? { waiting: [], newest: null }
-  // The refused request is one after the newest, or it is the newest, with a malformed or late body.
+  // The refused request is either a later one than `newest`, or `newest` itself with a malformed or late body.
   if (newest === null || newest.complete) return waiting.length === 0
   return waiting.length === 1 && !waiting[0]![1].headersSent
 }
@@ -89,7 +89,7 @@ export function isNextAnswerFree(socket: Socket): boolean {
 /**
  * Stops Node from parsing the rest of what it has read: one read can contain 2,500 requests, and Node would create an error
  * with a stack for each of them, which takes tens of milliseconds. To the parser -1 is an error (llhttp's
- * `on_headers_complete`). Node does not document `parser`; without it only this saving is lost.
+ * `on_headers_complete`). Node does not document `parser`. If it is missing, only this saving is lost.
  */
 function stopParsing(socket: Socket & { parser?: { onIncoming: () => number } | null }): void {
   if (socket.parser) socket.parser.onIncoming = () => -1

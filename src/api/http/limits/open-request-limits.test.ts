@@ -15,7 +15,7 @@ const MAX_CALLERS = 8
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
-describe('open requests beyond the limit', () => {
+describe('open requests', () => {
   let api: Api
 
   afterEach(() => api.close())
@@ -64,7 +64,7 @@ describe('open requests beyond the limit', () => {
     }
   }
 
-  test('get Retry-After until one of the open requests has ended', async () => {
+  test('beyond the limit are refused with Retry-After until one has ended', async () => {
     const url = await start(1)
     const breakOff = await ask(`${url}/slow`)
     const refused = await fetch(`${url}/quick`)
@@ -75,7 +75,7 @@ describe('open requests beyond the limit', () => {
     expect((await fetch(`${url}/quick`)).status).toBe(200)
   })
 
-  test('do not include streams of callers that disconnected while their key was checked', async () => {
+  test('do not count if the caller disconnected while its key was checked', async () => {
     const url = await start(1)
     for (let n = 0; n < 3; n += 1) await (await ask(`${url}/stream`, 'gone'))()
     await new Promise(resolve => setTimeout(resolve, 50))
@@ -94,7 +94,7 @@ describe('open requests beyond the limit', () => {
     expect(await call('good')).toBe(503)
   })
 
-  test('of one holder of keys leave places to the others, before and after the key is checked', async () => {
+  test('of one holder of keys leave places for other holders, before and after the key is checked', async () => {
     const url = await start(80)
     const call = async (key: string) => (await fetch(`${url}/quick`, { headers: bearer(key) })).status
     for (let n = 0; n < 80; n += 1) await ask(`${url}/slow`, 'greedy')
@@ -117,7 +117,7 @@ describe('open requests beyond the limit', () => {
     expect(await call('good')).toBe(200)
   })
 
-  test('do not include bodies that a caller with a key sends to a call without one', async () => {
+  test('do not count while a caller with a key sends a body to a call that takes no key', async () => {
     const url = await start(8, 1)
     const call = async (key: string) => (await fetch(`${url}/quick`, { headers: bearer(key) })).status
     expect(await call('good')).toBe(200)
@@ -126,7 +126,7 @@ describe('open requests beyond the limit', () => {
     expect(await call('other')).toBe(200)
   })
 
-  test('do not include requests whose body is still arriving from a stranger, or whose answer waits for its reader', async () => {
+  test('do not count while a body arrives from a stranger, or while the answer waits for its reader', async () => {
     const url = await start(1)
     for (let n = 0; n < 5; n += 1) await ask(`${url}/body`, 'none', 10)
     for (let n = 0; n < 5; n += 1) {

@@ -5,7 +5,7 @@ import type { KnownCallers } from './known-callers.ts'
 
 /** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000
-/** Open requests of other callers. They are short: the store answers or finds their key. */
+/** Open requests of other callers. Each is short: it is answered, or its key is accepted and it counts above. */
 const MAX_OPEN_OF_STRANGERS = 500
 /**
  * A holder of keys may use up to an eighth of the places that are still free: 223 of 2,000 while nobody else uses any, fewer as
@@ -52,8 +52,8 @@ export function refuseWhenBusy(
     for (const event of ['prefinish', 'close']) reply.raw.once(event, end)
     done(count(request, callers.holderOf(request.raw) ?? STRANGERS) ? undefined : unavailable())
   })
-  // When this hook runs, every key has been checked, except keys in a body. The call may take none: then a known caller's
-  // header gives no right to a place while the body arrives.
+  // When this hook runs, every key has been checked, except keys in a body. If the call takes no key, a known caller's
+  // header does not reserve a place while the body arrives.
   api.addHook('preParsing', (request, _reply, payload, done) => {
     if (count(request, request.key?.holder ?? null)) done(null, payload)
     else done(unavailable())

@@ -7,8 +7,8 @@ const REST_WITHIN_MS = 15_000
 const slow = new WeakSet<Socket>()
 
 /**
- * The body of this request may take longer than those of other requests. Its reader limits the time. If the request is
- * answered early, the rest of the body is read and dropped, so that the connection can be used again.
+ * Allows the body of this request more time than other bodies: its reader limits the time. If the request is answered
+ * early, the rest of the body is read and discarded, so that the connection can be used again.
  */
 export function mayTakeLong(request: IncomingMessage, response: ServerResponse): void {
   const { socket } = request

@@ -61,11 +61,15 @@ export const contactSchema = Type.Object(
     pushName: nullable(Type.String({ description: 'The name that the person has chosen; null if unknown.' })),
     lastMessageAt: nullable(
       moment(
-        'The time of the latest message, even from before the number was linked, up to a minute early; null if unknown.',
+        'The time of the latest message, even from before the number was linked, up to a minute early; null if ' +
+          'unknown.',
       ),
     ),
   },
-  { title: 'Contact', description: "A person in the phone's address book, or who wrote to the instance or its groups." },
+  {
+    title: 'Contact',
+    description: "A person who is in the phone's address book, or who wrote to the instance or in its groups.",
+  },
 )
 
 export const erasedContactSchema = Type.Object(

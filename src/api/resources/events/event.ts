@@ -17,7 +17,8 @@ export const eventKindSchema = oneOf(EVENT_KINDS, { description: 'The kind of ev
 
 const deliveryStateSchema = oneOf(DELIVERY_STATES, {
   description:
-    '`pending`; `blocked` (waits for the previous event of its message); `delivered`; `exhausted` (every attempt failed).',
+    '`pending`; `blocked` (waits for the previous event of its message); `delivered`; `exhausted` (every attempt ' +
+    'failed).',
 })
 
 export const deliveryIdSchema = Type.String({
@@ -30,7 +31,8 @@ const deliveryProperties = {
   endpointId: endpointIdSchema,
   url: Type.String({
     description:
-      'The URL in force when the event was created or redelivered. Callers who may not read endpoints see `https://host/…`.',
+      'The URL in force when the event was created or redelivered. Callers who may not read endpoints see ' +
+      '`https://host/…`.',
   }),
   state: deliveryStateSchema,
   attemptCount: Type.Integer({ description: 'Attempts made so far.' }),

@@ -6,7 +6,8 @@ import { moment, nullable, oneOf, toIso, toIsoOrNull } from '../schema-kit.ts'
 
 export const roleSchema = oneOf(ROLES, {
   description:
-    '`owner`: everything; `operator`: runs instances, but cannot read secrets or create or delete instances; `viewer`: only reads.',
+    '`owner`: everything; `operator`: runs instances, but cannot read secrets or create or delete instances; ' +
+    '`viewer`: only reads.',
 })
 
 export const accountInstancesSchema = nullable(

@@ -35,8 +35,8 @@ export const auditCheckSchema = Type.Object(
     entries: Type.Integer({ description: 'The number of records.' }),
     digest: Type.String({
       description:
-        'The digest of the newest record, which covers all of them. Note it elsewhere: somebody who can change the whole ' +
-        'database could compute a new chain, but not one with this digest.',
+        'The digest of the newest record, which covers all of them. Note it elsewhere: somebody who can change the ' +
+        'whole database could compute a new chain, but not one with this digest.',
     }),
     brokenAt: nullable(
       Type.Integer({

@@ -11,7 +11,7 @@ const bodySchema = Type.Object(
     seconds: Type.Integer({
       minimum: 0,
       maximum: MAX_SECONDS,
-      description: 'For how long the other side sees it. 0 ends it.',
+      description: 'For how long the other side sees the indicator. 0 ends it.',
       examples: [5],
     }),
   },
@@ -26,13 +26,13 @@ export function showTyping(api: Api, { store }: ApiContext): void {
         operationId: 'showTyping',
         summary: 'Show a typing indicator',
         description:
-          'The other side of the chat sees that the instance is typing. A later call for the same chat replaces this one. The indicator ' +
-          'may be lost: it is not shown if the instance is not connected.',
+          'The other side of the chat sees that the instance is typing. A later call for the same chat replaces this ' +
+          'one. The indicator may be lost: it is not shown if the instance is not connected.',
         tags: ['Messages'],
         params: Type.Object({ chat: recipientSchema }),
         body: bodySchema,
         response: {
-          202: dataOf(Type.Object({ chat: recipientSchema, seconds: Type.Integer() }), 'Passed on to the connection.'),
+          202: dataOf(Type.Object({ chat: recipientSchema, seconds: Type.Integer() }), 'Requested.'),
         },
       },
       config: { scope: 'send', refusals: ['invalid_phone_number', 'invalid_request'] },

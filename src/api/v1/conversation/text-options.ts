@@ -16,7 +16,7 @@ export const textOptions = {
     Type.String({
       minLength: 1,
       maxLength: 100,
-      description: "The message of this chat that the text answers: its `messageId` or `id`, or WhatsApp's ID.",
+      description: "The message of this chat that the text answers: its ID in Pombal, or WhatsApp's ID.",
     }),
   ),
   mentions: Type.Optional(
@@ -27,7 +27,8 @@ export const textOptions = {
       ],
       {
         description:
-          'Who is mentioned: numbers or LID addresses, or `all` members of a group. The text contains each as `@` and the digits.',
+          'Who is mentioned: numbers or LID addresses, or `all` for everybody in a group. The text contains each ' +
+          'number or address as `@` and its digits.',
       },
     ),
   ),
@@ -43,7 +44,7 @@ export const textOptions = {
     ),
   ),
   sendAt: Type.Optional(
-    Type.String({ description: 'Sent at this time (ISO 8601), at most 30 days ahead. A past time means now.' }),
+    Type.String({ description: 'When to send the message (ISO 8601), at most 30 days ahead. A past time means now.' }),
   ),
 }
 
@@ -53,7 +54,7 @@ function optionsSchema() {
   return Type.Object(textOptions)
 }
 
-/** @returns nothing for a plain text @throws Refusal */
+/** @returns an empty object for a plain text @throws Refusal */
 export function parseTextOptions(
   options: TextOptions,
   to: string,

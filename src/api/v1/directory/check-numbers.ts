@@ -9,12 +9,12 @@ const MAX_NUMBERS = 50
 const DEFAULT_PER_DAY = 500
 
 const checkedSchema = Type.Object({
-  number: Type.String({ description: 'As in the call.' }),
+  number: Type.String({ description: 'The number, as in the call.' }),
   exists: nullable(
     Type.Boolean({ description: 'Whether the number is on WhatsApp; null if that could not be established.' }),
   ),
   chat: nullable(
-    Type.String({ description: 'The number as WhatsApp knows it, as `to` of a message; null unless it exists.' }),
+    Type.String({ description: 'The number as WhatsApp knows it, for the `to` of a message; null unless it exists.' }),
   ),
 })
 
@@ -27,8 +27,8 @@ export function checkNumbers(api: Api, { store, settings, now }: ApiContext): vo
         operationId: 'checkNumbers',
         summary: 'Check whether numbers are on WhatsApp',
         description:
-          'Answers in less than ten seconds. Earlier answers of WhatsApp are used again for 7 days, or an hour if the number was unknown to it. ' +
-          'Other numbers count against a budget per instance and day.',
+          'Answers within 10 s. Earlier answers of WhatsApp are used for 7 days, or for an hour if the number was ' +
+          'not on WhatsApp. Other numbers count against a budget per instance and day.',
         tags: ['Directory'],
         body: Type.Object({
           numbers: Type.Array(Type.String({ maxLength: 64, examples: ['5511987654321'] }), {

@@ -64,7 +64,8 @@ export function listContacts(api: Api, { store }: ApiContext): void {
         operationId: 'listContacts',
         summary: 'List contacts',
         description:
-          'The people whom the linked phone knows, and those who have written, by name. Nameless ones come last.',
+          "The people in the phone's address book, and everybody who wrote to the instance or in its groups, by " +
+          'name. People without a name come last.',
         tags: ['Directory'],
         querystring: contactsQuery,
         response: { 200: pageOf(contactSchema, 'One page of contacts.') },

@@ -8,17 +8,17 @@ import type { Store } from '../../../store/store.ts'
 
 /** The whole call takes at most 10 s. */
 const ANSWER_WITHIN_MS = 9_000
-/** Makes up for lost hints. */
+/** Hints may be lost. */
 const POLL_EVERY_MS = 500
 
 interface NumberChecksOptions {
   store: Pick<Store, 'numbers' | 'hints'>
-  /** Unknown numbers that an instance may name in a day. */
+  /** Unknown numbers that an instance may have looked up in a day. */
   perDay: number
   now: () => number
 }
 
-/** Has unknown numbers looked up by the node that owns the instance. Orders and answers are rows. */
+/** Orders the look-up of unknown numbers from the node that owns the instance. Orders and answers are rows. */
 export class NumberChecks {
   readonly #options: NumberChecksOptions
   /** Calls that wait for the same instance read its orders together. */
@@ -29,7 +29,7 @@ export class NumberChecks {
   }
 
   /**
-   * Resolves within 10 s. A number is missing in the result if it could not be looked up.
+   * Resolves within 10 s. A number that could not be looked up is missing from the result.
    * @param canAsk false: only earlier answers are used
    * @throws Refusal `lookup_budget_spent`
    */

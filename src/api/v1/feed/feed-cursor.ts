@@ -13,7 +13,7 @@ import { parseBearer, tokenDigest } from '../../input.ts'
 const POLL_MS = 3_000
 /** The pause between a hint and the next read, because a busy instance causes many hints. */
 const PAUSE_MS = 20
-/** The cursor of a reader that wants only what happens from now on. */
+/** The cursor of a reader that wants only events recorded from now on. */
 const LATEST = 'latest'
 
 interface Start {
@@ -21,7 +21,7 @@ interface Start {
   kind: EventKind | undefined
 }
 
-/** @throws Refusal unless it is a cursor or `latest` */
+/** @throws Refusal unless `after` is absent, a cursor or `latest` */
 export function parseAfter(field: string, after: string | undefined): FeedPlace | typeof LATEST | undefined {
   if (after === undefined || after === LATEST) return after
   const place = parseCursor(after)
@@ -33,12 +33,12 @@ export function cursorOf({ id, seq }: FeedEvent): string {
   return formatCursor(placeOf(seq, id))
 }
 
-/** The event as JSON. Its body has the bytes that a webhook gets. */
+/** The event as JSON. Its `body` contains the bytes that a webhook gets. */
 export function toJson(event: FeedEvent): string {
   return `{"id":"${event.id}","cursor":"${cursorOf(event)}","body":${event.body}}`
 }
 
-/** One reader's place in the feed of its instance. It ends when its caller leaves or the server begins to close. */
+/** One reader's place in the feed of its instance. Ends when the caller disconnects or the server begins to close. */
 export class FeedCursor {
   readonly #context: ApiContext
   readonly #instanceId: InstanceId
@@ -54,13 +54,13 @@ export class FeedCursor {
     this.#instanceId = request.instanceId
     this.#tokenDigest = tokenDigest(parseBearer(request.headers.authorization) ?? '')
     this.#kind = kind
-    const tell = () => this.#news.resolve()
+    const wake = () => this.#news.resolve()
     const end = () => this.#end()
-    const timer = setInterval(tell, context.settings.streamPollMs ?? POLL_MS)
+    const timer = setInterval(wake, context.settings.streamPollMs ?? POLL_MS)
     const { hints } = context.store
     this.#stops = [
-      hints.on('log', tell, this.#instanceId),
-      hints.on('access', tell, this.#instanceId),
+      hints.on('log', wake, this.#instanceId),
+      hints.on('access', wake, this.#instanceId),
       () => clearInterval(timer),
       () => context.closing.removeEventListener('abort', end),
     ]
@@ -85,7 +85,7 @@ export class FeedCursor {
     return this.#ended.signal
   }
 
-  /** The cursor of the last event that was read. */
+  /** The cursor of the place up to which the feed was read. */
   get position(): string {
     return formatCursor(this.#position ?? placeOf(0, this.#instanceId))
   }
@@ -106,7 +106,7 @@ export class FeedCursor {
     return page
   }
 
-  /** Resolves when the next page may have events: at once unless `page` is the last one. */
+  /** Resolves when the next page may have events or the time is over. Does not wait if `page` is not the last one. */
   async next(page: FeedPage, withinMs: number): Promise<void> {
     if (!page.isLast || this.#ended.signal.aborted) return setImmediate()
     const timer = setTimeout(() => this.#news.resolve(), withinMs)

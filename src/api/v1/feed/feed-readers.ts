@@ -17,9 +17,9 @@ export class FeedReaders {
   readonly #open = new Map<InstanceId, number>()
   #total = 0
 
-  /** @param response the reader counts until it is closed @throws Refusal beyond a limit, and if it is closed already */
+  /** @param response counts until it is closed @throws Refusal beyond a limit, and if `response` is already closed */
   admit(instanceId: InstanceId, response: Response): void {
-    // Nobody reads the answer. A listener for its end would never be called.
+    // The caller has disconnected, and a listener for `close` would never be called.
     if (response.closed) throw unavailable()
     const count = this.#open.get(instanceId) ?? 0
     if (count >= MAX_PER_INSTANCE)

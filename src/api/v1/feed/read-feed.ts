@@ -16,7 +16,7 @@ const SEARCH_MS = 1_000
 const querySchema = Type.Object({
   ...feedQuery,
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'Events in an answer.' }),
+    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'The most events.' }),
   ),
   wait: Type.Optional(
     Type.Integer({
@@ -36,9 +36,9 @@ export function readFeed(api: Api, context: ApiContext, readers: FeedReaders): v
         operationId: 'readFeed',
         summary: 'Read the next events',
         description:
-          "Returns the instance's events in the order in which they were recorded, whether or not they are posted to a " +
-          'webhook. Continue with `nextCursor`: no event is left out and none comes twice, on any node and across ' +
-          'restarts. An answer has at most 1 MiB. An instance may have 5 streams and polls open on a node.',
+          "Returns the instance's events in the order in which they were recorded, whether or not they are posted to " +
+          'a webhook. Continue with `nextCursor`: no event is missing or repeated, on any node and across restarts. ' +
+          'An answer has at most 1 MiB. An instance may have 5 streams and polls open on a node.',
         tags: ['Feed'],
         querystring: querySchema,
         response: { 200: feedPageSchema },

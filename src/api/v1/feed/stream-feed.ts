@@ -8,7 +8,7 @@ import { feedQuery } from '../../resources/events/feed.ts'
 import { cursorOf, FeedCursor, parseAfter, toJson } from './feed-cursor.ts'
 import type { FeedReaders } from './feed-readers.ts'
 
-/** The page that a reader holds in memory. The next one is read when this one is in the socket. */
+/** The page that a reader holds in memory. The next page is read when this one has been written to the socket. */
 const PAGE = { limit: 200, maxBytes: 262_144 }
 const HEARTBEAT_MS = 15_000
 /** A reader that reads nothing for this long is disconnected. */
@@ -31,10 +31,11 @@ export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders):
         operationId: 'streamFeed',
         summary: 'Follow the events',
         description:
-          'Server-sent events (WHATWG HTML): the events of `readFeed`, each as soon as it is recorded. The `id` is the ' +
-          "event's cursor. To continue after a disconnect, send it as `Last-Event-ID`, as every client library does; the " +
-          'header takes precedence over `after`. An `id` without `data` is a cursor without an event. The stream ends when ' +
-          'the token or API key that it was opened with is replaced, revoked or expired, or the instance is deleted.',
+          'Server-sent events (WHATWG HTML): the events of `readFeed`, each as soon as it is recorded. The `id` is ' +
+          "the event's cursor. To continue after a disconnect, send it as `Last-Event-ID`, as every client library " +
+          'does; the header takes precedence over `after`. An `id` without `data` is a cursor without an event. The ' +
+          'stream ends when the token or API key that it was opened with is replaced, revoked or expired, or the ' +
+          'instance is deleted.',
         tags: ['Feed'],
         querystring: Type.Object(feedQuery),
         headers: Type.Object({
@@ -60,7 +61,7 @@ export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders):
   )
 }
 
-/** Ends without an error. The reader then connects again, and gets an answer that says what is wrong. */
+/** Ends without an error. The reader then connects again and gets an error response with the reason. */
 async function* follow(
   cursor: FeedCursor,
   first: FeedPage,

@@ -15,9 +15,9 @@ export function eraseChatMedia(api: Api, { media, store, closing }: ApiContext):
         operationId: 'eraseChatMedia',
         summary: 'Erase the files of a chat',
         description:
-          'Erases the files of all messages of a chat and the images of its link previews, as `eraseMedia` does for one file. Uploaded ' +
-          'files are erased even if they were also sent to other chats. The messages stay. Files of queued messages stay until a later call. ' +
-          'It ends when its caller leaves; another call erases the rest.',
+          'Erases the files of all messages of a chat and the images of its link previews, as `eraseMedia` does for ' +
+          'one file. Uploaded files are erased even if they were also sent to other chats. The messages stay, and so ' +
+          'do the files of queued messages. If the caller disconnects, the call stops: repeat it to erase the rest.',
         tags: ['Media'],
         params: Type.Object({ chat: recipientSchema }),
         response: { 200: dataOf(erasedSchema, 'Erased.') },

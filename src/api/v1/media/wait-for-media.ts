@@ -3,11 +3,11 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { Hints } from '../../../store/hints.ts'
 import type { MediaApi } from '../../context.ts'
 
-/** Backs up the hints, which may be lost. */
+/** Hints may be lost. */
 const POLL_EVERY_MS = 1_000
 /** A busy instance has many hints. */
 const AT_MOST_EVERY_MS = 100
-/** Calls of one instance. Each reads the database once a second and more. */
+/** Waiting calls of one instance. Each reads the database at least once a second. */
 const MAX_WAITING = 10
 
 export interface Wait {
@@ -15,13 +15,13 @@ export interface Wait {
   /** The calls that wait, by instance. */
   waiting: Map<InstanceId, number>
   waitMs: number
-  /** Aborted when the caller has left. */
+  /** Aborted when the caller has disconnected. */
   gone: AbortSignal
 }
 
 /**
  * Opens a medium. If it is still being fetched from WhatsApp, waits for it.
- * @throws Refusal `media_pending` after the time, and at once if many other calls of the instance wait
+ * @throws Refusal `media_pending` after the time, and immediately if many other calls of the instance wait
  */
 export async function openWhenThere(
   media: Pick<MediaApi, 'open'>,

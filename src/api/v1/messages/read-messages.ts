@@ -19,8 +19,9 @@ export function getMessage(api: Api, { store, now }: ApiContext): void {
         operationId: 'getMessage',
         summary: 'Read a message',
         description:
-          'Returns a sent message with its state, or a received message (`direction` is `in`) with its whole text. The ID of ' +
-          'a received message is the `messageId` of its event. `written` is the status of one that the owner wrote on another device.',
+          'Returns a sent message with its state, or a received message (`direction` is `in`) with its whole text. ' +
+          'The ID of a received message is the `messageId` of its event. A message that the owner wrote on another ' +
+          'device has the status `written`.',
         tags: ['Messages'],
         params: Type.Object({ id: messageIdSchema }),
         response: {
@@ -50,7 +51,8 @@ const messagesQuery = Type.Object({
   status: Type.Optional(
     oneOf([...MESSAGE_STATES, 'received', 'written'], {
       description:
-        'Only messages in this state; `received`: incoming messages; `written`: those that the owner wrote on another device.',
+        'Only messages in this state; `received`: incoming messages; `written`: those that the owner wrote on ' +
+        'another device.',
     }),
   ),
   direction: Type.Optional(
@@ -66,7 +68,7 @@ export function listOwnMessages(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'listOwnMessages',
         summary: 'List messages in both directions',
-        description: `Sent and received messages, newest first by the time of their acceptance or record. ${PAGE_OF_TEXTS}`,
+        description: `Sent and received messages, newest first by \`createdAt\`. ${PAGE_OF_TEXTS}`,
         tags: ['Messages'],
         querystring: messagesQuery,
         response: { 200: pageOf(lineSchema, 'One page of messages.') },
@@ -93,8 +95,8 @@ export function listChats(api: Api, { store }: ApiContext): void {
         operationId: 'listChats',
         summary: 'List chats',
         description:
-          'People and groups that messages were exchanged with, latest first. Also those of the history that the phone reports after ' +
-          'linking, whose earlier messages are not stored.',
+          'People and groups that messages were exchanged with, latest first. The list includes the chats of the ' +
+          'history that the phone reports after linking. The messages of that history are not stored.',
         tags: ['Messages'],
         querystring: chatsQuery,
         response: { 200: pageOf(chatSchema, 'One page of chats.') },

@@ -30,8 +30,9 @@ const bodySchema = Type.Object(
     as: Type.Optional(
       oneOf(MEDIA_FORMS, {
         description:
-          'How WhatsApp shows the file. By default JPEG and PNG as `image`, MP4 and 3GPP as `video`, audio as `audio`, and ' +
-          'everything else as `document`. `sticker` needs WebP. `voice` needs Ogg with Opus: other audio is sent as `audio`.',
+          'How WhatsApp shows the file. By default JPEG and PNG are sent as `image`, MP4 and 3GPP as `video`, audio ' +
+          'as `audio`, and everything else as `document`. `sticker` needs WebP. `voice` needs Ogg with Opus: other ' +
+          'audio is sent as `audio`.',
       }),
     ),
     caption: Type.Optional(
@@ -40,7 +41,7 @@ const bodySchema = Type.Object(
     filename: Type.Optional(
       Type.String({
         maxLength: MAX_FILENAME_LENGTH,
-        description: 'The name of a document. By default the name that it was uploaded with, or that its URL ends in.',
+        description: 'The name of a document. By default, the stored name of the file, or the last part of its URL.',
       }),
     ),
     ...fileOptions,
@@ -57,9 +58,9 @@ export function sendMedia(api: Api, context: ApiContext): void {
         operationId: 'sendMedia',
         summary: 'Send a file',
         description:
-          'Accepts a message with a file that was uploaded or received before, or that is fetched from a URL. 202 means that the ' +
-          'message is stored and will be sent. ' +
-          "Its state changes are posted to the instance's endpoints, like those of a text.",
+          'Accepts a message with a file that was uploaded or received before, or that is fetched from a URL. 202 ' +
+          'means that the message is stored and will be sent. Its state changes are reported as events, like those ' +
+          'of a text.',
         tags: ['Messages'],
         headers: idempotencyHeaderSchema,
         body: bodySchema,

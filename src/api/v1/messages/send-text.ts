@@ -18,8 +18,8 @@ export function sendText(api: Api, context: ApiContext): void {
         operationId: 'sendText',
         summary: 'Send a text message',
         description:
-          'Accepts a text for a number or a group. 202 means that the message is stored and will be sent. Its state ' +
-          "changes are posted to the instance's webhook.",
+          'Accepts a text for a person or a group. 202 means that the message is stored and will be sent. Its state ' +
+          'changes are reported as events.',
         tags: ['Messages'],
         headers: idempotencyHeaderSchema,
         body: bodySchema,
