@@ -88,7 +88,7 @@ export async function acceptMessage(
   }
 }
 
-/** Calls with the same recipient and content count as equal. Digests are stored, so that of a text must never change. */
+/** Calls with the same recipient and content are equal. Digests are stored, so those of texts must never change. */
 function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
   if (extras !== undefined || notBefore !== undefined) {
     const { mediaId, url, ...shown } = file ?? {}

@@ -103,7 +103,7 @@ export interface MediaApi {
   ): Promise<{ media: Media; read(range: ByteRange): Promise<AsyncIterable<Uint8Array>> }>
   erase(instanceId: InstanceId, id: string): Promise<void>
   /**
-   * Begins the erasure of a chat's files, which reads all messages of the chat. The caller disposes the result when done.
+   * Begins the erasure of a chat's files, which reads all messages of the chat. The caller disposes the result.
    * @throws Refusal `too_many_transfers` if this node is already erasing the files of a chat of the instance
    */
   beginErasure(instanceId: InstanceId): Disposable
@@ -226,7 +226,7 @@ declare module 'fastify' {
     instanceId: InstanceId
     /** The API key of a call under `/v1`. Null: the instance's token, and all other calls. */
     apiKey: Admitted['key']
-    /** The account of the session. Null: the admin key, or a session without an account. Both have an owner's rights. */
+    /** The account of the session. Null: the admin key or a session without an account, with an owner's rights. */
     account: SessionAccount | null
     /** The panel session of the caller; empty for the admin key and outside `/admin/v1`. */
     sessionId: string
@@ -234,7 +234,7 @@ declare module 'fastify' {
     audit: PendingAudit | null
     /** The token, key or session of this request that was accepted. */
     key: AcceptedKey | null
-    /** The holder of keys, or the strangers, that this open request counts for (`http/limits/open-request-limits.ts`). */
+    /** The holder of keys, or the strangers, for whom this request counts (`http/limits/open-request-limits.ts`). */
     countsFor: string | null
     /** The error code of the answer, for the log; empty if the call succeeded. */
     refusalCode: RefusalCode | ''
@@ -244,7 +244,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The refusals specific to this operation. The reference adds the common ones. */
     refusals?: readonly RefusalCode[]
-    /** The scope that an API key needs for this route under `/v1`. Without it, only the instance's token is admitted. */
+    /** The scope that an API key needs for this route under `/v1`. Without it, only the token is admitted. */
     scope?: Scope | 'any'
     optionalBody?: boolean
     /** The body is a file, and the handler reads its bytes. */

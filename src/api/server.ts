@@ -42,8 +42,8 @@ const DRAIN_MS = 4_000
 export type { ApiOptions, ApiSettings, DocumentedSettings } from './context.ts'
 
 /**
- * Creates the HTTP server, which does not listen yet. It validates, writes rows through the store and answers. It has no access to
- * live connections. `close()` refuses new requests with 503, ends the streams and lets open requests finish.
+ * Creates the HTTP server, which does not listen yet. It validates, writes rows through the store and answers. It has no
+ * access to live connections. `close()` refuses new requests with 503, ends the streams and lets open requests finish.
  */
 export async function createServer(options: ApiOptions): Promise<Api> {
   const newRequestId = createRequestIds()
@@ -125,9 +125,9 @@ export async function createServer(options: ApiOptions): Promise<Api> {
 }
 
 /**
- * Closes the server without waiting for keep-alive connections: idle ones are closed immediately, the rest after `DRAIN_MS`.
- * (`server.close()` closes only the connections that are idle when it is called.) Answers carry `Connection: close` as
- * soon as the node drains, so that callers do not send another request.
+ * Closes the server without waiting for keep-alive connections: idle connections are closed immediately, the rest after
+ * `DRAIN_MS`. (`server.close()` closes only the connections that are idle when it is called.) Answers carry
+ * `Connection: close` as soon as the node drains, so that callers do not send another request.
  * @returns a signal that is aborted when the server begins to close
  */
 function drainOnClose(api: Api, node: { readonly isDraining: boolean }): AbortSignal {

@@ -4,7 +4,7 @@ const HEARTBEAT_MS = 15_000
 /** The limit of unread bytes. Beyond it nothing is added until the reader catches up. */
 const MAX_WAITING_BYTES = 65_536
 
-/** Server-sent events (WHATWG HTML §9.2) to one reader. Ends when the reader disconnects or the server begins to close. */
+/** Server-sent events (WHATWG HTML §9.2) to one reader, until the reader disconnects or the server begins to close. */
 export class EventStream {
   /** The body of the answer. */
   readonly body = new Readable({ read() {} })

@@ -31,7 +31,7 @@ export function fileOf(named: string | { url: string }, media: MediaApi, now: nu
     return { mediaId: named, filename: name }
   }
   const { url } = named
-  checkUrl('media.url', url, url => media.checkUrl(url), 'files')
+  checkUrl('media.url', url, url => media.checkUrl(url), 'downloads')
   return { mediaId: newMediaId(now), url, filename: name ?? nameIn(url) }
 }
 

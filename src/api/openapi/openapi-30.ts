@@ -7,8 +7,8 @@ const SCHEMA_LISTS: ReadonlySet<string> = new Set(['allOf', 'anyOf', 'oneOf'])
 const SCHEMAS: ReadonlySet<string> = new Set(['items', 'additionalProperties', 'not'])
 
 /**
- * The same document as OpenAPI 3.0, for tools that do not read 3.1. The webhooks are in `x-webhooks`, because 3.0 has no
- * place for them.
+ * The same document as OpenAPI 3.0, for tools that do not read 3.1. The webhooks are in `x-webhooks`, because 3.0 has
+ * no place for them.
  */
 export function toOpenApi30(document: Record<string, unknown>): Record<string, unknown> {
   const { info, webhooks, components, ...rest } = JSON.parse(JSON.stringify(document))

@@ -10,7 +10,9 @@ export const mediaSchema = Type.Object(
   {
     id: mediaIdSchema,
     mimetype: Type.String({
-      description: 'The type that Pombal detects in the content; if there is none, the declared type.',
+      description:
+        'The type that Pombal detects in the content. If it detects none: the declared type, or ' +
+        '`application/octet-stream` if an image, audio or video was declared.',
       examples: ['image/jpeg'],
     }),
     size: Type.Integer({ description: 'Bytes.' }),

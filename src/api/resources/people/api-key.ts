@@ -9,8 +9,8 @@ export const scopesSchema = Type.Array(oneOf(SCOPES), {
   uniqueItems: true,
   description:
     '`send`: send messages and commands, check numbers; `read`: read messages, chats, groups, contacts and commands; ' +
-    '`events`: read and redeliver events; `webhooks`: read and change webhooks, with their secrets; `media`: upload, ' +
-    'download and erase media.',
+    '`events`: read and redeliver events, retry deliveries; `webhooks`: read and change webhooks, with their ' +
+    'secrets; `media`: upload, download and erase media.',
 })
 
 const properties = {

@@ -16,7 +16,7 @@ const SEARCH_MS = 1_000
 const querySchema = Type.Object({
   ...feedQuery,
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'The most events.' }),
+    Type.Integer({ minimum: 1, maximum: MAX_LIMIT, default: DEFAULT_LIMIT, description: 'The most events in a page.' }),
   ),
   wait: Type.Optional(
     Type.Integer({
