@@ -42,8 +42,8 @@ const DRAIN_MS = 4_000
 export type { ApiOptions, ApiSettings, DocumentedSettings } from './context.ts'
 
 /**
- * Creates the HTTP server, which does not listen yet. It validates, writes rows through the store and answers. It has no
- * access to live connections. `close()` refuses new requests with 503, ends the streams and lets open requests finish.
+ * Creates the HTTP server, which does not listen yet. It validates, writes rows through the store and answers. It has
+ * no access to live connections. `close()` refuses new requests with 503, ends streams and lets open requests finish.
  */
 export async function createServer(options: ApiOptions): Promise<Api> {
   const newRequestId = createRequestIds()

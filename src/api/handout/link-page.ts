@@ -17,7 +17,7 @@ import { tokenSchema } from './token-schema.ts'
 /** Small, because callers without a key can send it. */
 const MAX_BODY_BYTES = 4_096
 const COOKIE_BYTES = 32
-/** No link works longer. */
+/** Links last at most 24 h. */
 const COOKIE_SECONDS = 24 * 60 * 60
 /** Identifies the browser, for all links that it opens. */
 const COOKIE: Cookie = { name: 'pombal_link', path: '/link', format: /^([A-Za-z0-9_-]{43})$/ }

@@ -84,7 +84,7 @@ describe('a request that Node cannot parse', () => {
     expect(await received).toMatch(/^HTTP\/1\.1 200 [\s\S]*first\r\n$/)
   })
 
-  test('a malformed rest of the body of an answered request gets no second answer', async () => {
+  test('a request that was already answered gets no second answer for its malformed body', async () => {
     const { socket, received } = await connectTo((_request, response) => response.end('first'))
     socket.write(POST)
     await once(socket, 'data')

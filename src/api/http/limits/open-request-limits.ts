@@ -5,11 +5,11 @@ import type { KnownCallers } from './known-callers.ts'
 
 /** Open requests and streams of callers with a key. */
 const MAX_OPEN = 2_000
-/** Open requests of other callers. Each is short: it is answered, or its key is accepted and it counts above. */
+/** Open requests of other callers. They are short: a request whose key is accepted then counts against `MAX_OPEN`. */
 const MAX_OPEN_OF_STRANGERS = 500
 /**
- * A holder of keys may use up to an eighth of the places that are still free: 223 of 2,000 while nobody else uses any, fewer as
- * the node fills. So a few holders cannot take all places, and a holder without an open request still gets one.
+ * A holder of keys may use up to an eighth of the places that are still free: 223 of 2,000 while nobody else uses any,
+ * fewer as the node fills. So a few holders cannot take all places, and a holder without an open request still gets one.
  */
 const SHARE_OF_FREE = 8
 
@@ -17,9 +17,9 @@ const SHARE_OF_FREE = 8
 const STRANGERS = 'strangers'
 
 /**
- * Refuses requests beyond a limit with 503 and `Retry-After`, except those that are always served. A request counts while the
- * service works on it: not while the body of a caller without a key arrives (its size and time are limited), nor while an answer
- * waits for its reader. Callers with a key have a separate budget, and each holder of keys a share of it.
+ * Refuses requests beyond a limit with 503 and `Retry-After`, except those that are always served. A request counts while
+ * the service works on it: not while the body of a caller without a key arrives (its size and time are limited), nor
+ * while an answer waits for its reader. Callers with a key have a separate budget, and each holder of keys has a share.
  */
 export function refuseWhenBusy(
   api: Api,
@@ -31,7 +31,7 @@ export function refuseWhenBusy(
 ): void {
   const open = new OpenRequests(limits)
   api.decorateRequest('countsFor', null)
-  /** Requests that were answered, or whose caller disconnected. They may reach later hooks, and must not be counted again. */
+  /** Requests that were answered or whose caller disconnected. They may reach later hooks but must not count again. */
   const ended = new WeakSet<FastifyRequest>()
 
   /** Counts the request for this holder instead of its current one. @returns false beyond the limit */

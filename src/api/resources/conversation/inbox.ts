@@ -53,7 +53,7 @@ export function inboxChatView({ unreadCount, lastReceivedId, lastLine, ...chat }
   return { ...chatView(chat), unreadCount, lastReceivedId, lastMessage: lastLine && lineView(lastLine) }
 }
 
-/** The messages among the entries that callers sent. */
+/** The sent messages among the entries. */
 export function messagesIn(entries: readonly ChatEntry[]): Message[] {
   return entries.flatMap(entry => (entry.direction === 'out' ? [entry.message] : []))
 }
