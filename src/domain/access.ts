@@ -2,7 +2,7 @@
 export const SCOPES = ['send', 'read', 'events', 'webhooks', 'media'] as const
 export type Scope = (typeof SCOPES)[number]
 
-/** Keys of one instance, including expired ones. */
+/** How many keys an instance may have, including expired ones. */
 export const MAX_API_KEYS = 50
 
 /** The roles of people, from the most rights to the fewest. Operators and viewers may be limited to named instances. */

@@ -19,7 +19,7 @@ describe('changes of alerts', () => {
     expect(noticed({ ...DOWN, rule: 'linking_lost', since: null })).toMatchObject([{ since: NOW, beganAt: NOW }])
   })
 
-  test('a problem without a known beginning lasts since it was noticed', () => {
+  test('a problem without a known beginning counts from the time when it was noticed', () => {
     const open = [alert({ rule: 'webhook_failing' })]
     const problem: Problem = { ...DOWN, rule: 'webhook_failing', since: null }
     const at = (now: number) => alertChanges(open, [problem], DEFAULT_ALERT_DELAYS, now)
@@ -44,7 +44,7 @@ describe('changes of alerts', () => {
     expect(at(gone, [], NOW + 1 + SOLVED_AFTER_MS)).toEqual({ ...NONE, ended: ['alt_1'] })
   })
 
-  test('a problem that goes before it is announced is forgotten at once', () => {
+  test('a problem that ends before it is announced is forgotten immediately', () => {
     expect(alertChanges([alert()], [], DEFAULT_ALERT_DELAYS, NOW)).toEqual({ ...NONE, ended: ['alt_1'] })
   })
 

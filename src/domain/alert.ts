@@ -38,7 +38,7 @@ export interface Problem {
   rule: AlertRule
   /** The instance, the operator endpoint, or the host name of the node whose disk is nearly full. */
   subject: InstanceId | EndpointId | string
-  /** When it began, milliseconds since 1970. Null: when it was noticed. */
+  /** When it began, milliseconds since 1970. Null: unknown, so it counts from the time when it was noticed. */
   since: number | null
   /** A sentence for people. */
   detail: string
@@ -59,7 +59,7 @@ export interface Alert extends Problem {
 /** The difference between the stored problems and the current ones. The store applies it in one commit. */
 export interface AlertChanges {
   noticed: (Problem & { since: number; beganAt: number | null })[]
-  /** IDs of alerts. */
+  /** This list and the following ones hold IDs of alerts. */
   began: string[]
   gone: string[]
   returned: string[]

@@ -12,7 +12,7 @@ export interface MessageReferenced {
 }
 
 export interface Quote extends MessageReferenced {
-  /** The quoted message failed or was erased, so the text goes out without the quote. */
+  /** The message cannot be quoted (for example, it failed or was erased): the text goes out without the quote. */
   dropped?: true
 }
 
@@ -21,7 +21,7 @@ export interface LinkPreview {
   url: string
   title: string
   description?: string
-  /** A picture that was uploaded. */
+  /** The ID of a picture that was uploaded or received. */
   image?: string
 }
 
@@ -38,7 +38,7 @@ type CommandContent =
   | { kind: 'delete' }
   | { kind: 'read' }
 
-/** An action on WhatsApp other than showing a message. It is sent, retried and reported like a message of its chat. */
+/** A reaction, edit, deletion or read mark. It is sent and retried like a message of its chat. */
 export type Command = CommandContent & { target: MessageReferenced }
 
 /** The parts of a message other than its text and file. A plain text has none. */
@@ -48,13 +48,13 @@ export interface MessageExtras {
   preview?: LinkPreview
   /** Echoed in every event of the message. */
   metadata?: Record<string, unknown>
-  /** Then it is a command, not a message. */
+  /** If it is set, the row is a command, not a message. */
   command?: Command
 }
 
-/** The same as a caller wrote it. */
+/** The extras as a caller requested them. */
 export interface RequestedExtras extends Pick<MessageExtras, 'mentions' | 'preview' | 'metadata'> {
-  /** The ID of a message, or WhatsApp's. */
+  /** The ID of the quoted message, in Pombal or in WhatsApp. */
   quote?: string
   command?: CommandContent & { targetId: MessageId }
 }

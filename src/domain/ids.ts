@@ -98,7 +98,7 @@ export function newEventId(now: number): EventId {
   return `evt_${timeOrderedId(now)}`
 }
 
-/** A delivery's ID contains the ID of its event, and is looked up by it. @param seq the number of the delivery */
+/** A delivery's ID contains its event's ID, by which the delivery is found. @param seq the number of the delivery */
 export function deliveryIdOf(eventId: EventId, seq: string): string {
   return `dlv_${eventId.slice('evt_'.length)}${Number(seq).toString(36)}`
 }
@@ -143,8 +143,8 @@ export function firstEventId(at: number): EventId {
 }
 
 /**
- * An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. They are random digits of a UUID, for which Node
- * keeps random bytes in stock. A call of `randomBytes` for each message would cost much more.
+ * An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. They are taken from a random UUID,
+ * because Node caches random bytes for UUIDs. A call of `randomBytes` for each message would cost much more.
  */
 export function newWhatsappId(): string {
   const uuid = randomUUID()

@@ -29,7 +29,7 @@ function canBeShownAs(mimetype: string, form: MediaForm): boolean {
   return FORMS[form].test(mimetype)
 }
 
-/** Whether WhatsApp shows a caption with it. */
+/** Whether WhatsApp shows a caption with a file in this form. */
 export function hasCaption(form: MediaForm): boolean {
   return form === 'image' || form === 'video' || form === 'document'
 }
@@ -40,8 +40,9 @@ function defaultForm(mimetype: string): MediaForm {
 }
 
 /**
- * How a file of this type is shown. A voice note that WhatsApp would not play becomes audio. Null if it cannot be shown so.
- * @param asked null: as its type says
+ * How a file of this type is shown. A voice note that WhatsApp would not play becomes audio. Null if WhatsApp does not
+ * show the file in the requested form.
+ * @param asked null: the type decides
  */
 export function formOf(mimetype: string, asked: MediaForm | null): MediaForm | null {
   const form = asked ?? defaultForm(mimetype)
@@ -64,9 +65,10 @@ export function showsPicture(mimetype: string): boolean {
   return /^image\/(jpeg|png|webp|gif)$/.test(mimetype)
 }
 
-/** Why a file that somebody sent to the instance is not there. */
+/** Why a file that somebody sent to the instance could not be stored. */
 export const RECEIVING_FAILURES = {
-  media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',
+  media_unavailable:
+    'WhatsApp no longer has the file and the phone did not upload it again, or the message states too little about it.',
   media_damaged: 'The file on WhatsApp is not the one that the message describes.',
   media_too_large: 'The file exceeds the limit for its type.',
   media_quota_exceeded: "The instance's space for files was full.",
@@ -75,8 +77,8 @@ export const RECEIVING_FAILURES = {
 export type ReceivingFailure = keyof typeof RECEIVING_FAILURES
 
 /**
- * Why the bytes of a medium are not there: its time was over, somebody erased it, or they never arrived. `not_fetched`: from the
- * URL of a message.
+ * Why the bytes of a medium are not available: it has expired, somebody erased it, or they never arrived.
+ * `not_fetched`: they could not be fetched from the URL in a message.
  */
 export type GoneReason = 'expired' | 'erased' | 'not_fetched' | ReceivingFailure
 

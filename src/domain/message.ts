@@ -123,7 +123,10 @@ export function expiryFailure(
   return createdAt <= oldest ? messageFailure(prepared ? 'unconfirmed' : 'expired') : null
 }
 
-/** A sent message. `notBefore`: the moment of a scheduled one. Times are milliseconds since 1970, null for states that it has not reached. */
+/**
+ * A sent message. `notBefore`: when a scheduled message is due. Times are milliseconds since 1970, null for states that
+ * the message has not reached.
+ */
 export type Message = MessageContent & {
   id: MessageId
   state: MessageState
@@ -135,7 +138,7 @@ export type Message = MessageContent & {
   deliveredAt: number | null
   readAt: number | null
   failedAt: number | null
-  /** When its text was last changed, and when it was deleted for everyone. Then its text is erased. */
+  /** When its text was last changed, and when it was deleted for everyone. A deletion erases the text. */
   editedAt: number | null
   deletedAt: number | null
   failure: MessageFailure | null

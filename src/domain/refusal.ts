@@ -13,7 +13,7 @@ export const REFUSALS = {
   quote_not_found: [400, 'There is no such message in this chat to quote.'],
   not_own_message: [409, 'Only a message of the instance can be edited or deleted.'],
   not_incoming_message: [409, 'Only a received message can be marked as read.'],
-  not_editable: [409, 'Only a text can be edited.'],
+  not_editable: [409, 'Only a text that was not deleted can be edited.'],
   edit_window_closed: [409, 'The message was sent more than 15 minutes ago, so WhatsApp does not let it be edited.'],
   media_not_found: [404, 'There is no such file.'],
   event_not_found: [404, 'There is no such event.'],
@@ -26,7 +26,7 @@ export const REFUSALS = {
   passkey_not_requested: [409, 'WhatsApp does not ask for this now: read the connection, which shows what it asks.'],
   passkey_expired: [409, 'The time for this answer is over: connect again for a new code.'],
   invalid_session: [400, 'The files are not a session that can be used.'],
-  number_linked_here: [409, 'The number is linked to another instance: delete it first.'],
+  number_linked_here: [409, 'The number is linked to another instance: delete that instance first.'],
   session_exported: [
     409,
     'The session was exported: if no other program uses it any more, repeat this with "confirmExported": true.',
@@ -110,7 +110,7 @@ export const REFUSALS = {
   too_many_transfers: [429, 'Too many files are being transferred: wait for the Retry-After time.'],
   lookup_budget_spent: [
     429,
-    'The instance has named as many unknown numbers today as it may: wait for the Retry-After time.',
+    'The instance has checked as many unknown numbers today as it may: wait for the Retry-After time.',
   ],
   retry_too_soon: [429, 'The delivery was retried less than 10 seconds ago: wait for the Retry-After time.'],
   too_many_readers: [429, 'The instance has 5 open streams or polls of its events: close one of them.'],

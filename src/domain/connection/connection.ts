@@ -78,7 +78,7 @@ export const CONNECTION_CAUSES = [
 ] as const
 export type ConnectionCause = (typeof CONNECTION_CAUSES)[number]
 
-/** Of a logout that somebody requested, so it is no problem. */
+/** The causes of a logout that somebody requested. They are not problems. */
 export const REQUESTED_LOGOUT = ['logged_out_as_asked', 'logout_unconfirmed'] as const satisfies ConnectionCause[]
 
 /** A code to type on the phone, and the number that it was requested for. */

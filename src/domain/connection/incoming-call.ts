@@ -1,6 +1,6 @@
 /** What happens to calls to an instance. */
 export interface CallPolicy {
-  /** Whether they are rejected, which ends the ringing on the phone too. */
+  /** Whether calls are rejected, which also ends the ringing on the phone. */
   reject: boolean
   /** Sent to the caller of a rejected call. Null: nothing. */
   text: string | null

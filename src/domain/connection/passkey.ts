@@ -17,24 +17,24 @@ export interface PasskeyAssertion {
 /** The step of a linking with a passkey that a person has to take. */
 export interface PasskeyStep {
   stage: 'assertion' | 'code'
-  /** With `assertion`. */
+  /** Set at the stage `assertion`. */
   request: PasskeyRequest | null
-  /** With `code`: eight characters that the phone must show too. */
+  /** Set at the stage `code`: eight characters that the phone must also show. */
   code: string | null
   expiresAt: number
 }
 
 export type PasskeyAnswer = { stage: 'assertion'; assertion: PasskeyAssertion } | { stage: 'code' }
 
-/** An answer that its owner has not read after this time is void. */
+/** An answer that the owner of the instance has not read after this time is void. */
 export const PASSKEY_ANSWER_MS = 60_000
 
 const BASE64URL = /^[A-Za-z0-9_-]+$/
 const VERIFICATIONS = ['required', 'preferred', 'discouraged'] as const
-/** WhatsApp's own time (WhatsApp's web client). */
+/** How long WhatsApp's web client waits for an answer. */
 const LONGEST_MS = 600_000
 
-/** WhatsApp's options. Null if they are none. `validMs` is at most ten minutes. */
+/** Reads WhatsApp's options. Null if they are not valid. `validMs` is at most ten minutes. */
 export function parsePasskeyRequest(text: string): { request: PasskeyRequest; validMs: number } | null {
   let given: Record<string, unknown>
   try {

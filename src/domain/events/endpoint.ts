@@ -23,7 +23,7 @@ export function isOperatorPattern(text: string): boolean {
  */
 export type Reach = 'own' | 'all'
 
-/** Endpoints of one instance. Setting the default one's URL is never refused for this. */
+/** Endpoints of one instance. The limit never prevents setting the URL of the default endpoint. */
 export const MAX_ENDPOINTS = 10
 export const MAX_PATTERNS = 50
 export const MAX_DESCRIPTION_UNITS = 500
@@ -42,7 +42,7 @@ export const ALL_EVENTS = '*'
 /** Names under `.invalid` exist nowhere (RFC 2606), so an older node that does not know the receiver posts to nobody. */
 const TEST_RECEIVER_HOST = 'test-receiver.pombal.invalid'
 
-/** A receiver that is built in: it checks the signature and answers 200. */
+/** A built-in receiver: it checks the signature and answers 200, or 401 if the signature is wrong. */
 export const TEST_RECEIVER_URL = `https://${TEST_RECEIVER_HOST}/`
 
 export function isTestReceiver(url: string): boolean {
@@ -65,7 +65,7 @@ export interface Endpoint {
   createdAt: number
 }
 
-/** An instance's default endpoint as the contract has it, with a secret even while it has no URL. */
+/** An instance's default endpoint in the calls for webhooks (contract §5). It has a secret even while it has no URL. */
 export interface Webhook {
   instanceId: InstanceId
   url: string | null
@@ -82,7 +82,7 @@ export interface SigningSecrets {
   previous: readonly string[]
 }
 
-/** A URL that receives the events about the connections of all instances. A field of `Endpoint` becomes one here too. */
+/** A URL that receives the events about the connections of all instances. */
 export type OperatorEndpoint = Omit<Endpoint, 'instanceId'>
 
 /** Whether an endpoint with this filter receives events of this kind. */

@@ -3,13 +3,14 @@ import type { EventId, InstanceId } from '../ids.ts'
 const MARK_CHARACTERS = 8
 const CURSOR = /^([0-9]{1,15})(?:\.([0-9a-z]{8}))?$/
 
-/** The place behind an event in the feed of its instance. */
+/** The place after an event in the feed of its instance. */
 export interface FeedPlace {
   /** The number of the event; 0 before the first one. */
   seq: number
   /**
-   * The end of the event's ID, because another feed, or this one after a restore, has another event under the same number. If there is
-   * no such event any more, the end of the instance's ID. Null in cursors of earlier versions, which were plain numbers.
+   * The end of the event's ID. It distinguishes the event from one with the same number in another feed, or in this
+   * feed after a restore. For a place without an event: the end of the instance's ID. Null in cursors of earlier
+   * versions, which were plain numbers.
    */
   mark: string | null
 }

@@ -45,7 +45,7 @@ describe('a change of a group', () => {
     ['the description changes', { kind: 'description', description: 'x' }, { changed: ['description'] }],
     ['only admins may write', { kind: 'admins_only', adminsOnly: true }, { changed: ['canSend'] }],
     ['messages disappear', { kind: 'disappearing', disappearsAfter: 60 }, {}],
-  ])('is reported and is the same when it is repeated: %s', (_, change, difference) => {
+  ])('is reported, and changes nothing when it is repeated: %s', (_, change, difference) => {
     const next = changed(change)
     expect(differenceOf(GROUP, next, SELF)).toEqual({ ...NOTHING, ...difference })
     expect(changed(change, next)).toEqual(next)
