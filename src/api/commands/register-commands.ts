@@ -64,7 +64,7 @@ export function registerCommands(api: Api, context: ApiContext, scope: CommandSc
       scope,
       'deleteMessage',
       'Delete a message for everyone',
-      'A message that has not been handed to WhatsApp yet is not sent: it fails with the code `cancelled`.',
+      'A message that was never handed to WhatsApp is not sent: it fails with the code `cancelled`.',
       ['not_own_message'],
     ),
     (request, reply) => accept(context, scope, request, reply, { kind: 'delete' }),

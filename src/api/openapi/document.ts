@@ -18,7 +18,8 @@ connection (422). Under \`/v1\` and \`/admin/v1\` the token or key is checked be
 is reported.
 
 **Rate**: ${ratePerMinute.toLocaleString('en')} calls per instance in each window of 60 s, which opens with the first call. Every call with a
-valid token counts, including refused calls. Two adjacent windows can let twice as many calls through within one minute.
+valid token or API key counts, including refused calls. Two adjacent windows can let twice as many calls through within
+one minute.
 
 **503** means that the call was refused or that its outcome is unknown. Repeat it with the same \`X-Idempotency-Key\`.
 `
@@ -28,7 +29,7 @@ const TAGS = [
   { name: 'Directory', description: 'The groups and contacts of the linked number. By API token.' },
   { name: 'Media', description: 'Files that were uploaded or received. By API token.' },
   { name: 'Instance', description: "The token's own instance. By API token." },
-  { name: 'Webhook', description: 'The address that receives events. By API token.' },
+  { name: 'Webhook', description: 'The endpoints that receive events. By API token.' },
   { name: 'Feed', description: 'Events for programs that no webhook can reach. By API token.' },
   { name: 'Events', description: "Events that the service posts to an instance's endpoints." },
   { name: 'Instances', description: 'Management. By admin key.' },
@@ -41,7 +42,7 @@ const TAGS = [
   { name: 'Event log', description: 'Events, their deliveries and every attempt. By admin key.' },
   { name: 'Sandbox', description: 'Simulated contacts. By admin key.' },
   { name: 'Statistics', description: 'Traffic and deliveries of instances. By admin key.' },
-  { name: 'Alerts', description: 'Messages to people when something goes wrong.' },
+  { name: 'Alerts', description: 'Messages to people when something goes wrong. By admin key, or as an owner.' },
   { name: 'Accounts', description: 'People who can sign in, and what they may do. By admin key, or as an owner.' },
   { name: 'Audit', description: 'Who did what. By admin key.' },
   { name: 'Panel', description: 'Sign-in to the panel, and its live updates.' },

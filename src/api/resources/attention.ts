@@ -37,7 +37,7 @@ export const attentionSchema = Type.Object(
           totalBytes: Type.Integer(),
           isNearlyFull: Type.Boolean({ description: 'If true, free up space now: a full disk stops the service.' }),
         },
-        { description: 'Null for viewers, and for accounts that are limited to instances.' },
+        { description: 'Null for viewers, and for accounts that are limited to some instances.' },
       ),
     ),
   },

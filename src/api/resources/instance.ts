@@ -24,7 +24,7 @@ export const nameSchema = Type.String({
 })
 
 export const kindSchema = oneOf(INSTANCE_KINDS, {
-  description: '`whatsapp` is linked to a phone; `sandbox` to a simulated phone.',
+  description: '`whatsapp` is linked to a phone; `sandbox` is linked to a simulated phone.',
 })
 
 export const tokenSchema = Type.String({

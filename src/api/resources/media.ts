@@ -42,7 +42,7 @@ const factProperties = {
   sha256: Type.String({ description: 'The SHA-256 of the bytes in hexadecimal.' }),
 }
 const filename = Type.String({ description: 'The name of a document, without path and misleading characters.' })
-const seconds = Type.Integer({ description: 'Of audio and video, as the message states it.' })
+const seconds = Type.Integer({ description: 'The length of audio or video in seconds, as the message states it.' })
 const pixels = Type.Integer({ description: 'Pixels, as the message states it.' })
 
 /** The file of a received message in `message.received`, `media.ready` and `media.failed`. */
@@ -93,7 +93,9 @@ function statusView(state: ReceivedMedia['state']): Pick<Static<typeof receivedM
 export const listedMediaSchema = Type.Object(
   {
     id: mediaIdSchema,
-    direction: oneOf(['in', 'out'], { description: '`in`: somebody sent it to the instance. `out`: it was uploaded.' }),
+    direction: oneOf(['in', 'out'], {
+      description: '`in`: somebody sent it to the instance. `out`: it was uploaded, or is fetched from a URL.',
+    }),
     status: oneOf(RECEIVED_STATES, {
       description:
         '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it ' +

@@ -74,7 +74,7 @@ export const deliveryCountsSchema = Type.Object(
     notPosted: nullable(Type.Integer({ description: 'Events that were never posted; null unless requested.' })),
     redelivering: Type.Integer({ description: 'Redeliveries that have not ended, of events of any age.' }),
   },
-  { title: 'DeliveryCounts', description: `Nothing is counted beyond ${MAX_COUNTED}.` },
+  { title: 'DeliveryCounts', description: `Each count goes up to ${MAX_COUNTED}.` },
 )
 
 export type DeliveryCountsView = Static<typeof deliveryCountsSchema>

@@ -64,7 +64,8 @@ export function clearWebhook(api: Api, { store }: ApiContext): void {
         operationId: 'clearWebhook',
         summary: 'Clear the webhook URL',
         description:
-          'Later events are not posted to the default endpoint. Deliveries that are already queued are completed. The secret is kept.',
+          'Later events are not posted to the default endpoint. Queued deliveries are completed. The endpoint loses ' +
+          'its filter, pause and description, and keeps its secret.',
         tags: ['Webhook'],
         params: ownInstanceParams,
         response: { 204: Type.Null({ description: 'Cleared.' }) },

@@ -22,7 +22,7 @@ const groupProperties = {
   memberCount: Type.Integer({ minimum: 0 }),
   canSend: Type.Boolean({ description: 'Whether the number may write to the group.' }),
   isAdmin: Type.Boolean({ description: 'Whether the number is an admin of the group.' }),
-  asOf: moment('When WhatsApp last reported the group. Its changes are reported as they happen.'),
+  asOf: moment('When WhatsApp last reported the group or a change of it.'),
 }
 
 export const groupSchema = Type.Object(groupProperties, {

@@ -66,7 +66,8 @@ const attemptSchema = Type.Object(
       }),
     ),
     headers: Type.Record(Type.String(), Type.String(), {
-      description: 'The headers as posted, without signatures if their secret was replaced later.',
+      description:
+        'The headers as posted, except `traceparent`. The signatures are left out if their secret was replaced later.',
     }),
   },
   { title: 'Attempt', description: 'One POST of a delivery.' },

@@ -17,8 +17,8 @@ export function hideEndpoint<V extends { delivery: DeliveryView | null }>(view: 
 }
 
 /**
- * Hides the endpoints, the answers, which often repeat the URL (the target of a redirect, the path on a page for 404), and the
- * signatures, because anybody who has them could post the event again.
+ * Hides three things: the URLs; the answers, which often repeat the URL (as the target of a redirect, or on a page for
+ * 404); and the signatures, with which anybody could post the event again.
  */
 export function hideEndpointsOfEvent(view: EventDetailView, isHidden: IsHidden = () => true): EventDetailView {
   const attemptOf = (attempt: AttemptView): AttemptView => ({

@@ -37,7 +37,7 @@ export const linkSchema = Type.Object(
   },
   {
     title: 'Link',
-    description: `A link that lets somebody link a number, at most ${MAX_HANDOUTS} open ones per instance.`,
+    description: `A link that lets somebody link a number. An instance has at most ${MAX_HANDOUTS} open links.`,
   },
 )
 

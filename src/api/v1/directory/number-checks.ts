@@ -6,7 +6,7 @@ import { shareCalls } from '../../../kit/share-calls.ts'
 import { type LookedUpNumber, SETTLED } from '../../../store/numbers/numbers.ts'
 import type { Store } from '../../../store/store.ts'
 
-/** The whole call takes at most 10 s. */
+/** The wait for WhatsApp's answers. The whole call takes at most 10 s. */
 const ANSWER_WITHIN_MS = 9_000
 /** Hints may be lost. */
 const POLL_EVERY_MS = 500

@@ -11,7 +11,8 @@ export function eraseMedia(api: Api, { media }: ApiContext): void {
       schema: {
         operationId: 'eraseMedia',
         summary: 'Erase a file',
-        description: 'The file cannot be read any more, and its bytes are removed. Later calls get 410 `media_gone`.',
+        description:
+          'The file cannot be read any more, and its bytes are removed. Later calls for the file get 410 `media_gone`.',
         tags: ['Media'],
         params: Type.Object({ id: mediaIdSchema }),
         response: { 204: Type.Null({ description: 'Erased.' }) },

@@ -30,8 +30,9 @@ export function getMedia(api: Api, { media, store }: ApiContext): void {
         operationId: 'getMedia',
         summary: 'Download a file',
         description:
-          'Returns the bytes. `Range` and `ETag` work, so an interrupted download can be continued. A file that somebody sent ' +
-          'to the instance is fetched from WhatsApp first: until then the answer is 409 `media_pending`.',
+          'Returns the bytes. `Range` and `ETag` work, so an interrupted download can be continued. A file that ' +
+          'somebody sent to the instance is fetched from WhatsApp first. Until it is stored, the answer is 409 ' +
+          '`media_pending`.',
         tags: ['Media'],
         params: Type.Object({ id: mediaIdSchema }),
         querystring: querySchema,

@@ -5,7 +5,7 @@ import type { MediaApi } from '../../context.ts'
 
 /** Hints may be lost. */
 const POLL_EVERY_MS = 1_000
-/** A busy instance has many hints. */
+/** The pause between a hint and the next read, because a busy instance causes many hints. */
 const AT_MOST_EVERY_MS = 100
 /** Waiting calls of one instance. Each reads the database at least once a second. */
 const MAX_WAITING = 10
