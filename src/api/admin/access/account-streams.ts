@@ -8,7 +8,7 @@ const MAX_PER_ACCOUNT = 40
 export class AccountStreams {
   readonly #open = new Map<string, number>()
 
-  /** The stream counts until the answer is closed. @throws Refusal beyond the limit, and if it is closed already */
+  /** The stream counts until the answer closes. @throws Refusal beyond the limit, and if it is closed already */
   admit({ account }: FastifyRequest, { raw }: FastifyReply): void {
     if (account === null) return
     const count = this.#open.get(account.id) ?? 0

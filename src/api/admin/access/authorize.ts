@@ -9,7 +9,8 @@ const OF_AN_INSTANCE = '/admin/v1/instances/:id'
 
 /**
  * Refuses calls that the caller's role does not include (403), and calls about an instance that the caller's account may not reach (404,
- * as if there were no such instance). The admin key, and a session opened with it, are an owner's. Unknown addresses need no role.
+ * as if there were no such instance). The admin key and sessions without an account have an owner's rights.
+ * Unknown addresses need no role.
  * @throws Refusal
  */
 export function authorize(request: FastifyRequest): void {

@@ -77,7 +77,8 @@ export function createAccount(api: Api, { store, settings, now }: ApiContext): v
       schema: {
         operationId: 'createAccount',
         summary: 'Invite a person',
-        description: 'The person opens the link within 3 days and sets a password.',
+        description:
+          'The person opens the link within 3 days, and sets a password or signs in with the OpenID Connect provider.',
         tags: ['Accounts'],
         body: Type.Object({ name: accountNameSchema, ...accessProperties }, { title: 'AccountToCreate' }),
         response: { 201: dataOf(invitedAccountSchema, 'Created. The link is shown only once.') },
@@ -106,9 +107,9 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         operationId: 'changeAccount',
         summary: 'Change what an account may do',
         description:
-          'Takes effect at once, on every node, also for open sessions. The last active owner keeps its role. If an account that ' +
-          'set the password of the panel (`panelPassword`) is no longer an owner, the password and the sessions without an ' +
-          'account end.',
+          'Takes effect at once, on every node, also for open sessions. The last active owner must stay an owner. If ' +
+          'an account that set the password of the panel (`panelPassword`) is no longer an owner, the password and ' +
+          'the sessions without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
@@ -136,8 +137,8 @@ export function removeAccount(api: Api, { store }: ApiContext): void {
         operationId: 'removeAccount',
         summary: 'Remove an account',
         description:
-          'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account set the password of the ' +
-          'panel (`panelPassword`), the password and the sessions without an account end too.',
+          'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account set the ' +
+          'password of the panel (`panelPassword`), that password and all sessions without an account also end.',
         tags: ['Accounts'],
         params: accountParams,
         response: { 204: Type.Null({ description: 'Removed.' }) },
@@ -161,8 +162,8 @@ export function inviteAccount(api: Api, { store, settings }: ApiContext): void {
         operationId: 'inviteAccount',
         summary: 'Create a new link for an account',
         description:
-          'Replaces a link that was not used yet. Use it for a forgotten password, too: the old one works until the person sets a new one, ' +
-          "which ends the account's sessions.",
+          'Replaces an unused link. It also helps with a forgotten password: the old password works until the person ' +
+          "sets a new one, which ends the account's sessions.",
         tags: ['Accounts'],
         params: accountParams,
         response: { 200: dataOf(invitedAccountSchema, 'The new link, shown only once.') },

@@ -22,7 +22,8 @@ export function createAlertTarget(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'createAlertTarget',
         summary: 'Add an alert target',
-        description: 'It receives alerts that begin from now on: one message when a problem begins, one when it ends.',
+        description:
+          'It receives later alerts: one message when a problem is announced, and one when the problem has ended.',
         tags: ['Alerts'],
         body: newAlertTargetSchema,
         response: { 201: dataOf(createdAlertTargetSchema, 'The target.') },

@@ -12,9 +12,9 @@ const filter = (description: string) =>
 
 const querySchema = Type.Object({
   ...pageQuery,
-  by: filter('Who.'),
-  action: filter('The `operationId` of the call.'),
-  instanceId: filter('The instance, also a deleted one.'),
+  by: filter('Only records of this actor, as in `by` of a record.'),
+  action: filter('Only records of this `operationId`.'),
+  instanceId: filter('Only records about this instance, which may be deleted.'),
   since: Type.Optional(moment('From this time on.')),
   until: Type.Optional(moment('Before this time.')),
 })
@@ -27,8 +27,10 @@ export function listAudit(api: Api, { store }: ApiContext): void {
         operationId: 'listAudit',
         summary: 'List who did what',
         description:
-          'Newest first: every call that changed something, every export of a contact, and every sign-in. Failed sign-ins are recorded once in 10 minutes ' +
-          'for each address, and at most 60 an hour; `notRecordedBefore` counts the others. Records are never changed or erased.',
+          'Newest first: calls of `/admin/v1` that changed something, changes of webhooks and endpoints under `/v1`, ' +
+          'exports of contacts, and sign-ins. Failed sign-ins are recorded once in 10 minutes for each network ' +
+          'address, and at most 60 an hour on each node; `notRecordedBefore` counts the others. Records are never ' +
+          'changed or erased.',
         tags: ['Audit'],
         querystring: querySchema,
         response: { 200: pageOf(auditRecordSchema, 'One page of records.') },

@@ -61,7 +61,7 @@ export function noteForAudit(request: FastifyRequest, details: AuditEntry['detai
   if (instanceId !== undefined) entry.instanceId = instanceId
 }
 
-/** A person or group in the audit. It is kept for ever, so it does not name them. */
+/** Stands for a person or group in the audit. Records are kept forever, so they do not contain the full address. */
 export function lastDigits(name: string): string {
   return `…${name.replace(/@.*/, '').slice(-SHOWN_DIGITS)}`
 }

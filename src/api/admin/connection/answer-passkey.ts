@@ -20,7 +20,8 @@ export function answerPasskey(api: Api, context: ApiContext): void {
         operationId: 'answerPasskey',
         summary: 'Answer with the passkey',
         description:
-          'While `passkey.stage` is `assertion`: passes what the passkey answered on to WhatsApp. The connection shows what follows.',
+          "While `passkey.stage` is `assertion`: passes the passkey's answer on to WhatsApp. The connection shows " +
+          'what follows.',
         tags: ['Connection'],
         params: instanceParams,
         body: Type.Object({ assertion: assertionSchema }, { title: 'PasskeyToAnswer' }),
@@ -44,8 +45,8 @@ export function confirmPasskey(api: Api, context: ApiContext): void {
         operationId: 'confirmPasskey',
         summary: 'Confirm the code',
         description:
-          'While `passkey.stage` is `code`: the phone shows the same code. If it shows another one, somebody is in between: do not confirm, ' +
-          'but call `logoutInstance`, which ends the linking.',
+          'While `passkey.stage` is `code`: confirms that the phone shows the same code. If it shows another code, ' +
+          'somebody may be intercepting the linking: call `logoutInstance` instead, which ends the linking.',
         tags: ['Connection'],
         params: instanceParams,
         response: { 202: dataOf(connectionSchema, 'Accepted. The connection shows the progress.') },

@@ -12,8 +12,9 @@ const bodySchema = Type.Object(
     phone: Type.Optional(
       Type.String({
         description:
-          'The number to link by pairing code, digits only. Without it, the number is linked by QR code. The simulated phone of a ' +
-          'sandbox instance types the code by itself, and the instance is linked to the number of that phone, whichever is given.',
+          'The number to link by pairing code, digits only. Without it, the number is linked by QR code. The ' +
+          'simulated phone of a sandbox instance types the code automatically, and the instance is linked to the ' +
+          'number of that phone, whatever `phone` is.',
         examples: ['5511987654321'],
       }),
     ),

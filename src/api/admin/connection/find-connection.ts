@@ -4,7 +4,7 @@ import { isId } from '../../input.ts'
 import { type ConnectionView, connectionView } from '../../resources/connection.ts'
 import { hasRole } from '../access/authorize.ts'
 
-/** More are not helpful. */
+/** A longer list would not help. */
 const MAX_SAME_NUMBER = 10
 
 /** The current connection of an instance; null if there is no such instance. Viewers do not get the codes, which link a phone. */
@@ -14,7 +14,8 @@ export async function findConnection(
   id: string,
 ): Promise<ConnectionView | null> {
   if (!isId(id)) return null
-  // The instance first: its fields, such as the linked number, are recorded before the connection's state or with it.
+  // The instance is read first: its fields, such as the linked number, are recorded before the connection's
+  // state, or together with it.
   const instance = await store.instances.find(id)
   const stored = await store.connections.find(id)
   if (!instance || !stored) return null

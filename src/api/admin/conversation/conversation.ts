@@ -23,9 +23,10 @@ export function listInstanceChats(api: Api, { store }: ApiContext): void {
         operationId: 'listInstanceChats',
         summary: 'List the chats of an instance with their last messages',
         description:
-          'People and groups that messages were exchanged with, latest first. Also those of the history that the phone reports ' +
-          'after linking, whose earlier messages are not stored. Chats within a minute of each other may be on the wrong one ' +
-          'of two pages. The text of a last message is cut to 1,000 UTF-16 units.',
+          'People and groups that messages were exchanged with, latest first. Chats of the history that the phone ' +
+          'reports after linking are included, but their earlier messages are not stored. Where two pages meet, ' +
+          'chats whose last messages are within a minute of each other may be out of order. The text of a last ' +
+          'message is cut to 1,000 UTF-16 units.',
         tags: ['Conversations'],
         params: instanceParams,
         querystring: chatsQuery,
@@ -56,9 +57,10 @@ export function listChatEntries(api: Api, { store, now }: ApiContext): void {
         operationId: 'listChatEntries',
         summary: 'Read a conversation',
         description:
-          'Sent and received messages of one chat, and what the instance did with messages (reactions, edits, deletions, ' +
-          'read marks), newest first. A reaction of the other side is a received message of the type `reaction`. What ' +
-          `concerns a message is newer than the message, so it is on the same page or an earlier one. ${PAGE_OF_TEXTS}`,
+          'Sent and received messages of one chat, and what the instance did with messages (reactions, edits, ' +
+          'deletions, read marks), newest first. A reaction of the other side is a received message of the type ' +
+          '`reaction`. Commands ' +
+          `and reactions are newer than their message, so they are on its page or an earlier one. ${PAGE_OF_TEXTS}`,
         tags: ['Conversations'],
         params: instanceParams,
         querystring: entriesQuery,

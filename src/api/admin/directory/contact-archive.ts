@@ -42,7 +42,7 @@ export interface ContactArchiveOptions {
   closing: AbortSignal
 }
 
-/** A zip file, written while it is read. Its memory grows by the list of its files only. It fails if something cannot be read. */
+/** A zip file, written while it is read. Only its list of files grows in memory. It fails if a read fails. */
 export function createContactArchive(options: ContactArchiveOptions): Readable {
   const zip = new ZipFile()
   const body = Readable.from(paced(zip.outputStream as Readable), { objectMode: false })
@@ -81,7 +81,7 @@ class ContactArchive {
     await this.#add('files.jsonl', listed)
   }
 
-  /** Resolves when all of it was read. */
+  /** Resolves when the reader has read the whole file. */
   async #add(path: string, parts: Iterable<string> | AsyncIterable<string | Uint8Array>, compress = true) {
     const stream = Readable.from(parts, { objectMode: false })
     const stop = () => stream.destroy()
@@ -122,7 +122,7 @@ class ContactArchive {
       const { media: found, read } = await media.open(instance.id, mediaId, 'export')
       const bytes = await read({ from: 0, to: found.size - 1 })
       const damage: Refusal[] = []
-      // These are compressed already.
+      // Most files are already compressed.
       await this.#add(path, untilDamaged(bytes, damage), false)
       return line(path, damage[0] === undefined ? null : `Only its beginning is here. ${damage[0].message}`)
     } catch (error) {

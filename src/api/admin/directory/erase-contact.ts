@@ -21,10 +21,10 @@ export function eraseContact(api: Api, { store }: ApiContext): void {
         operationId: 'eraseContact',
         summary: 'Erase a contact',
         description:
-          'Erases what is stored of one person: messages in both directions, the content of their events, received files, ' +
-          'the name, cached look-ups, and the person in events about groups. A file that was sent to the person stays until ' +
-          'it expires, and the lists of the members of groups stay as WhatsApp reports them, and so do the Signal keys for ' +
-          'this person.',
+          'Erases what is stored of one person: messages in both directions, the content of their events, received ' +
+          'files, the name, cached look-ups, and the person in events about groups. Three things stay: files that ' +
+          'were sent to the person, until they expire; the member lists of groups, as WhatsApp reports them; and the ' +
+          'Signal keys for this person.',
         tags: ['Message log'],
         params: contactParams,
         response: { 200: dataOf(erasedContactSchema, 'What was erased.') },

@@ -8,7 +8,7 @@ import { getInstanceOrRefuse } from '../instances/instance-params.ts'
 import { createContactArchive } from './contact-archive.ts'
 import { checkContact, contactParams } from './erase-contact.ts'
 
-/** Of a node. Each reads every received message of its instance twice. */
+/** Exports at the same time on a node. Each reads every received message of its instance twice. */
 const AT_ONCE = 2
 const RETRY_AFTER_SECONDS = 10
 

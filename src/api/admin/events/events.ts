@@ -79,7 +79,7 @@ export function countDeliveries(api: Api, { store }: ApiContext): void {
           since: moment('Only events created at or after this time.'),
           notPosted: Type.Optional(
             oneOf(['true', 'false'], {
-              description: 'Whether to count events that were never posted, too. Reads all events.',
+              description: 'Whether to count events that were never posted as well. This reads all events.',
             }),
           ),
         }),
@@ -111,8 +111,8 @@ export function getInstanceEvent(api: Api, context: ApiContext): void {
         operationId: 'getInstanceEvent',
         summary: 'Read an event with its deliveries and their attempts',
         description:
-          'For viewers, and of operator endpoints for everybody but owners, `url` is shortened to its origin, and the headers ' +
-          'contain no signatures.',
+          'For viewers, `url` is shortened to its origin, `responseExcerpt` is null, and the headers contain no ' +
+          'signatures. For operators, this applies only to deliveries to operator endpoints.',
         tags: ['Event log'],
         params: eventParams,
         response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },

@@ -55,7 +55,7 @@ export function getAttention(api: Api, context: ApiContext): void {
         operationId: 'getAttention',
         summary: 'Read what needs attention',
         tags: ['Statistics'],
-        response: { 200: dataOf(attentionSchema, 'The current troubles.') },
+        response: { 200: dataOf(attentionSchema, 'The current problems.') },
       },
     },
     async request => {

@@ -31,7 +31,7 @@ export function getStatistics(api: Api, { store, now }: ApiContext): void {
 
   /**
    * Counts one bucket per query, so that other calls can run in between.
-   * @param queued the number of queued messages, counted before the outcomes: a bucket that has none then cannot get any later
+   * @param queued the number of queued messages, counted before the outcomes: a past bucket without any gets none later
    */
   async function count(instanceId: string, at: number, bucketMs: number, queued: number): Promise<Counted> {
     const key = `${instanceId} ${at} ${bucketMs}`

@@ -82,7 +82,7 @@ export function importSession(api: Api, { store, readSession, now }: ApiContext)
       if (outcome.kind === 'known')
         throw new Refusal(
           'number_linked_here',
-          `The number is linked to ${outcome.name} (${outcome.id}): delete it first.`,
+          `The number is linked to ${outcome.name} (${outcome.id}): delete that instance first.`,
         )
       const instance = orNotFound(await store.instances.find(id))
       return reply.code(201).send({ data: { ...instanceView(instance), token, keys, unreadable } })

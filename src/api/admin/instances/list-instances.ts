@@ -9,7 +9,7 @@ import { oneOf } from '../../resources/schema-kit.ts'
 
 const MAX_SEARCH_LENGTH = 100
 const HOUR_MS = 60 * 60_000
-/** The pages of a list are in one order, and a list that is read again and again costs little. */
+/** Traffic is counted this often, so the pages of a list are in one order, and repeated reads cost little. */
 const COUNTED_EVERY_MS = 10_000
 
 const querySchema = Type.Object({

@@ -35,9 +35,10 @@ export function setPace(api: Api, { store, now }: ApiContext): void {
         operationId: 'setPace',
         summary: 'Set how slowly an instance sends',
         description:
-          'Replaces the pace. Null or an absent field switches that limit off. It applies to messages that were never handed to ' +
-          'WhatsApp, including those that wait now. Commands, such as reactions, are not messages. Messages to people who wrote to ' +
-          'the instance go before messages to strangers. A message that waits says so in `waitingFor`.',
+          'Replaces the pace. Null or an absent field switches that limit off. It applies to messages that were ' +
+          'never handed to WhatsApp, including those that wait now. Commands, such as reactions, are not messages. ' +
+          'While messages wait, those to contacts are sent before those to strangers. A message that waits says so ' +
+          'in `waitingFor`.',
         tags: ['Instances'],
         params: instanceParams,
         body: Type.Partial(paceSchema, { title: 'PaceRequest' }),

@@ -28,8 +28,9 @@ export function search(api: Api, { store }: ApiContext): void {
         operationId: 'search',
         summary: 'Find a message, an event or a number in all instances',
         description:
-          'By a whole message ID, event ID or number. A number is found where the instance has it as a contact, or looked it ' +
-          'up on WhatsApp lately. At most 20 instances. Names and numbers of instances: `search` of the list of instances.',
+          'By a whole message ID, event ID or number. A number is found where the instance has it as a contact, or ' +
+          'looked it up on WhatsApp recently. At most 20 instances. For the name or number of an instance, use ' +
+          '`search` of `listInstances`.',
         tags: ['Instances'],
         querystring: Type.Object({ text: Type.String({ minLength: 1, maxLength: MAX_TEXT_LENGTH }) }),
         response: { 200: dataOf(Type.Array(foundSchema), 'Where it was found. Empty for anything else.') },

@@ -48,8 +48,9 @@ export function createLink(api: Api, { store, settings, now }: ApiContext): void
         operationId: 'createLink',
         summary: 'Create a link for linking the number',
         description:
-          'Give it to the person who has the phone. It opens a page without sign-in that shows the QR code or a pairing code of this ' +
-          'instance, and nothing else. It works in one browser, until a number is linked. It never unlinks or replaces a number.',
+          'Give the link to the person who has the phone. It opens a page without sign-in that shows the QR code or ' +
+          'a pairing code of this instance, and nothing else. It works in one browser, until a number is linked. It ' +
+          'never unlinks or replaces a number.',
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,

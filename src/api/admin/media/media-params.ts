@@ -9,7 +9,7 @@ import { getInstanceOrRefuse } from '../instances/instance-params.ts'
 
 export const mediaParams = Type.Object({ id: instanceIdSchema, mediaId: mediaIdSchema })
 
-/** @throws Refusal if no storage is configured, or there is no such instance, or the ID is not one */
+/** @throws Refusal if no storage is configured, there is no such instance, or `mediaId` is malformed */
 export async function getStorageOrRefuse(
   { media, store }: ApiContext,
   { id, mediaId }: { id: string; mediaId?: string },

@@ -19,7 +19,7 @@ export function replaceOperatorEndpointSecret(api: Api, context: ApiContext): vo
       schema: {
         operationId: 'replaceOperatorEndpointSecret',
         summary: 'Create a new signing secret for an operator endpoint',
-        description: 'The same rules as for `replaceInstanceEndpointSecret`: the old secret signs too for 24 h.',
+        description: 'Like `replaceInstanceEndpointSecret`: the old secret also signs for 24 h.',
         tags,
         params: operatorEndpointParams,
         response: { 200: dataOf(operatorEndpointSchema, 'The endpoint with the new secret.') },

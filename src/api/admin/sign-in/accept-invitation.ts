@@ -71,7 +71,7 @@ export function acceptInvitation(api: Api, context: ApiContext, wrongKeys: Wrong
       }))
       if (account === null) throw new Refusal('invitation_not_found')
       const id = await startSession(context, request, reply, { account, passwordHash })
-      // The sign-in has a record of its own. The line of this call names that of the invitation.
+      // The sign-in has an audit record of its own. The log line of this call names the record of the invitation.
       request.audit = accepted
       return { data: await findSessionView(context, id, account) }
     },

@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js'
 
 /** The smallest IPv6 block that a provider assigns to a customer (RFC 6177). */
 const IPV6_NETWORK_BITS = 64
-/** The largest. */
+/** The largest IPv6 block that a provider assigns to a customer. */
 const IPV6_SITE_BITS = 48
 
 /**
@@ -23,7 +23,7 @@ export function networkOf(address: string): string {
   return blockOf(address, IPV6_NETWORK_BITS)
 }
 
-/** The /48 of an IPv6 address, which may belong to one customer too. The same as `networkOf` for any other address. */
+/** The /48 of an IPv6 address, which may also belong to one customer. The same as `networkOf` for any other address. */
 export function siteOf(address: string): string {
   return blockOf(address, IPV6_SITE_BITS)
 }

@@ -8,7 +8,7 @@ export interface Cookie {
   format: RegExp
 }
 
-/** Only requests of the panel's own pages carry it, and no script can read it. */
+/** Only requests from pages of this site carry the cookie, and no script can read it. */
 export function writeCookie(
   cookie: Cookie,
   { value, maxAge, isSecure }: { value: string; maxAge: number; isSecure: boolean },
@@ -38,7 +38,10 @@ export function isHttps(request: FastifyRequest, publicUrl: URL | null): boolean
   return publicUrl?.protocol === 'https:' || request.protocol === 'https'
 }
 
-/** With this prefix browsers accept a cookie only from this host, over https and for `/`: another host of the domain cannot plant one. */
+/**
+ * With the prefix `__Host-`, browsers accept a cookie only from this host, over https and for `/`. Another host of
+ * the domain cannot plant such a cookie.
+ */
 function nameOf({ name }: Cookie, isSecure: boolean): string {
   return isSecure ? `__Host-${name}` : name
 }

@@ -12,7 +12,7 @@ const ID_BYTES = 12
 const KEPT_SECONDS = 365 * 24 * 60 * 60
 
 interface SignInPassword {
-  /** The account's; undefined: the password of the panel. */
+  /** The name of the account; undefined: it is the password of the panel. */
   name: string | undefined
   hash: string
 }

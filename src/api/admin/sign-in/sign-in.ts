@@ -34,7 +34,7 @@ const bodySchema = Type.Object(
   { title: 'KeyToSignIn' },
 )
 
-/** The call without a key in its headers that creates a session of the panel. */
+/** Creates a session of the panel. The key or password is in the body, so the call needs no key in its headers. */
 export function signIn(
   api: Api,
   context: ApiContext,

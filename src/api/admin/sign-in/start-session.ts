@@ -22,7 +22,11 @@ export interface SignedIn {
   identity?: Identity
 }
 
-/** Creates a session, with its audit record, and sets its cookies. @returns its ID @throws Refusal if the password was changed meanwhile */
+/**
+ * Creates a session, with its audit record, and sets its cookies.
+ * @returns its ID
+ * @throws Refusal if the password or login was changed since it was checked
+ */
 export async function startSession(
   { store, settings, now }: ApiContext,
   request: FastifyRequest,

@@ -46,7 +46,7 @@ export function setInstanceWebhook(api: Api, context: ApiContext): void {
       schema: {
         operationId: 'setInstanceWebhook',
         summary: 'Set or clear the webhook of an instance',
-        description: 'The URL applies to events created from now on. With null, new events are logged but not posted.',
+        description: 'The URL applies to later events. With null, later events are not posted to the default endpoint.',
         tags: ['Webhooks'],
         params: instanceParams,
         body: Type.Object({ url: nullable(urlSchema) }, { title: 'WebhookUrlOrNull' }),
@@ -142,7 +142,7 @@ export function listEndpointHealth(api: Api, { store, now }: ApiContext): void {
   )
 }
 
-/** Only owners get the secret, and viewers not the whole URL. */
+/** Only owners get the secret. For viewers the URL is shortened to its origin. */
 async function showWebhook(
   { store, now }: ApiContext,
   request: FastifyRequest,

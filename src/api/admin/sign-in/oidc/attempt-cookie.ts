@@ -33,7 +33,7 @@ export function endedAttemptCookie(isSecure: boolean): string {
   return writeCookie(COOKIE, { value: '', maxAge: 0, isSecure })
 }
 
-/** Null if this browser did not begin a sign-in with this provider, or too long ago. */
+/** Null if this browser did not begin a sign-in with this provider, or began it too long ago. */
 export function readAttempt(request: FastifyRequest, now: number, signer: Signer): OpenAttempt | null {
   const [content, signature] = readCookie(request, COOKIE, signer.isSecure) ?? []
   if (content === undefined || signature === undefined) return null

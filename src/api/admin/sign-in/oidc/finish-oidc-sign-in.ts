@@ -25,13 +25,13 @@ const bodySchema = Type.Object(
   {
     answer: Type.String({
       maxLength: MAX_ANSWER_LENGTH,
-      description: 'The query of the address that the provider sent the browser back to.',
+      description: 'The query string with which the provider sent the browser back.',
     }),
   },
   { title: 'AnswerOfProvider' },
 )
 
-/** No failed sign-in: the answer was not checked, or the person changed their mind. */
+/** Not counted as failed sign-ins: the answer was not checked, or the person changed their mind. */
 const NOT_FAILED: ReadonlySet<RefusalCode> = new Set(['oidc_unreachable', 'oidc_denied', 'service_unavailable'])
 
 interface Parts {

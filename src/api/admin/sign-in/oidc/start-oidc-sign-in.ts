@@ -22,7 +22,7 @@ const bodySchema = Type.Object(
   { title: 'SignInToBegin', description: 'With `invitation`, the sign-in accepts it: no e-mail address is needed.' },
 )
 
-/** Changes nothing, so it is not limited. What it knows stays in the browser. */
+/** Writes no rows: the state of the sign-in is in a cookie. Only unknown invitations are limited by address. */
 export function startOidcSignIn(api: Api, context: ApiContext, wrongKeys: WrongKeys, calls: ProviderCalls): void {
   const { store, settings, logger, now } = context
 
