@@ -136,7 +136,7 @@ export interface OidcApi {
   /** Distinguishes this client of this provider from any other. */
   readonly id: string
   begin(): Promise<{ kind: 'begun'; url: string; attempt: OidcAttempt } | { kind: 'unreachable'; reason: string }>
-  /** @param answer the query that the provider sent the browser back with */
+  /** @param answer the query string with which the provider sent the browser back */
   complete(answer: string, attempt: OidcAttempt): Promise<OidcCompleted>
 }
 

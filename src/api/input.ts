@@ -95,7 +95,7 @@ export function parseName(field: string, name: string): string {
   return trimmed
 }
 
-/** Repeated headers arrive joined by a comma and a space and are malformed. @throws Refusal */
+/** Node joins repeated headers with a comma and a space, so they are refused. @throws Refusal */
 export function parseIdempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined
   if (typeof header === 'string' && KEY.test(header)) return header
