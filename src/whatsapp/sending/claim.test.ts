@@ -10,7 +10,7 @@ const INTERVAL_MS = 160
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** Every read that was requested has been made. */
+/** Resolves when every requested read has been made. */
 const allRead = () => vi.advanceTimersByTimeAsync(2 * INTERVAL_MS)
 
 function setUp(onRead: () => void = () => undefined) {

@@ -59,7 +59,7 @@ test('a group that is known is used while WhatsApp does not answer, and an unkno
   expect(queryGroup).toHaveBeenCalledTimes(2)
 })
 
-test('a group that may have changed is asked about again, if it was only listed', async () => {
+test('a group that may have changed is queried again if it was known only from a list', async () => {
   const now = 1_000_000_000
   const { groups, rows } = createGroupDirectory(() => now)
   rows.set(GROUP, { details: describing('1@lid'), asOf: now, queriedAt: 0 })

@@ -34,7 +34,7 @@ interface GroupDirectoryOptions {
   signal: AbortSignal
 }
 
-/** The groups of the account, read from the store and kept across sockets, so a message to a group needs no query. */
+/** The groups of the account, read from the store and kept across sockets, so most messages to groups need no query. */
 export class GroupDirectory {
   readonly #options: GroupDirectoryOptions
   readonly #groups = new BoundedMap<string, KnownGroup>(MAX_GROUPS)

@@ -38,7 +38,7 @@ export interface Paced {
 
 /**
  * The pace of an instance: decides which of its next messages may be sent now. Messages to contacts go first. An instance without
- * a pace costs one query when its sender starts.
+ * a pace costs one query at the start of its sender, and one each minute.
  */
 export class Pacing {
   readonly #options: PacingOptions
@@ -56,7 +56,7 @@ export class Pacing {
   #answersTaking = 0
   /** Messages to contacts, from the call of `take` until `release`. */
   readonly #answersInFlight = new Set<QueuedMessage>()
-  /** Whether messages to strangers wait in the database only. */
+  /** Whether some messages to strangers wait in the database and not in memory. */
   #hasDeferred = false
   #wake: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined

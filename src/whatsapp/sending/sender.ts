@@ -50,8 +50,9 @@ export interface SenderOptions {
 }
 
 /**
- * Sends the instance's queue while its lease lasts. It continues across links. Each chat has one message in flight, in the
- * order accepted; many chats send at the same time. The loop has the shape of the webhooks' lane: claim, send, record.
+ * Sends the instance's queue while its lease lasts. It continues across links. Each chat has one message in flight, in
+ * the order of acceptance. Many chats send at the same time. The loop has the shape of the webhooks' lane: claim, send,
+ * record.
  *
  * After a kill at any step the row is still queued. The message is sent again with the same ID and content.
  */
@@ -220,7 +221,7 @@ export class Sender {
     this.#claims.read()
   }
 
-  /** An incoming message was recorded: its sender is no longer a stranger, and its number and LID are one chat. */
+  /** An incoming or written message was recorded: its sender or recipient is a contact now. Number and LID are one chat. */
   noteSender({ written, ...message }: Pick<IncomingMessage, 'from' | 'addressing' | 'lid' | 'written' | 'chat'>): void {
     const { addressing, lid } = message
     const from = written ? message.chat : message.from

@@ -29,7 +29,7 @@ export class Typing {
     this.#onFailed = onFailed
   }
 
-  /** @param request what the hint `typing` is about: the seconds and the chat. A later request for the chat replaces it. */
+  /** @param request the subject of the hint `typing`: seconds and chat. A later request for the chat replaces it */
   show(request: string): void {
     const [, seconds, chat = ''] = REQUEST.exec(request) ?? []
     if (parseRecipient(chat) === null) return

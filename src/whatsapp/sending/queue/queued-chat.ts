@@ -3,7 +3,7 @@ import { shortSpelling } from '../../../domain/recipients/recipient.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { userOf } from '../../baileys/addresses.ts'
 
-/** A chat and the next messages to it, in the order accepted. They may name the chat by different addresses. */
+/** A chat and its next messages, in the order of acceptance. The messages may name the chat by different addresses. */
 export class QueuedChat {
   /** Other keys of the same chat. */
   readonly aliases = new Set<string>()
@@ -11,15 +11,15 @@ export class QueuedChat {
   messages: QueuedMessage[] = []
   /** Failed attempts to send the first message since the link was opened. */
   failures = 0
-  /** No attempt starts before this moment (`performance.now()`). `Infinity`: before it is released. */
+  /** No attempt starts before this moment (`performance.now()`). `Infinity`: the chat waits until it is released. */
   notBefore = 0
-  /** An incoming message from one of these numbers releases it. */
+  /** An incoming message from one of these numbers releases the chat. */
   numbers: readonly string[] = []
   /** It pauses until the file of its first message is available. */
   awaitsFile = false
   /** Its rows from this `seq` on are not in memory, and none of them may be overtaken. `Infinity`: it has no such rows. */
   unreadFrom = Number.POSITIVE_INFINITY
-  /** Being sent. More than one only if two chats turned out to be the same while both were sending. */
+  /** Messages being sent: more than one only if two chats turned out to be the same while both were sending. */
   readonly #claimed = new Set<MessageId>()
   /** Claimed messages that may have reached the socket. */
   readonly #written = new Set<MessageId>()

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { loaded, queuedRows, read, row } from '../../../../test/queued-messages.ts'
 import { SendQueue } from './send-queue.ts'
 
-test('deferred recipients take no memory from others, and are sent in order once released', async () => {
+test('deferred recipients take no memory from others, and are sent in order after their release', async () => {
   const strangers = Array.from({ length: 5_000 }, (_, index) => row(index + 1, `stranger ${index % 2_500}`))
   const queue = [...strangers, row(5_001, 'known')]
   const sendQueue = new SendQueue()

@@ -187,7 +187,7 @@ test('recipients that are the same chat share one order, whichever row shows tha
           sendQueue.unclaim(message)
         }
         expect(sent.map(({ id }) => id).sort()).toEqual(order.map((_, index) => `msg_${index + 1}`).sort())
-        // Two rows have no order if nothing showed that they are the same chat before one was written.
+        // Two rows may be sent in any order if nothing showed that they are the same chat before one was written.
         if (all) {
           const ofChat = sent.filter(({ to }) => to !== 'other').map(({ seq }) => seq)
           expect(ofChat).toEqual([...ofChat].sort((one, two) => one - two))
@@ -328,7 +328,7 @@ test('a row whose commit took long is found before the next one of its chat, how
   const others = Array.from({ length: 1_201 }, (_, index) => row(index + 100, `r${index}`))
   sendQueue.requestRead('overlap')
   await read(sendQueue, [old, ...others])
-  // It got its number before the others, and its commit waited for locks.
+  // Row 50 got its number before the others, but its commit waited for locks.
   vi.advanceTimersByTime(59_000)
   sendQueue.requestRead('overlap', 'a')
   sendQueue.requestRead('overlap', 'a')

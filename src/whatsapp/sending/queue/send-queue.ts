@@ -38,7 +38,7 @@ export interface QueuedRows {
  * A deferred chat keeps nothing in memory, so it takes no space from the others.
  *
  * Two recipients become one chat when a stored address or WhatsApp's answer shows that they are the same. They stay one
- * as long as the chat is here.
+ * while the chat is in the queue.
  */
 export class SendQueue {
   readonly #chats = new Map<string, QueuedChat>()
@@ -52,7 +52,7 @@ export class SendQueue {
   /** Above this number, rows may have been committed late; Infinity: no read has asked for them. */
   #overlapFrom = NEVER
   readonly #history = new ReadHistory()
-  /** Every row up to this number has been read: it is in memory, or its chat is unread from there or from before. */
+  /** Every row up to this number has been read: it is in memory, or not before `unreadFrom` of its chat. */
   #readTo = 0
   /** Rows may follow `#readTo`. */
   #mayHaveMore = false
@@ -246,7 +246,7 @@ export class SendQueue {
       resumed.push(chat.key)
     }
     for (const message of rows) this.#add(message)
-    // Their rows from here to `#readTo` are not in memory.
+    // The rows of the resumed chats between this page and `#readTo` are not in memory.
     if (pageTo < this.#readTo) for (const key of resumed) this.chatOf({ to: key })?.skipFrom(pageTo + 1)
     else if (!isLast) this.#mayHaveMore = true
     this.#readTo = Math.max(this.#readTo, lastSeq)
