@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 
-/** Deaths that are further apart have nothing to do with each other. */
+/** Deaths that are further apart are treated as unrelated. */
 const WINDOW_MS = 10 * 60_000
 /** An instance is the cause once this many threads that ran only this instance have died. */
 const DEATHS_ALONE = 3

@@ -19,7 +19,7 @@ import {
 import { toPlain } from './plain-errors.ts'
 
 const HEARTBEAT_EVERY_MS = 1_000
-/** A busy thread answers late. One that misses this many heartbeats in a row is in an endless loop. */
+/** A busy thread answers late. A thread that misses more than this many heartbeats in a row counts as hung. */
 const MISSED_HEARTBEATS = 20
 /** The same while it loads its code, which is slow on a busy machine. */
 const MISSED_WHILE_LOADING = 120

@@ -22,7 +22,7 @@ const LEAST_HEAP_MIB = 128
 const MIB = 1024 * 1024
 
 const RESTART =
-  'The files of Pombal were replaced while it was running. Restart it: until then no new connection opens.'
+  'The files of Pombal were replaced while it was running. Restart it: until then connections may not open.'
 
 /** The network of an instance that is stopped because it killed its threads. */
 const NONE_AFTER_CRASHES = {
@@ -47,14 +47,14 @@ interface WhatsappThreadsOptions {
   onSent?: ((send: SendTrace) => void) | undefined
   /** A thread does not know of a recent renewal of the leases. */
   onRenewalNeeded(): void
-  /** A thread died and is replaced. */
+  /** A thread died. The next connections open another. */
   onThreadDied(): void
 }
 
 /**
  * Runs connections in threads of their own, spread evenly. A connection uses the store of the main thread, which executes its
- * calls in their order. A thread that dies ends only the connections in it. Their leases are released, so its
- * last writes are either committed before they start again, or refused by the fence.
+ * calls in their order. A thread that dies ends only the connections in it. Their leases are released, so the
+ * thread's last writes are either committed before the connections start again, or refused by the fence.
  */
 export class WhatsappThreads {
   readonly #options: WhatsappThreadsOptions
