@@ -5,7 +5,7 @@ import type { ConsumerSpeed } from './concurrency-limit.ts'
 
 /** Concurrent attempts of one endpoint (contract §5). */
 const MAX_CLAIMED = 8
-/** Two of them are reserved for retries, and two for first attempts while any is pending. */
+/** Two of them are reserved for retries, and two for first attempts while any first attempt is pending. */
 const MAX_OF_ONE_KIND = 6
 
 /** `page`: rows in one read, in addition to those in flight. `low`: with fewer in memory, the next page is read. */
@@ -132,7 +132,7 @@ export class Claims {
     this.invalidateRetries()
   }
 
-  /** A person may have requested retries. */
+  /** Retries may have been requested. */
   invalidateRetries(): void {
     this.#areRetriesStale = true
   }
@@ -175,7 +175,9 @@ export class Claims {
     }
   }
 
-  /** If both kinds are wanted, they are read in turn, so that a stream of hints cannot keep one from being read. */
+  /**
+   * If both kinds are wanted, they are read in turn, so that a stream of hints cannot keep one kind from being read.
+   */
   #nextPage(now = this.#options.clock.steady()): 'retries' | 'firsts' | null {
     const readsRetries = this.#readRetriesAt <= now && this.#mayClaim('retry')
     const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < this.#pageSize.low

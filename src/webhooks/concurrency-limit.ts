@@ -39,7 +39,7 @@ export interface ConcurrencyLimit {
 /** A request that is open for this long makes its consumer slow, until another request ends sooner. */
 const SLOW_AFTER_MS = 1_000
 
-/** A fixed number of permits. Waiting groups get one each, in turn, and so do the users of a group. */
+/** A fixed number of permits. Waiting groups get one permit each, in turn, and so do the users of a group. */
 class Pool {
   acquired = 0
   readonly capacity: number
@@ -91,7 +91,8 @@ class Pool {
 
 /**
  * Limits the open requests of this node. Half of `capacity` is reserved for fast consumers, the other half for slow ones. A
- * request that has been open for a second moves to the slow half, so consumers that hang never starve those that answer.
+ * request that has been open for a second moves to the slow half if that has a free permit, so consumers that hang do
+ * not starve those that answer.
  *
  * Consumers of unknown speed may open one request each, from a third pool of size `capacity`: after a start, a consumer
  * that answers must not wait behind a thousand that hang.

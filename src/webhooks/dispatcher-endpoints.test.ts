@@ -3,7 +3,7 @@ import { OK, REFUSED, setUp } from '../../test/units/dispatcher-harness.ts'
 import { DEFAULT_ENDPOINT } from '../domain/events/endpoint.ts'
 
 describe('the endpoints of an instance', () => {
-  test('may each have eight requests in flight; one that hangs does not delay another', async () => {
+  test('have separate limits of requests in flight; one that hangs does not delay another', async () => {
     const { clock, store, consumers, open } = setUp()
     store.endpointsOf.set('a', ['hangs'])
     consumers.rule = ({ instanceId }) => (instanceId === 'hangs' ? 'later' : OK)

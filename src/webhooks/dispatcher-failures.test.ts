@@ -180,7 +180,7 @@ describe('failures', () => {
     expect(store.rows[0]).toMatchObject({ state: 'first', attempts: { length: 0 } })
   })
 
-  test('a lane that ended while it read the secret posts nothing any more', async () => {
+  test('a lane that ended while it read the secret posts nothing', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
     const answer = holdPosting(store)
     store.add('a', clock)
@@ -194,7 +194,7 @@ describe('failures', () => {
     expect(consumers.sent).toHaveLength(0)
   })
 
-  test('a lane that lost its lease while it read the secret posts nothing any more', async () => {
+  test('a lane that lost its lease while it read the secret posts nothing', async () => {
     const { clock, store, consumers, open, lost } = setUp()
     consumers.rule = () => 'later'
     open('a')

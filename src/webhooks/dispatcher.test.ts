@@ -67,7 +67,7 @@ describe('isolation', () => {
     expect(consumers.of(fourth)).toHaveLength(1)
   })
 
-  test('an instance whose deliveries are being read again keeps its turn for a free request', async () => {
+  test('an instance whose deliveries are being read again keeps its turn for a free permit', async () => {
     const { clock, store, consumers, open } = setUp({ maxInFlight: 2 })
     for (const id of ['busy', 'a', 'b']) {
       open(id)

@@ -45,13 +45,15 @@ const YIELDS_MS = 2
  * Posts the deliveries of one endpoint: claim, attempt, record.
  *
  * - `running`: attempts start as they become due, first attempts in the order of the events, retries at their due time.
- * - `draining`, after `shut` or once the lease is lost: no attempt starts; those in flight end and are recorded.
+ * - `draining`, after `shut` or after the loss of the lease: nothing is claimed. After `shut`, claimed deliveries are
+ *   still attempted and recorded.
  * - `ended`: ended attempts that were not recorded are in `unrecorded`, for the endpoint's next lane on this node.
  *   Attempts that did not end are made again by the instance's next owner, under the same webhook-id.
  *
  * While its endpoint is inactive the lane holds: it starts nothing until a hint or a poll finds the endpoint active.
  *
- * After a failed read or attempt the lane pauses with backoff. Attempts that have ended are recorded when the store is back.
+ * After a failed read, or if an attempt cannot be made, the lane pauses with backoff. Attempts that have ended are
+ * recorded when the store is back.
  */
 export class Lane implements LimitedUser {
   speed: ConsumerSpeed = 'unknown'
@@ -136,7 +138,7 @@ export class Lane implements LimitedUser {
     })
   }
 
-  /** Like `wake`, and reads the retries again, because the hint of a requested one may be lost. */
+  /** Like `wake`, and reads the retries again, because the hint of a requested retry may be lost. */
   poll(): void {
     this.#claims.invalidateRetries()
     this.wake()

@@ -274,7 +274,7 @@ describe('names', () => {
     expect(receiver.requests).toHaveLength(0)
   })
 
-  test('are resolved for the instance whose endpoint it is', async () => {
+  test('are resolved on behalf of the instance that owns the endpoint', async () => {
     const owners: unknown[] = []
     const by = poster({
       resolve: async (_hostname, owner) => {

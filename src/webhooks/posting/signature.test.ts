@@ -40,7 +40,7 @@ function lowerCased(headers: Record<string, string>): Record<string, string> {
 afterEach(() => vi.useRealTimers())
 
 describe('the published vectors', () => {
-  test.each(vectors)('$name: are what is sent', vector => {
+  test.each(vectors)('$name: equal the headers that are sent', vector => {
     expect(headersOf(vector)).toEqual(vector.headers)
   })
 

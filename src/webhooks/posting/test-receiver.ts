@@ -16,7 +16,7 @@ export function createTestReceiver(
 ): NonNullable<PosterOptions['testReceiver']> {
   return request => {
     const { event, instanceId } = JSON.parse(Buffer.from(request.body).toString()) as Posted
-    // An alert must not count as sent. As the name exists nowhere, posting it fails.
+    // An alert must not count as sent. The host name does not exist, so posting the alert fails.
     return instanceId === undefined ? null : receive(request, event, endpoints, now())
   }
 }
