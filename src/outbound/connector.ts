@@ -37,7 +37,7 @@ interface Connector {
 }
 
 /**
- * Opens connections. Each is checked three times:
+ * Opens connections, with three checks:
  *
  * 1. A host that is an IP address, because Node does not resolve those.
  * 2. Every address of a name. If one is not allowed, none is. The connection goes to a checked address, so DNS rebinding

@@ -7,7 +7,7 @@ import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { PhoneOrders } from '../store/sandbox/phone-orders.ts'
 
-/** A request to a simulated phone. `look` only reads whether it is on. Nodes of other versions read the same names. */
+/** A request to a simulated phone. `look` only reads whether it is on. Nodes of other versions read these names too. */
 export type PhoneOrder = { kind: 'write'; message: ContactMessage } | { kind: 'switch'; on: boolean } | { kind: 'look' }
 
 export interface PhoneReport {

@@ -15,7 +15,7 @@ async function listen(start: string, more: string): Promise<{ url: string; writt
     sockets.push(socket)
     const write = () => {
       while (!socket.destroyed && socket.write(bytes)) {
-        // Until the reader is slower.
+        // Until the buffer is full.
       }
     }
     socket.on('error', () => undefined).on('drain', write)
