@@ -24,7 +24,10 @@ interface NetworkAtPort {
 export interface AddressGuard {
   /** @param address an IP address; anything else is not allowed */
   allows(address: string, port: number): boolean
-  /** Checks a URL whose host is an IP address in any notation. A host that is a name is `not_literal`, unless no address may be reached at its port. */
+  /**
+   * Checks a URL whose host is an IP address in any notation. A host that is a name is `not_literal`, unless no address
+   * may be reached at its port.
+   */
   checkLiteral(url: URL): 'allowed' | 'blocked' | 'not_literal'
 }
 

@@ -114,7 +114,10 @@ export class Resolver {
     }
   }
 
-  /** The look-up that may start, in order. Among names that were not resolved before, the owner with the fewest threads is first. */
+  /**
+   * The next look-up that may start. Among names that were not resolved before, the owner with the fewest threads is
+   * first.
+   */
   #next(): { entry: PendingLookup; owner: string } | null {
     if (this.#inFlight >= this.#maxInFlight) return null
     const hasUnknown = this.#unknownInFlight.length < this.#maxUnknownInFlight

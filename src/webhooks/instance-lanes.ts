@@ -9,7 +9,10 @@ const READ_AGAIN_MS = 1_000
 /** A lane is closed only when its endpoint has no deliveries, so there are no attempts to wait for. */
 const IDLE_GRACE_MS = 0
 
-/** The lanes of an instance: always one for the default endpoint, and one for each other endpoint that exists or still has deliveries. */
+/**
+ * The lanes of an instance: always one for the default endpoint, and one for each other endpoint that exists or still
+ * has deliveries.
+ */
 export class InstanceLanes {
   readonly #instanceId: InstanceId
   readonly #options: LaneOptions

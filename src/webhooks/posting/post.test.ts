@@ -177,7 +177,7 @@ describe('an attempt', () => {
       'protocol_error',
     ],
     ['a reset', { kind: 'reset', after: 'request' }, 'connection_reset'],
-    ['a connection closed without a word', { kind: 'raw', text: '' }, 'connection_reset'],
+    ['a connection closed without an answer', { kind: 'raw', text: '' }, 'connection_reset'],
     ['something that is not HTTP', { kind: 'raw', text: 'SSH-2.0-OpenSSH_9.9\r\n' }, 'protocol_error'],
     [
       'headers without end',
@@ -191,7 +191,7 @@ describe('an attempt', () => {
     ],
   ]
 
-  test.each(failures)('fails by %s, in one request', async (_, answer, error) => {
+  test.each(failures)('fails after %s, in one request', async (_, answer, error) => {
     receiver.answerWith(answer)
     expect(await post(receiver.url)).toEqual({ kind: 'failed', error })
     expect(receiver.requests).toHaveLength(1)

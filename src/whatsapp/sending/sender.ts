@@ -221,7 +221,7 @@ export class Sender {
     this.#claims.read()
   }
 
-  /** An incoming or written message was recorded: its sender or recipient is a contact now. Number and LID are one chat. */
+  /** An incoming or written message was recorded: the other side is now a contact. Number and LID are one chat. */
   noteSender({ written, ...message }: Pick<IncomingMessage, 'from' | 'addressing' | 'lid' | 'written' | 'chat'>): void {
     const { addressing, lid } = message
     const from = written ? message.chat : message.from

@@ -25,9 +25,9 @@ interface ExpiryOptions {
 }
 
 /**
- * Fails messages that have been queued for longer than `messageTtlMs`, oldest first, connected or not. Messages that are old because
- * the pace made them wait stay queued. A run ends after a limited number of pages in which no message failed, and the
- * next run continues behind them.
+ * Fails messages that have been queued for longer than `messageTtlMs`, oldest first, whether connected or not. Messages
+ * that are old because the pace made them wait stay queued. A run ends after a limited number of pages in which no
+ * message failed, and the next run continues behind them.
  */
 export class Expiry {
   readonly #options: ExpiryOptions
