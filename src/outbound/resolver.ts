@@ -115,8 +115,8 @@ export class Resolver {
   }
 
   /**
-   * The next look-up that may start. Among names that were not resolved before, the owner with the fewest threads is
-   * first.
+   * The next look-up that may start, in order. Among names that were not resolved before, the owner with the fewest
+   * threads is first.
    */
   #next(): { entry: PendingLookup; owner: string } | null {
     if (this.#inFlight >= this.#maxInFlight) return null
