@@ -69,7 +69,7 @@ export const alerts = {
 export const operatorEndpoints = {
   title: 'Endpoints for all instances',
   hint: 'Your program gets the connection events of every instance, including those that you create later.',
-  none: 'There are none. Add one if a program of yours watches all numbers.',
+  none: 'No endpoints yet. Add one if one of your programs watches all numbers.',
   addText: 'It gets its own secret, retries and pause. The tokens of the instances do not see it.',
   everything: 'All connection events',
   named: (id: string) => `Endpoint for all instances (${id})`,

@@ -12,7 +12,7 @@ export const connection = {
     },
     disconnected: {
       name: 'Disconnected',
-      text: 'There has been no connection for more than five minutes. Pombal keeps trying; meanwhile messages are refused. Check that the phone and this machine have internet access.',
+      text: 'There has been no connection for more than five minutes. Pombal keeps trying, and refuses messages until it is connected again. Check that the phone and this machine have internet access.',
     },
     stopped: {
       name: 'Stopped',
@@ -30,7 +30,7 @@ export const connection = {
   reasons: {} as Partial<Record<ConnectionCause, string>>,
   simulated: 'This WhatsApp is simulated: Pombal was started with WHATSAPP_URL. Nothing reaches real phones.',
   sameNumber: (names: string) =>
-    `This number is also linked to ${names}. Each of these instances reports every message to it. If that is not what you want, unlink it from all but one.`,
+    `This number is also linked to ${names}. Each of these instances reports every message to this number. If that is not what you want, unlink it from all but one.`,
   number: 'Number',
   link: 'Link a number',
   linkAgain: 'Link again',
@@ -61,7 +61,7 @@ export const connection = {
     passkey_expired:
       'Nobody answered with the passkey, or confirmed the code, in time. Have the passkey at hand, then link again.',
     identity_rejected:
-      'WhatsApp refuses a code to the kind of device that Pombal announces, or too many codes were requested for this number. Wait an hour. If that does not help, set WHATSAPP_DEVICE to another device (such as chrome-windows) and restart. Then try again.',
+      'WhatsApp refuses to issue a code to the kind of device that Pombal announces, or too many codes were requested for this number. Wait an hour. If that does not help, set WHATSAPP_DEVICE to another device (such as chrome-windows) and restart. Then try again.',
     linking_unfinished:
       'The phone took the code, but WhatsApp did not complete the linking. On the phone, remove linked devices that you do not use, wait a few minutes, then try again.',
     phone_offline:
@@ -146,7 +146,7 @@ export const passkey = {
     warning: 'Continue only if you are linking your number there now.',
     use: 'Use the passkey',
     copy: 'Copy the answer',
-    copied: 'Copied. Paste it on the page from which you came.',
+    copied: 'Copied. Paste it on the page you came from.',
     close: 'Close',
     failed: 'The passkey did not answer. Try again, or use the browser or phone that has it.',
     elsewhere: 'Run this program on https://web.whatsapp.com.',

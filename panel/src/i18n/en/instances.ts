@@ -113,13 +113,13 @@ export const instanceSettings = {
 
 export const person = {
   title: 'Data of one person',
-  hint: 'Export or erase what is stored of somebody who asks for it. Both are recorded in the audit log.',
+  hint: 'Export or erase the data stored about a person who requests it. The audit log records each export and erasure.',
   contact: 'Number or LID',
   contactHint: 'Country code, area code and number. Other numbers and the LID of the same person are found too.',
   notAPerson: 'Enter a number, such as 5511987654321, or a LID, such as 123456789@lid.',
   export: 'Export',
   erase: 'Erase…',
-  eraseTitle: 'Erase what is stored of this person?',
+  eraseTitle: 'Erase the data stored about this person?',
   eraseText: [
     'Messages in both directions, their events, received files and the name are erased. This cannot be undone.',
     'Messages that wait, were sent less than 25 hours ago, or whose events are still being posted are kept. Erase again a day later.',

@@ -20,7 +20,7 @@ import {
 interface BubbleProps extends BubbleMenuProps {
   /** The message that it quotes, if that is loaded. */
   original: ChatLine | undefined
-  /** Whether the reader looks for this message. */
+  /** True if the reader opened the chat to find this message. */
   isSought: boolean
   onShow: (messageId: string) => void
 }

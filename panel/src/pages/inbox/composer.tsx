@@ -22,7 +22,7 @@ interface ComposerProps {
   name: string
   /** The place of the unsent message (`usePlaces`). */
   place: string
-  /** The message that is edited. Null: a new one is written, or an answer. */
+  /** The message that is edited. Null while the person writes a new message or an answer. */
   edited: ChatLine | null
   /** The edit was sent or given up. */
   onEdited: () => void
