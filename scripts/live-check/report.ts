@@ -20,7 +20,7 @@ export interface Report {
   complete: boolean
   differences: Difference[]
   same: Finding[]
-  /** Of WhatsApp, for information only. */
+  /** Measured on WhatsApp, for information only. */
   durations: Duration[]
 }
 

@@ -100,7 +100,7 @@ class FeedReader {
   #cursor = ''
   /** Events up to this ID have started a run, and are read again. IDs sort by time. */
   #startedUntil = ''
-  /** When the last poll began, of `performance.now()`. */
+  /** When the last poll began, by `performance.now()`. */
   #polledAt = Number.NEGATIVE_INFINITY
   /** The number of `too_many_readers` refusals in a row. */
   #readerRefusals = 0

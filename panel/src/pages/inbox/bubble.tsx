@@ -20,7 +20,7 @@ import {
 interface BubbleProps extends BubbleMenuProps {
   /** The message that it quotes, if that is loaded. */
   original: ChatLine | undefined
-  /** True if the reader opened the chat to find this message. */
+  /** True if the chat view's `messageId` names this message. */
   isSought: boolean
   onShow: (messageId: string) => void
 }
