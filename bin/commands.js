@@ -1,7 +1,7 @@
 /**
  * Every subcommand: the file that runs it, and its line in the usage. The compiled program has one file of the same name for
- * each. `isServer`: the process is long-running and starts with options for its memory. `args`: without it, the command takes no
- * arguments. `hasOwnHelp`: the command explains its options itself.
+ * each. `isServer`: the process is long-running and starts with options for its memory. `args`: without it, the command takes
+ * no arguments. `hasOwnHelp`: the command explains its options itself.
  */
 export const COMMANDS = {
   serve: { source: 'src/main.ts', isServer: true, summary: 'run the service (the default)' },

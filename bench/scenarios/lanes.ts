@@ -9,8 +9,8 @@
  * Then the same with 1,000 dead consumers and the default timeout of 10 s. They occupy all requests that slow
  * consumers may have open. When the first event after the start arrives, no consumer is known to be fast or slow yet.
  *
- * The last two figures measure the whole service: the memory of a node with the 1,000,000 pending deliveries, and how much
- * longer it takes to start, compared with an empty one.
+ * The last two figures measure the whole service: the memory of a node with the 1,000,000 pending deliveries, and how
+ * much longer it takes to start, compared with an empty one.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

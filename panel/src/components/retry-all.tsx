@@ -14,7 +14,7 @@ interface RetryAllProps {
   endpoint?: { id: string; url: string }
 }
 
-/** Retries every delivery that waits for its next attempt, for example once the receiver is fixed. Renders nothing for a viewer. */
+/** Retries every delivery that waits for its next attempt. Renders nothing for a viewer. */
 export function RetryAll({ instanceId, endpoint }: RetryAllProps) {
   const words = useWords()
   const toast = useToast()
