@@ -30,7 +30,7 @@ const CONTACTS = Array.from({ length: 16 }, (_, index) => `55119876600${10 + ind
 const FLOOR = { sqlite: { kind: 'at least', ratio: 0.9 }, postgres: { kind: 'at least', ratio: 0.8 } } as const
 const PAIR_FLOOR = { kind: 'at least', ratio: 0.9 } as const
 const PAIR = 2
-/** During the texts of the pair. Enough connections that no call waits for one, unless its answer takes over 1 s. */
+/** During the texts of the pair. Enough connections that a call finds a free one, unless answers take over 1 s. */
 const PACE = { perSecond: 100, connections: 100, durationMs: 3_000 }
 const QUICK_PACE = { ...PACE, durationMs: 1_000 }
 const P99_LIMIT_MS = 25

@@ -9,7 +9,7 @@ import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 
-/** How slowly the instance sends. */
+/** The limits on how fast the instance sends. */
 export function PaceCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data, error } = useQuery(paceQuery(instanceId))

@@ -12,7 +12,7 @@ export const MIN_PASSWORD = 12
 interface PasswordFormProps {
   /** For the browser's password manager. */
   userName: string
-  /** Whether the old password must be given too. */
+  /** True if the form also asks for the old password. */
   asksOld?: boolean
   save: (newPassword: string, oldPassword: string) => Promise<unknown>
   action: string

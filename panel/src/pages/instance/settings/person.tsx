@@ -10,7 +10,7 @@ import { useWords } from '../../../i18n/i18n.tsx'
 /** A number in E.164 form, or a LID. The service decides. */
 const PERSON = /^([1-9]\d{6,14}|\d{1,20}@lid)$/
 
-/** Exports and erases what is stored of one person. */
+/** Exports and erases the data stored about one person. */
 export function PersonCard({ instanceId }: { instanceId: string }) {
   const { person: texts } = useWords()
   const toast = useToast()
