@@ -1,6 +1,6 @@
 /**
- * Texts through the whole service, sustained for two minutes by 1 and by 64 instances: a text is posted and accepted, sent to
- * WhatsApp, decrypted by the recipient's simulated phone, and `sent`, `delivered` and `read` are each recorded and posted to a
+ * Texts through the whole service, sustained for two minutes by 1 and by 64 instances: a text is posted and accepted, sent
+ * to WhatsApp, decrypted by the recipient's simulated phone, and `sent`, `delivered` and `read` are each recorded and posted to a
  * receiver. 4,000 texts are on their way all the time: the next one is posted when one is reported as read. The rate is that of
  * the `read` events. By the end, each event must have arrived for every text.
  *

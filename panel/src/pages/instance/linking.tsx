@@ -10,7 +10,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 import { Code } from './code.tsx'
 import classes from './linking.module.css'
 
-/** Why the last attempt to link a number failed. A person has to act, so no code is requested until that person asks for one. */
+/** Why the last attempt to link a number failed. No code is requested until a person asks for one. */
 export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
   'passkey_required',
   'passkey_refused',
