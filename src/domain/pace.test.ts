@@ -23,9 +23,9 @@ describe('quiet hours', () => {
 
   test('follow the clocks of the time zone, even in the night when they change', () => {
     expect(quietUntil(pace(22, 7, 'America/Sao_Paulo'), at('2026-11-24T01:00:00Z'))).toBe(at('2026-11-24T10:00:00Z'))
-    // In Berlin this night has 25 hours.
+    // In Berlin the clocks are set back in this night.
     expect(quietUntil(pace(22, 7, 'Europe/Berlin'), at('2026-10-24T21:00:00Z'))).toBe(at('2026-10-25T06:00:00Z'))
-    // And this one 23.
+    // In this night they are set forward.
     expect(quietUntil(pace(22, 7, 'Europe/Berlin'), at('2026-03-28T22:00:00Z'))).toBe(at('2026-03-29T05:00:00Z'))
   })
 })

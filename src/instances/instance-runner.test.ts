@@ -5,7 +5,7 @@ import { InstanceRunner } from './instance-runner.ts'
 
 afterEach(() => vi.useRealTimers())
 
-/** A runner whose instance is linked. @returns also the graces with which its lanes were shut, and when its parts stopped */
+/** A runner whose instance is linked. @returns the runner, the graces of its lanes, and when its parts stopped */
 function setUp(webhookTimeoutMs: number, attemptsLastMs = 0) {
   const graces: (number | undefined)[] = []
   const stops: string[] = []

@@ -44,7 +44,7 @@ export interface Upload {
   /** The declared type, for a file whose content does not show its type. */
   type: string | null
   filename: string | null
-  /** The refusal if the instance was deleted meanwhile. */
+  /** The refusal if the instance does not exist any more. */
   ifDeleted: RefusalCode
 }
 

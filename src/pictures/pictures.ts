@@ -25,7 +25,7 @@ export interface PicturesOptions {
   /** Default: `picture-process.ts`. */
   program?: string
   maxMs?: number
-  /** There is no thumbnail. */
+  /** Called when a picture gets no thumbnail. */
   onFailed(mediaId: string, why: string): void
 }
 

@@ -204,7 +204,7 @@ function outcomeOf(error: unknown): FetchOutcome {
   return { kind: 'later', isTheirs: false, why }
 }
 
-/** Without the URL, which may be secret. */
+/** The fields for the log, without the URL, which may be secret. */
 function namesOf({ instanceId, mediaId }: Fetch) {
   return { instanceId, mediaId }
 }

@@ -24,7 +24,7 @@ export class FetchFailed extends Error {
 
 /** A response with the bytes of a file. */
 interface OpenedUrl {
-  /** As the host declares it; null if it does not. */
+  /** As the host declares it; null if the host declares none. */
   mimetype: string | null
   /** As the host declares it. */
   size: number | null
@@ -117,7 +117,7 @@ async function* withFailures(response: IncomingMessage, signal: AbortSignal): As
   if (signal.aborted || !response.complete) throw new FetchFailed('connection_reset', false)
 }
 
-/** Names what Node reports, so that no address of the internal network is repeated. */
+/** Replaces Node's error with its code, so that no address of the internal network is shown. */
 function failureOf(error: unknown): FetchFailed {
   const code = attemptError(error)
   return new FetchFailed(code, code === 'blocked_address')

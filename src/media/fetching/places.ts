@@ -20,7 +20,7 @@ export class Places {
     return { [Symbol.dispose]: () => void this.#running.delete(fetch) }
   }
 
-  /** While half of the node's places are taken, only instances without a fetch in progress get another one. */
+  /** The instances and hosts without a free place. While half of the node's places are in use, an instance has one place. */
   full(): FullPlaces {
     const most = this.#running.size >= AT_ONCE.node / 2 ? 1 : AT_ONCE.instance
     const running = [...this.#running]

@@ -22,7 +22,7 @@ const NOT_IMPLEMENTED = 501
 /** A name that no object has, not even an object of another program in the same bucket. */
 const CHECKED_NAME = '.pombal-check'
 const CONNECT_TIMEOUT_MS = 5_000
-/** Without a byte. */
+/** The longest time without a byte. */
 const SILENCE_TIMEOUT_MS = 30_000
 /**
  * The client's default of 50 is less than the downloads, previews, uploads and fetches that a node allows together. A download keeps its
@@ -104,7 +104,7 @@ export class BucketStorage implements MediaStorage {
     await this.#client.send(new DeleteObjectCommand(this.#object(name)))
   }
 
-  /** The IDs of interrupted uploads. Not every service lists them; a rule of the bucket must remove them there. */
+  /** The IDs of interrupted uploads. If a service cannot list them, a rule of the bucket must remove them. */
   async #listUploads(key: string): Promise<(string | undefined)[]> {
     try {
       const command = new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: key })
