@@ -32,7 +32,7 @@ const LAST_MOMENT = 32 ** TIME_CHARACTERS - 1
 let latest: { at: number; random: string } | null = null
 
 /**
- * 48 bits of milliseconds and 80 random bits (the layout of a ULID): unique and sorted by time. Within one millisecond
+ * Ten characters of milliseconds and 16 random ones (the layout of a ULID): unique and sorted by time. Within one millisecond
  * the IDs of a process sort in the order of their creation.
  */
 function timeOrderedId(now: number): string {
@@ -127,7 +127,7 @@ export function newMediaFileId(now: number): string {
   return `file_${timeOrderedId(now)}`
 }
 
-/** Sorts after every ID created before `at` and before every later one. */
+/** Sorts after every ID created before `at` and before every ID created since. */
 export function firstMessageId(at: number): MessageId {
   return `msg_${timeCharacters(at)}`
 }

@@ -8,7 +8,7 @@ export interface Traces {
   accept(message: Pick<NewMessage, 'instanceId' | 'id'>, caller: Traceparent | undefined): OpenSpan
   sent(send: SendTrace): void
   attempt(delivery: DueDelivery): OpenSpan
-  /** Exports what is left, for a second at most. */
+  /** Exports the remaining spans, for a second at most. */
   close(): Promise<void>
 }
 

@@ -15,7 +15,7 @@ export interface FeedPlace {
   mark: string | null
 }
 
-/** @param id of the event; of the instance if the place has no event */
+/** @param id the ID of the event, or of the instance if the place has no event */
 export function placeOf(seq: number, id: EventId | InstanceId): FeedPlace {
   return { seq, mark: markOf(id) }
 }
