@@ -83,7 +83,7 @@ export interface Settings {
   /** The mail server for alerts; null: none are sent by e-mail. */
   mail: { url: string; from: string } | null
   sandbox: boolean
-  /** Where spans go; null: none are made. */
+  /** Where spans are sent; null: traces are off. */
   traces: TraceTarget | null
   /** A sentence for each variable whose name is almost that of a setting. */
   misspelled: readonly string[]
