@@ -32,15 +32,15 @@ test('reading earlier rows again does not make a position unsettled', () => {
   expect(history.settledTo(70_000)).toBe(5_000)
 })
 
-test('of the numbers above the settled ones, the lowest that no read has found is unread', () => {
+test('the lowest number that no read has found is unread; after two minutes, numbers are forgotten', () => {
   const history = new ReadHistory()
   const rows = (...numbers: number[]) => numbers.map(seq => ({ seq }))
   history.note(rows(1, 2, 5), 0)
   expect(history.firstUnread([1, 2, 5])).toBe(null)
-  expect(history.firstUnread([1, 2, 4, 3, 5])).toBe(3)
+  expect(history.firstUnread([1, 2, 3, 4, 5])).toBe(3)
   history.note(rows(3, 4, 8), 61_000)
+  expect(history.firstUnread([1, 2, 3, 4, 5, 8])).toBe(null)
   history.note(rows(9), 122_000)
-  // Up to 8 they are settled and forgotten.
-  expect(history.firstUnread([9])).toBe(null)
-  expect(history.firstUnread([8, 9])).toBe(8)
+  expect(history.firstUnread([8, 9])).toBe(null)
+  expect(history.firstUnread([5, 8, 9])).toBe(5)
 })

@@ -3,14 +3,16 @@
  * several.
  */
 const OVERLAP_MS = 60_000
+/** Longer than the overlap, because a read may begin later than it was requested. */
+const REMEMBERED_MS = 2 * OVERLAP_MS
 /** At most two positions are kept for each interval of this length. */
 const MARK_EVERY_MS = 1_000
 
-/** How far the reads of a queue had come at each moment of the last minute, and which rows they found. */
+/** How far the reads of a queue had come at each moment of the last minutes, and which rows they found. */
 export class ReadHistory {
-  /** The oldest first. At most one is older than `OVERLAP_MS`. */
+  /** The oldest first. At most one is older than `REMEMBERED_MS`. */
   readonly #marks: { at: number; seq: number }[] = []
-  /** The numbers of the rows that were read, roughly the lowest first. Those of settled rows are forgotten. */
+  /** The numbers of the rows that were read in this time, roughly the lowest first. */
   readonly #numbers = new Set<number>()
 
   /** These rows have been read. Their numbers, and all lower ones, were assigned before `now` (`performance.now()`). */
@@ -19,18 +21,18 @@ export class ReadHistory {
     const highest = Math.max(rows.at(-1)?.seq ?? 0, last?.seq ?? 0)
     if (secondLast && now - secondLast.at < MARK_EVERY_MS) this.#marks.pop()
     this.#marks.push({ at: now, seq: highest })
-    const settled = this.settledTo(now)
-    for (const { seq } of rows) if (seq > settled) this.#numbers.add(seq)
+    while (this.#marks[1] && this.#marks[1].at <= now - REMEMBERED_MS) this.#marks.shift()
+    const forgotten = this.#positionAt(now - REMEMBERED_MS)
+    for (const { seq } of rows) if (seq > forgotten) this.#numbers.add(seq)
     for (const seq of this.#numbers) {
-      if (seq > settled) break
+      if (seq > forgotten) break
       this.#numbers.delete(seq)
     }
   }
 
-  /** @returns the lowest of these numbers that no read has found, or null */
+  /** @returns the lowest of these numbers that no read has found in the last minutes, or null */
   firstUnread(numbers: readonly number[]): number | null {
-    const unread = numbers.filter(seq => !this.#numbers.has(seq))
-    return unread.length > 0 ? Math.min(...unread) : null
+    return numbers.find(seq => !this.#numbers.has(seq)) ?? null
   }
 
   /**
@@ -38,12 +40,10 @@ export class ReadHistory {
    * because the reads began later.
    */
   settledTo(now: number): number {
-    this.#forget(now)
-    const oldest = this.#marks[0]
-    return oldest && oldest.at <= now - OVERLAP_MS ? oldest.seq : 0
+    return this.#positionAt(now - OVERLAP_MS)
   }
 
-  #forget(now: number): void {
-    while (this.#marks[1] && this.#marks[1].at <= now - OVERLAP_MS) this.#marks.shift()
+  #positionAt(time: number): number {
+    return this.#marks.findLast(({ at }) => at <= time)?.seq ?? 0
   }
 }

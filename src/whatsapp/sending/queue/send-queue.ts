@@ -12,8 +12,8 @@ const MAX_MESSAGES = 2_048
 const MAX_CHATS = 20_000
 /** With fewer messages in memory, the next rows of the chat are read. */
 const LOW = 16
-/** If more rows than this are queued within the overlap, they are read again instead of comparing their numbers. */
-const MAX_COMPARED = 4_096
+/** The numbers in one query for those of rows that were committed late. */
+const COMPARED_AT_ONCE = 4_096
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -190,48 +190,48 @@ export class SendQueue {
     if (this.#restartFrom === 0) this.skippedRows = 0
     this.#readTo = Math.min(this.#readTo, this.#restartFrom)
     this.#restartFrom = NEVER
-    let isCompared = false
+    let overlapFrom = NEVER
     try {
       for (let isLast = false; !isLast; ) {
         const after = Math.min(this.#readTo, this.#refillFrom - 1)
-        // A request during the read sets it again.
+        // A request during the read sets these again.
         if (after === this.#readTo) this.#mayHaveMore = false
+        overlapFrom = Math.min(overlapFrom, this.#overlapFrom)
+        this.#overlapFrom = NEVER
         this.#removed = new Set()
         const rows = await queued.list(after, this.#pageRows)
         isLast = rows.length < this.#pageRows
         // After the page was read: every row that was committed before one of the page is then visible.
-        if (!isCompared && this.#overlapFrom < this.#readTo) {
-          isCompared = true
-          if (await this.#findLate(queued)) {
-            isLast = false
-            continue
-          }
+        const late = await this.#findLate(queued, Math.min(overlapFrom, this.#overlapFrom))
+        // What was settled by now is visible by now.
+        overlapFrom = Math.max(overlapFrom, this.#history.settledTo(performance.now()))
+        if (late !== null) {
+          this.#readTo = late - 1
+          this.#mayHaveMore = true
+          isLast = false
+          continue
         }
         this.#addPage(after, rows, isLast)
         if (!onPage() || !this.wantsMore) return
       }
     } catch (error) {
       this.#mayHaveMore = true
+      this.#overlapFrom = Math.min(this.#overlapFrom, overlapFrom)
       throw error
     } finally {
       this.#removed = null
     }
   }
 
-  /** @returns true if rows were committed late: the pages from there on are to be read again */
-  async #findLate({ listNumbers }: QueuedRows): Promise<boolean> {
-    const from = this.#overlapFrom
-    // A request during the comparison sets it again.
-    this.#overlapFrom = NEVER
-    try {
-      const numbers = await listNumbers(from, this.#readTo, MAX_COMPARED)
-      const late = numbers.length < MAX_COMPARED ? this.#history.firstUnread(numbers) : from + 1
-      if (late !== null) this.#readTo = late - 1
-      return late !== null
-    } catch (error) {
-      this.#overlapFrom = Math.min(this.#overlapFrom, from)
-      throw error
+  /** @returns the lowest row above `from` that was committed late, or null */
+  async #findLate({ listNumbers }: QueuedRows, from: number): Promise<number | null> {
+    for (let after = from; after < this.#readTo; ) {
+      const numbers = await listNumbers(after, this.#readTo, COMPARED_AT_ONCE)
+      const late = this.#history.firstUnread(numbers)
+      if (late !== null || numbers.length < COMPARED_AT_ONCE) return late
+      after = numbers.at(-1)!
     }
+    return null
   }
 
   #addPage(after: number, rows: readonly QueuedMessage[], isLast: boolean): void {
