@@ -27,7 +27,7 @@ import { registerDocs } from './pages/docs.ts'
 import { registerPanel } from './pages/panel.ts'
 import { registerV1 } from './v1/routes.ts'
 
-/** The time in which a whole request must arrive, headers and body. */
+/** The time in which a whole request must arrive, headers and body. The body of a file may take longer. */
 const REQUEST_TIMEOUT_MS = 30_000
 const HEADERS_TIMEOUT_MS = 15_000
 /** How often Node checks for late requests. Node's default is 30 s. */

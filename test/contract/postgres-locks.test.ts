@@ -6,7 +6,7 @@ import { until } from '../until.ts'
 import { createConnected, hex, idempotency, incoming, listReady, newInstance, newMessage, OWNER } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 
-/** A lock is held by a node that froze in a transaction. It is not released before the test has ended. */
+/** `holder` stands for a node that froze in a transaction. It keeps its locks until the test rolls back or ends. */
 describe('while a node holds a lock and does not answer, the others', () => {
   let harness: StoreHarness
   let holder: pg.Client
@@ -92,7 +92,7 @@ describe('while a node holds a lock and does not answer, the others', () => {
     expect(await store.messages.listQueued(one.instanceId, 500)).toHaveLength(52)
   })
 
-  test('soon accept messages again after many calls with such keys, none of which is recorded', async () => {
+  test('soon accept messages again after many calls whose idempotency keys are locked, none of which is recorded', async () => {
     const [one, other] = [await createConnected(store), await createConnected(store)]
     const keys = Array.from({ length: 100 }, (_, n) => `held ${n}`)
     for (const key of keys) await holdKey(one.instanceId, key)
@@ -107,7 +107,7 @@ describe('while a node holds a lock and does not answer, the others', () => {
     expect(await store.messages.listQueued(one.instanceId, 500)).toEqual([])
   })
 
-  test('refuse only the writes of the instance that it concerns', async () => {
+  test('refuse only the writes of the instance whose lease is locked', async () => {
     const [one, other] = [await createConnected(store), await createConnected(store)]
     await holder.query('select 1 from leases where instance_id = $1 for update', [one.instanceId])
     const startedAt = performance.now()

@@ -35,7 +35,9 @@ export const attentionSchema = Type.Object(
         {
           freeBytes: Type.Integer(),
           totalBytes: Type.Integer(),
-          isNearlyFull: Type.Boolean({ description: 'If true, free up space now: a full disk stops the service.' }),
+          isNearlyFull: Type.Boolean({
+            description: 'If true, free up space now: on a full disk the service refuses calls.',
+          }),
         },
         { description: 'Null for viewers, and for accounts that are limited to some instances.' },
       ),

@@ -4,8 +4,8 @@ import type { Admission } from '../../store/admission/admission.ts'
 import { parseBearer, tokenDigest } from '../input.ts'
 
 /**
- * The first checks of every call under `/v1` (contract §1), before the body is read: token (401), rate (429), then the scope
- * of the key (403). Every later answer carries the state of the rate window.
+ * The first checks of every call under `/v1` (contract §1), before the body is read: token or API key (401), rate (429),
+ * then the scope of the key (403). Every later answer carries the state of the rate window.
  */
 export function createAdmission(admission: Admission) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

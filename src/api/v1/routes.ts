@@ -23,7 +23,7 @@ import { sendMedia } from './messages/send-media.ts'
 import { sendText } from './messages/send-text.ts'
 import { clearWebhook, getWebhook, setWebhook } from './webhook.ts'
 
-/** The public API. Every call requires an instance's token, including calls to unknown addresses. */
+/** The public API. Every call requires an instance's token or one of its API keys, also at unknown addresses. */
 export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethods): void {
   api.register(
     async (v1: Api) => {

@@ -32,7 +32,7 @@ export interface OldRows {
   ids: readonly string[]
 }
 
-/** Walks over the old rows of all instances, and remembers its place, so that a round examines each row once. */
+/** Walks over the old rows of all instances and remembers its place, so that no round begins an instance again. */
 export class OldRowsWalk {
   readonly #core: Core
   readonly #queries
@@ -104,7 +104,7 @@ const IS_OLD = {
 
 /**
  * The age of a message counts from its last event, because the pace or a lost connection may delay the message for a
- * long time. The age of a scheduled message also counts from its scheduled time.
+ * long time. If a message was scheduled, its scheduled time must be as old, too.
  */
 export function isErasable(before: number) {
   return sql<boolean>`m.state <> 'queued' and (m.not_before is null or m.not_before < ${before})
