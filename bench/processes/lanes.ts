@@ -1,6 +1,6 @@
 /**
  * The webhooks module alone on a store, set up as in app.ts, with a lane for every instance. On request it records incoming
- * messages for one instance, and returns when it began to record each.
+ * messages for one instance, and returns the times at which it began to record each.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pino } from 'pino'
@@ -42,7 +42,7 @@ async function open(options: Omit<StoreOptions, 'logger'>, timeoutMs: number): P
 
 /**
  * Records one event every `everyMs` on average, at random intervals, so that events do not keep step with the timers of the lanes.
- * @returns when it began to record each
+ * @returns the time at which it began to record each
  */
 async function record(instanceId: InstanceId, count: number, everyMs: number): Promise<number[]> {
   const begunAt: number[] = []

@@ -1,6 +1,6 @@
 /**
  * A caller that posts and reads at fixed times, without waiting for earlier answers. A slow answer therefore delays no
- * later request and does not hide its wait.
+ * later request, and it does not hide how long those would have waited.
  */
 import { Agent, request } from 'node:http'
 import { serve } from '../harness/remote.ts'

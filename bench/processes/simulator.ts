@@ -8,8 +8,8 @@ import { serve } from '../harness/remote.ts'
 import { TEXT } from '../harness/text.ts'
 
 /**
- * The number of one-time keys reported to each client: so high that none uploads more, and linking hundreds takes
- * seconds.
+ * The number of one-time keys reported to each client: so high that no client uploads more, and linking hundreds of
+ * clients takes only seconds.
  */
 const CLAIMED_PRE_KEYS = 500
 

@@ -263,7 +263,7 @@ export function endpointsContract(createHarness: CreateHarness): void {
         expect(third).toMatchObject({ attemptNumber: 3, dueAt: now + 6_000, requested: null })
       })
 
-      test('of all retries the deliveries that wait on the endpoint, in the order of the events, except recently retried ones', async () => {
+      test('for a whole endpoint includes the deliveries that wait there, in the order of the events, except those retried recently', async () => {
         const { store } = context
         const lease = await createConnected(store)
         const { instanceId } = lease

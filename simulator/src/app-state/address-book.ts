@@ -1,4 +1,4 @@
-/** The address book of a phone, in the part of the shared settings that clients read it from. */
+/** The address book of a phone, stored in the shared settings (app state), where clients read it. */
 import { proto } from 'baileys/WAProto/index.js'
 import type { Account } from '../account.ts'
 import { isNumber, lidJid, pnJid } from '../addresses.ts'

@@ -41,7 +41,7 @@ export interface SentMedia {
 
 /**
  * A contact writes to the account. The message is put on the account's phone, and encrypted and queued for its client
- * if one is linked. Call it in an event of the account.
+ * if one is linked. Call it inside `account.apply` or `applyDurably`.
  */
 export async function writeToAccount(network: Network, account: Account, writing: Writing) {
   const { from, group, undecryptable, unavailable, at } = writing
@@ -85,7 +85,10 @@ function quotation(account: Account, id: string): proto.IContextInfo {
   return { stanzaId: id, ...(message && { participant: lidJid(message.from) }), quotedMessage }
 }
 
-/** Makes `number` a member of a group as the account sees it, and notifies its client. Call it in an event. */
+/**
+ * Makes `number` a member of a group as the account sees it, and notifies its client. Call it inside `account.apply` or
+ * `applyDurably`.
+ */
 export function join(network: Network, account: Account, group: string, number: string): Effect[] {
   if (number === account.phone || otherMembers(account, group).includes(number)) return []
   const created = account.createdGroups.get(group)
@@ -99,7 +102,10 @@ export function join(network: Network, account: Account, group: string, number: 
   return [release(network, account, account.queue.add(notification, now))]
 }
 
-/** Encrypts a message again, in a new session, for a client that could not decrypt it. Call it in an event. */
+/**
+ * Encrypts a message again, in a new session, for a client that could not decrypt it. Call it inside `account.apply` or
+ * `applyDurably`.
+ */
 export async function encryptAnew(
   account: Account,
   stanza: Node,

@@ -34,7 +34,7 @@ export async function writeAsOwner(network: Network, given: OwnerMessage): Promi
   return { id }
 }
 
-/** Call it in an event of the account. */
+/** Call it inside `account.apply` or `applyDurably`. */
 export async function writeOnPhone(
   network: Network,
   account: Account,

@@ -36,7 +36,7 @@ export interface ReadMessage
   content?: Buffer
 }
 
-/** Queues the recipient's reactions to the message. Call it in an event of the sender's account. */
+/** Queues the recipient's reactions to the message. Call it inside `apply` or `applyDurably` of the sender's account. */
 export async function react(
   network: Network,
   account: Account,
@@ -78,7 +78,10 @@ function queueReceipt(account: Account, id: string, number: string, chat: Chat, 
   return account.queue.add(node('receipt', { from: chat.jid, ...participant, id, type, t: seconds(at) }), at)
 }
 
-/** A device that could not decrypt a message asks for it again, with keys for a new session. Call it in an event. */
+/**
+ * A device that could not decrypt a message asks for it again, with keys for a new session. Call it inside
+ * `account.apply` or `applyDurably`.
+ */
 export function askAgain(
   network: Network,
   account: Account,

@@ -52,7 +52,7 @@ export function mediaKeys(mediaKey: Uint8Array, type: MediaType): MediaKeys {
   }
 }
 
-/** One file, encrypted under a fresh key. `facts` may be called once all of `bytes` has been read. */
+/** One file, encrypted under a fresh key. Call `facts` only one time, after all of `bytes` has been read. */
 export function encryptFile(
   source: ByteSource,
   type: MediaType,

@@ -27,7 +27,7 @@ const RESULTS = {
   general_error: ResultType.GENERAL_ERROR,
 } as const
 
-/** Call it in an event of the account. */
+/** Call it inside `account.apply` or `applyDurably`. */
 export async function uploadAgain(network: Network, account: Account, request: Node): Promise<Effect[]> {
   const { id = '' } = request.attrs
   const answer = network.scenario.mediaRetries

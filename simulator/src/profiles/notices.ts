@@ -15,12 +15,12 @@ function hasRead(reader: Account, writer: Account): boolean {
   return reader.inboxes.list(reader.phone).some(({ from }) => from === writer.phone)
 }
 
-/** Notifies the account's own client. Call it in an event of the account. */
+/** Notifies the account's own client. Call it inside `account.apply` or `applyDurably`. */
 export function ownNotice(network: Network, account: Account, content: Node) {
   return notice(network, account, { from: pnJid(account.phone), type: 'account_sync' }, content)
 }
 
-/** Queues a notification for the client of the account. Call it in an event of the account. */
+/** Queues a notification for the client of the account. Call it inside `account.apply` or `applyDurably`. */
 export function notice(network: Network, account: Account, attrs: { from: string; type: string }, content: Node) {
   if (!account.companion) return []
   const now = Date.now()

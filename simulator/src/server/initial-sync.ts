@@ -14,7 +14,7 @@ import { infoOf, messagesByChat } from './history.ts'
 const { APP_STATE_SYNC_KEY_SHARE, HISTORY_SYNC_NOTIFICATION } = proto.Message.ProtocolMessage.Type
 const { INITIAL_BOOTSTRAP, PUSH_NAME, RECENT } = proto.HistorySync.HistorySyncType
 
-/** Queues nothing if the sync was sent to this client before. Call it in an event of the account. */
+/** Queues nothing if the sync was sent to this client before. Call it inside `account.apply` or `applyDurably`. */
 export async function initialSync(network: Network, account: Account): Promise<Effect[]> {
   if (!network.syncsAfterLinking || !account.companion || account.companion.synced) return []
   account.markSynced()

@@ -10,7 +10,7 @@ import { sign } from './keys.ts'
 const KEY_INDEX_LIST_SIGNATURE = Buffer.from([6, 2])
 const RAW_ID_DIGITS = 9
 
-/** Identifies a registration of the phone. It is the same in all that the phone signs about its devices. */
+/** Identifies a registration of the phone. Everything that the phone signs about its devices contains the same value. */
 export function rawIdOf(phone: string): number {
   return Number(digestDigits(`registration of ${phone}`, RAW_ID_DIGITS))
 }

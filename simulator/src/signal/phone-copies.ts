@@ -15,7 +15,7 @@ const { PLACEHOLDER_MESSAGE_RESEND } = PeerDataOperationRequestType
 const { PEER_DATA_OPERATION_REQUEST_RESPONSE_MESSAGE } = ProtocolMessage.Type
 
 /**
- * Answers a client's request. Call it in an event of the account.
+ * Answers a client's request. Call it inside `account.apply` or `applyDurably`.
  * @param peer the client's device as libsignal names it
  */
 export async function answerPeer(network: Network, account: Account, peer: string, request: Node): Promise<Effect[]> {

@@ -36,7 +36,7 @@ export type ExportOutcome =
 export interface Transfers {
   /** The instance that the number is linked to, even if it is stopped. */
   findLinked(phone: string): Promise<LinkedInstance | null>
-  /** Creates the instance as `stopped`, with its credentials, in one commit. Nothing connects it until somebody asks for it. */
+  /** Creates the instance, with its credentials, in one commit. It stays `stopped` until somebody connects it. */
   import(instance: ImportedInstance, now: number): Promise<ImportOutcome>
   /**
    * Stops the instance (cause `exported`) and reads its credentials, in one commit. From then on `requestConnect` needs a confirmation.

@@ -105,7 +105,7 @@ describe('the webhook', () => {
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
   })
 
-  test('a new secret replaces the old one, and both sign for 24 h', async () => {
+  test('a new secret replaces the old one, which also signs for another 24 h', async () => {
     const { id } = await api.createInstance()
     const before = (await api.admin('GET', `/instances/${id}/webhook`)).body.data
     const answer = await api.admin('POST', `/instances/${id}/webhook/secret`)

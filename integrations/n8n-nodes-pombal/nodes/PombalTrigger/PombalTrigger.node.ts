@@ -98,7 +98,7 @@ class FeedReader {
   #hasPlace = false
   /** The cursor of the last event whose run has ended. Empty: before the oldest event. */
   #cursor = ''
-  /** Events up to this ID have started a run, and are read again. IDs sort by time. */
+  /** If all stored events are read again, those up to this ID are skipped: they have started a run. IDs sort by time. */
   #startedUntil = ''
   /** When the last poll began, by `performance.now()`. */
   #polledAt = Number.NEGATIVE_INFINITY
@@ -121,7 +121,8 @@ class FeedReader {
 
   /**
    * n8n stores the static data after the activation, so events that come before the first run are not lost either.
-   * @throws NodeOperationError if too many others read the events @throws NodeApiError if it cannot find out where to begin
+   * @throws NodeOperationError if too many others read the events
+   * @throws NodeApiError if it cannot find out where to begin
    */
   async begin(): Promise<void> {
     const { cursor } = this.#context.getWorkflowStaticData('node')
@@ -137,7 +138,8 @@ class FeedReader {
           await this.#afterReaderRefusal(error)
           continue
         }
-        // In all other cases a later start loses nothing, and `run` tries again.
+        // A first start with the latest events would lose the events that come until `run` knows where to begin. In all
+        // other cases `run` tries again.
         if (!this.#hasPlace && cursor === undefined && this.#startsWithLatest()) throw this.#apiError(error)
         return
       }

@@ -6,8 +6,8 @@ const SIGNATURE_PREFIX = 'v1,'
 const TOLERANCE_SECONDS = 300
 
 /**
- * Standard Webhooks: HMAC-SHA256 over the ID, the time and the bytes of the body. For a day after the secret is
- * replaced, the header has two signatures.
+ * Standard Webhooks: HMAC-SHA256 over the ID, the time and the bytes of the body. The header has a signature
+ * with the secret, and one with each of the last five old secrets that was replaced less than a day ago.
  */
 export function isSigned(
   secret: string,

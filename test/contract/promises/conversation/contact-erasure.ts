@@ -38,7 +38,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
     const messageIds = async () => [...(await idsOf('messages')), ...(await idsOf('incoming_messages'))]
     const countOf = async (table: string) => (await harness.execute(`select number from ${table}`)).length
 
-    test('erases both directions, groups, events and the name, leaves others, and can be repeated', async () => {
+    test('erases messages in both directions and in groups, events and the name, leaves those of others, and can be repeated', async () => {
       harness = await createHarness()
       store = await harness.open()
       const lease = await createConnected(store)
@@ -92,7 +92,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(await store.retention.eraseContact(instanceId, THEM, later)).toMatchObject({ messages: 0, kept: 0 })
     })
 
-    test.each([THEM, OTHER_SPELLING, LID])('exports exactly what is erased, named as %s', async name => {
+    test.each([THEM, OTHER_SPELLING, LID])('erases exactly what the export contains, named as %s', async name => {
       harness = await createHarness()
       store = await harness.open()
       const lease = await createConnected(store)
@@ -140,7 +140,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
     })
 
     test.each([THEM, LID])(
-      'events about the members of groups lose the person, and no one else, named as %s',
+      'removes only this person from events about the members of groups, named as %s',
       async name => {
         harness = await createHarness()
         store = await harness.open()

@@ -70,7 +70,7 @@ export function directoryContactsContract(createHarness: CreateHarness): void {
       expect(await contacts(store, lease)).toMatchObject([{ ...whole, username: 'ana' }])
     })
 
-    test('of the history are chats; groups are not contacts', async () => {
+    test('that come from the history are listed as chats; groups are not contacts', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const group = { chat: '120363000000000777@g.us', lastMessageAt: 8_000 }
