@@ -4,11 +4,12 @@ import type { Page, PageRequest } from '../engine/page.ts'
 /** The description of one action. It contains no text of a message and no secret. */
 export interface AuditEntry {
   /**
-   * The ID of an account or API key, or one of these: `token` (an instance's), `admin_key`, `panel` (a session that was
-   * opened with the admin key or the panel's password), `nobody`, `command_line`.
+   * The ID of an account, an API key or a hand-out link, or one of these: `token` (an instance's), `admin_key`, `panel`
+   * (a session that was opened with the admin key or the panel's password), `nobody` (a failed sign-in),
+   * `command_line`.
    */
   actor: string
-  /** The name of the account or the key. */
+  /** The name of the account or the key. Null for all others. */
   actorName: string | null
   /** The `operationId` of the call. */
   action: string

@@ -10,11 +10,13 @@ export const auditRecordSchema = Type.Object(
     at: moment('When it was recorded.'),
     by: Type.String({
       description:
-        'Who: the ID of an account or an API key; `token`, the token of the instance; `admin_key`; `panel`, a ' +
-        'session opened with the admin key or the password of the panel; `nobody`, a failed sign-in; `command_line`, ' +
-        'a command on the server.',
+        'Who: the ID of an account, an API key or a link for linking; `token`, the token of the instance; ' +
+        '`admin_key`; `panel`, a session opened with the admin key or the password of the panel; `nobody`, a failed ' +
+        'sign-in; `command_line`, a command on the server.',
     }),
-    byName: nullable(Type.String({ description: 'The name of the account or the key at that time.' })),
+    byName: nullable(
+      Type.String({ description: 'The name of the account or the key at that time; null for all others.' }),
+    ),
     action: Type.String({ description: 'The `operationId` of the call.', examples: ['replaceToken'] }),
     instanceId: nullable(Type.String({ description: 'The instance, which may be deleted by now.' })),
     address: nullable(Type.String({ description: "The caller's address." })),

@@ -3,9 +3,9 @@ export interface AuditLogTable {
   /** From 1, without gaps. */
   seq: number
   at: number
-  /** An account's ID, or one of the fixed names in `store/audit/audit.ts`. */
+  /** An ID, or one of the fixed names in `store/audit/audit.ts`. */
   actor: string
-  /** The account's name at that time. */
+  /** The name of the account or the key at that time. */
   actor_name: string | null
   action: string
   /** Not a foreign key: the row outlives the instance. */
