@@ -79,8 +79,8 @@ it(`acknowledged messages survive a network killed at any moment (SEED=${SEED})`
   }
   await Promise.all(sending)
   await until(() => ids.every(id => client.seen.read.has(id)))
-  // A message that Baileys has decrypted but could not confirm before the cut is lost to the client's user. The network
-  // still has it.
+  // A message that Baileys has decrypted but could not confirm before the cut cannot be decrypted again when it is
+  // redelivered. Therefore this counts messages on the wire, whether or not the client could decrypt them.
   await until(() => promised.every(id => client.seen.arrived.has(id)))
   living = false
   await keepConnected

@@ -28,7 +28,7 @@ const SHIFTED_CLOCK = join(import.meta.dirname, 'shifted-clock.ts')
 /** Requests that a node sent before the fault arrive within this time. */
 const ARRIVED_MS = 1_000
 
-/** `kill -9` of a node. With several nodes it does not come back. */
+/** `kill -9` of a node. With several nodes it does not come back; a single node is started again. */
 const killed = STORES.map(store =>
   underLoad({
     name: 'kill -9',

@@ -55,7 +55,7 @@ describe('a query string', () => {
     expect(error).toMatchObject({ code: 'invalid_request', details: [{ field: name }] })
     expect(error.message).toContain('it has limit, to')
     const { error: withoutAny } = check('querystring', Type.Object({}), given) as { error: Error }
-    expect(withoutAny.message).toBe('"limit" is not a parameter of this call; it has none.')
+    expect(withoutAny.message).toBe('"limit" is not a parameter of this call; the call takes no parameters.')
   })
 
   test('has its integers parsed, and accepts only decimal ones', () => {

@@ -62,7 +62,7 @@ function findUnknown(schema: TSchema, query: unknown): string | undefined {
 function refuseUnknown(schema: TSchema, name: string): Refusal {
   const field = name.slice(0, MAX_NAME_LENGTH)
   const known = Object.keys(propertiesOf(schema)).join(', ')
-  const message = `is not a parameter of this call; it has ${known || 'none'}`
+  const message = `is not a parameter of this call; ${known ? `it has ${known}` : 'the call takes no parameters'}`
   return new Refusal('invalid_request', `"${field}" ${message}.`, { details: [{ field, message }] })
 }
 

@@ -8,7 +8,7 @@ import { sendShared } from '../http/limits/large-answers.ts'
 import { PAGE_HEADERS } from '../http/security-headers.ts'
 import type { UnknownPage } from '../http/unknown-paths.ts'
 
-/** Every address of the panel. Paths under /v1, /admin and /docs are not affected. */
+/** Every address of the panel. None of them is under /v1, /admin or /docs. */
 const PAGES = [
   '/',
   ...[
@@ -45,8 +45,8 @@ interface Asset {
 }
 
 /**
- * Serves the panel built into `dir` from memory, so that no request can reach another file. Without a built panel `/`
- * redirects to the reference.
+ * Serves from memory the panel that was built into `dir`, so that no request can reach another file. Without a built
+ * panel `/` redirects to the reference.
  * @returns a function that shows the panel's own page at an unknown address; undefined without a built panel
  */
 export async function registerPanel(api: Api, dir: string): Promise<UnknownPage | undefined> {

@@ -82,13 +82,14 @@ export interface Events {
    * edit it. Only its author and the group's admins may delete it.
    */
   recordChange(lease: Lease, change: IncomingChange, now: number): Promise<'recorded' | 'duplicate' | 'ignored'>
-  /** True if `storeIncoming` or `recordChange` would do nothing because of its keys. */
+  /** True if `storeIncoming` or `recordChange` would do nothing because one of the message's keys is known. */
   isRecorded(instanceId: InstanceId, message: IncomingMessage | IncomingChange): Promise<boolean>
   list(instanceId: InstanceId, page: PageRequest, filter?: EventFilter): Promise<Page<EventRecord>>
   /** @param reach which deliveries the result contains; default: `own` */
   find(instanceId: InstanceId, id: EventId, reach?: Reach): Promise<EventDetail | null>
   /**
-   * Reads a page of the feed. Events appear in the order of their numbers, so none appears below a number that was read.
+   * Reads a page of the feed. Events appear in the order of their numbers, so no event with a lower number appears
+   * after a higher one was read.
    * A page of one kind may be empty although later pages are not.
    * @returns null if an event after `after` was erased, or if `after` is not a place of this feed
    */

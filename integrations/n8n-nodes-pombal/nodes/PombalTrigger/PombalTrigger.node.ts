@@ -25,7 +25,7 @@ const POLL_EVERY_MS = 3_000
 const PAUSE_AFTER_ERROR_MS = 5_000
 /** After this many refusals in a row because of other readers, the user sees an error. */
 const MAX_READER_REFUSALS = 3
-/** Another attempt does not help: the token was replaced, may not read events, or the address is wrong. */
+/** Another attempt does not help: the token was replaced or may not read events, or the address is wrong. */
 const PERMANENT = new Set([401, 403, 404])
 const CURSOR_EXPIRED = 410
 
@@ -203,7 +203,7 @@ class FeedReader {
     const status = statusOf(error)
     if (status === CURSOR_EXPIRED) {
       this.#context.logger.warn(
-        'Pombal erased unread events, was restored from a backup, or the credential names another instance.',
+        'Either Pombal erased unread events or was restored from a backup, or the credential belongs to another instance.',
       )
       // Begins with the oldest event if it is the same instance, otherwise as configured.
       this.#context.getWorkflowStaticData('node').cursor = ''

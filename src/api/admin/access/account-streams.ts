@@ -4,7 +4,10 @@ import { unavailable } from '../../http/error-handler.ts'
 /** A browser opens two in each tab. */
 const MAX_PER_ACCOUNT = 40
 
-/** Limits the open event streams of an account, which could otherwise occupy all requests that a node has open. */
+/**
+ * Limits the open event streams of one kind of an account, which could otherwise use up the account's whole share of
+ * open requests.
+ */
 export class AccountStreams {
   readonly #open = new Map<string, number>()
 

@@ -108,8 +108,8 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         summary: 'Change what an account may do',
         description:
           'Takes effect at once, on every node, also for open sessions. The last active owner must stay an owner. If ' +
-          'an account that set the password of the panel (`panelPassword`) is no longer an owner, the password and ' +
-          'the sessions without an account end.',
+          'an account that set the password of the panel (`panelPassword`) is no longer an owner, the password ' +
+          'becomes invalid, and all sessions without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
@@ -138,7 +138,8 @@ export function removeAccount(api: Api, { store }: ApiContext): void {
         summary: 'Remove an account',
         description:
           'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account set the ' +
-          'password of the panel (`panelPassword`), that password and all sessions without an account also end.',
+          'password of the panel (`panelPassword`), that password becomes invalid, and all sessions ' +
+          'without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         response: { 204: Type.Null({ description: 'Removed.' }) },

@@ -9,12 +9,12 @@ import { instanceIdSchema } from '../../resources/instance.ts'
 export const instanceParams = Type.Object({ id: instanceIdSchema })
 export const eventParams = Type.Object({ id: instanceIdSchema, eventId: eventIdSchema })
 
-/** @throws Refusal `instance_not_found`, even for a deleted instance */
+/** @throws Refusal `instance_not_found`, also for a deleted instance */
 export async function getInstanceOrRefuse(store: Store, id: string): Promise<Instance> {
   return orNotFound(isId(id) ? await store.instances.find(id) : null)
 }
 
-/** @throws Refusal unless there is such an instance, and it is a sandbox */
+/** @throws Refusal unless the instance exists and is a sandbox */
 export async function getSandboxOrRefuse(store: Store, id: string): Promise<Instance> {
   const instance = await getInstanceOrRefuse(store, id)
   if (instance.kind !== 'sandbox') throw new Refusal('not_a_sandbox')

@@ -8,8 +8,9 @@ const MAX_OPEN = 2_000
 /** Open requests of other callers. They are short: a request whose key is accepted then counts against `MAX_OPEN`. */
 const MAX_OPEN_OF_STRANGERS = 500
 /**
- * A holder of keys may use up to an eighth of the places that are still free: 223 of 2,000 while nobody else uses any,
- * fewer as the node fills. So a few holders cannot take all places, and a holder without an open request still gets one.
+ * A holder of keys may use up to an eighth of the places that are still free: 223 of 2,000 while nobody else uses any
+ * (its own requests also reduce what is free), fewer as the node fills. So a few holders cannot take all places, and a
+ * holder without an open request still gets one.
  */
 const SHARE_OF_FREE = 8
 
@@ -19,7 +20,8 @@ const STRANGERS = 'strangers'
 /**
  * Refuses requests beyond a limit with 503 and `Retry-After`, except those that are always served. A request counts while
  * the service works on it: not while the body of a caller without a key arrives (its size and time are limited), nor
- * while an answer waits for its reader. Callers with a key have a separate budget, and each holder of keys has a share.
+ * while an answer waits for its reader. Callers with a key have a separate budget, and each holder of keys has a share of
+ * it.
  */
 export function refuseWhenBusy(
   api: Api,

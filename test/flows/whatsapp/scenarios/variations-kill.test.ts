@@ -17,10 +17,10 @@ const PERMANENT_RULES: readonly Rule[] = [
 ]
 
 test(
-  'kill -9 on a network of another kind: each text is shown once, byte for byte, and reported once, and both directions work immediately',
+  'kill -9 on a network that behaves differently: each text is shown once, byte for byte, and reported once, and both directions work immediately',
   async () => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())
-    console.log(`kills on a network of another kind: CRASH_SEED=${seed}`)
+    console.log(`kills on a network that behaves differently: CRASH_SEED=${seed}`)
     const database = await createDatabase('sqlite', inject('postgresUrl'))
     const said: string[] = []
     const say = (line: string) => said.push(line)
