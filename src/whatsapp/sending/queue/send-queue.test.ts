@@ -421,7 +421,8 @@ test('a message that was committed before another of its chat was accepted is se
       const sent: QueuedMessage[] = []
       let seq = 0
       const accept = (to: string) => {
-        const message = row((seq += 1), to)
+        seq += 1
+        const message = row(seq, to)
         committedBefore.set(
           message,
           committed.filter(one => one.to === to),
