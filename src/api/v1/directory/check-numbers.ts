@@ -27,7 +27,7 @@ export function checkNumbers(api: Api, { store, settings, now }: ApiContext): vo
         operationId: 'checkNumbers',
         summary: 'Check whether numbers are on WhatsApp',
         description:
-          'Answers within 10 s. Earlier answers of WhatsApp are used for 7 days, or for an hour if the number was ' +
+          'Answers after at most 10 s. Earlier answers of WhatsApp are used for 7 days, or for an hour if the number was ' +
           'not on WhatsApp. Other numbers count against a budget per instance and day.',
         tags: ['Directory'],
         body: Type.Object({
