@@ -66,8 +66,8 @@ export interface Audit {
    */
   during<T>(entry: AuditEntry, change: (pending: PendingAudit) => T): T
   /**
-   * Ends a change. If it succeeded and committed no write that may record the entry, records the entry in a commit of
-   * its own. If its writes changed nothing, the entry is not recorded. Later writes never record it.
+   * Ends a change. If it succeeded without a write that could record the entry, records the entry in a commit of its own. If
+   * it made such a write, which changed nothing, the entry is not recorded. Later writes never record it.
    */
   finish(pending: PendingAudit, succeeded: boolean): Promise<void>
   /** Records an entry in a commit of its own. */

@@ -53,7 +53,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued[0]).toMatchObject({ instanceId, to: '5511999990000', text: 'Good morning', prepared: null })
     })
 
-    test('the numbers of queued messages are those of one instance within the range, the lowest first', async () => {
+    test('the sequence numbers of one instance’s queued messages are listed within a range, the lowest first', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const other = await createConnected(store)
@@ -68,7 +68,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(await list(0, seqs[4]!, 2)).toEqual(seqs.slice(0, 2))
     })
 
-    test('messages submitted together are queued in that order', async () => {
+    test('messages submitted together are queued in the order of submission', async () => {
       const { store } = context
       const { instanceId } = await createConnected(store)
       const messages = Array.from({ length: 40 }, () => newMessage(instanceId))
@@ -86,7 +86,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(queued.map(({ text }) => text)).toEqual(written)
     })
 
-    test('accepts messages while connected or disconnected for less than five minutes, and not otherwise', async () => {
+    test('accepts messages while connected, or disconnected for less than five minutes, and not otherwise', async () => {
       const { harness, store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -20,7 +20,7 @@ const FINISHED_WITHIN_MS = 600_000
 
 export interface FeedRunOptions {
   database: TestDatabase
-  /** How many events of messages there are at least. */
+  /** The minimum number of message events. */
   events: number
   /** Kills of a node. */
   kills: number
@@ -31,7 +31,7 @@ export interface FeedRunOptions {
 export interface FeedReport {
   events: number
   kills: number
-  /** Connections of the readers that were cut or ended. */
+  /** How many of the readers' connections were cut or ended. */
   disconnects: number
   durationMs: number
   violations: string[]

@@ -54,7 +54,7 @@ test.each(STORES)('on %s, pages continue where the last one ended, each event on
   expect(body.nextCursor).toBe(body.data[0].cursor)
 })
 
-test('an item holds the event as a webhook gets it, byte by byte', async () => {
+test('an item holds the event as a webhook gets it, byte for byte', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   await receive(api, instance, 1, 'Olá "quoted" \u2028 \u0000 😀')

@@ -203,7 +203,7 @@ class FeedReader {
     const status = statusOf(error)
     if (status === CURSOR_EXPIRED) {
       this.#context.logger.warn(
-        'Either Pombal erased unread events or was restored from a backup, or the credential belongs to another instance.',
+        'Pombal erased unread events, Pombal was restored from a backup, or the credential belongs to another instance.',
       )
       // Begins with the oldest event if it is the same instance, otherwise as configured.
       this.#context.getWorkflowStaticData('node').cursor = ''

@@ -30,7 +30,7 @@ interface Kept {
 export function getAttention(api: Api, context: ApiContext): void {
   const kept = new BoundedMap<string, Kept>(MAX_KEPT)
 
-  /** Callers who reach the same instances share an answer that has been read for up to `SHARED_MS`, or was read within `KEPT_MS`. */
+  /** Callers who reach the same instances share a read that has been running for at most `SHARED_MS`, or that ended at most `KEPT_MS` ago. */
   function current(reached: readonly string[] | null): Promise<AttentionView> {
     const key = JSON.stringify(reached)
     const found = kept.get(key)
