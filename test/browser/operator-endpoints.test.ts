@@ -15,7 +15,7 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
   const page = await harness.openSignedIn('/alerts')
   const card = page.getByRole('listitem').filter({ hasText: receiver.url })
   const dialog = page.getByRole('dialog')
-  await page.getByText('Add one if a program of yours watches all numbers.').waitFor()
+  await page.getByText('Add one if one of your programs watches all numbers.').waitFor()
   await page.getByRole('button', { name: 'Add an endpoint' }).click()
   await dialog.getByLabel('URL').fill(receiver.url)
   await dialog.getByLabel('Note (optional)').fill('Night shift')
@@ -59,7 +59,7 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
 
   await page.getByRole('button', { name: `Remove ${receiver.url}` }).click()
   await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
-  await page.getByText('Add one if a program of yours watches all numbers.').waitFor()
+  await page.getByText('Add one if one of your programs watches all numbers.').waitFor()
   expect(harness.complaints).toEqual([])
 })
 
