@@ -108,7 +108,10 @@ describe('pombal restore', () => {
     reader.exec('begin; select * from instances')
     const refused = await run(['restore', backup])
     reader.close()
-    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('Another program, such as a backup, has opened') })
+    expect(refused).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('Another program, such as a backup, has opened'),
+    })
     expect(await start()).toEqual(['first', 'second'])
   })
 
