@@ -114,7 +114,7 @@ it('a member without rights is refused, and changes nothing', async () => {
   })
 })
 
-it('whoever has the code can look at the group and join it, until the code is revoked', async () => {
+it('a client that has the code can look at the group and join it, until the code is revoked', async () => {
   const eva = await startProgram(simulator, EVA, 'Eva')
   const code = (await ana.sock.groupInviteCode(group))!
   expect(await ana.sock.groupInviteCode(group)).toBe(code)

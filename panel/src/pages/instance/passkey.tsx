@@ -19,7 +19,7 @@ export type Assertion = { id: string; rawId: string; type: string; response: Rec
 
 interface PasskeyProps {
   connection: Pick<Connection, 'state' | 'cause' | 'passkey'>
-  /** The box on WhatsApp's page shows this name of whoever asks for the passkey. */
+  /** The name of the instance. The box on WhatsApp's page shows it, to say who asks for the passkey. */
   instance: string
   answer(assertion: Assertion): Promise<unknown>
   confirm(): Promise<unknown>

@@ -1,6 +1,6 @@
 /**
- * Rows with numbers from this time may be committed late. On PostgreSQL a wait for a lock ends after 10 s, and a commit may wait for
- * several.
+ * Rows whose numbers were assigned within this time may still be committed. On PostgreSQL a wait for a lock ends after 10 s, and a
+ * commit may wait for several.
  */
 const OVERLAP_MS = 60_000
 /** Longer than the overlap, because a read may begin later than it was requested. */
@@ -8,7 +8,7 @@ const REMEMBERED_MS = 2 * OVERLAP_MS
 /** At most two positions are kept for each interval of this length. */
 const MARK_EVERY_MS = 1_000
 
-/** How far the reads of a queue had come at each moment of the last minutes, and which rows they found. */
+/** How far the reads of a queue had come at each moment of the last two minutes, and which rows they found. */
 export class ReadHistory {
   /** The oldest first. At most one is older than `REMEMBERED_MS`. */
   readonly #marks: { at: number; seq: number }[] = []
@@ -30,7 +30,7 @@ export class ReadHistory {
     }
   }
 
-  /** @returns the lowest of these numbers that no read has found in the last minutes, or null */
+  /** @returns the lowest of these numbers that no read has found in the last two minutes, or null */
   firstUnread(numbers: readonly number[]): number | null {
     return numbers.find(seq => !this.#numbers.has(seq)) ?? null
   }

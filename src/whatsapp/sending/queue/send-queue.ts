@@ -12,14 +12,14 @@ const MAX_MESSAGES = 2_048
 const MAX_CHATS = 20_000
 /** With fewer messages in memory, the next rows of the chat are read. */
 const LOW = 16
-/** The numbers in one query for those of rows that were committed late. */
+/** At most this many numbers are listed and compared in one query. */
 const COMPARED_AT_ONCE = 4_096
 
 const NEVER = Number.POSITIVE_INFINITY
 
 /**
- * Where the next read starts: after the last row that was read, or at the first row. `overlap` reads the next rows, too, and first
- * those that were committed late: on several nodes a row with a lower number may be committed after one with a higher number.
+ * Where the next read starts: after the last row that was read, or at the first row. `overlap` also reads the rows that were
+ * committed late: on several nodes, a row may be committed after rows with higher numbers have been read.
  */
 export type ReadFrom = 'next' | 'overlap' | 'start'
 
@@ -49,7 +49,7 @@ export class SendQueue {
   #removed: Set<MessageId> | null = null
   /** The next read starts after this row or earlier; Infinity: no row is read again. */
   #restartFrom = NEVER
-  /** Above this number, rows may have been committed late; Infinity: no read has asked for them. */
+  /** The next read looks for late rows above this number; Infinity: none was requested. */
   #overlapFrom = NEVER
   readonly #history = new ReadHistory()
   /** Every row up to this number has been read: it is in memory, or not before `unreadFrom` of its chat. */
@@ -201,9 +201,9 @@ export class SendQueue {
         this.#removed = new Set()
         const rows = await queued.list(after, this.#pageRows)
         isLast = rows.length < this.#pageRows
-        // After the page was read: every row that was committed before one of the page is then visible.
+        // Compared after the page was read, so a row that was committed before any row of the page is found.
         const late = await this.#findLate(queued, Math.min(overlapFrom, this.#overlapFrom))
-        // What was settled by now is visible by now.
+        // This comparison has covered the rows up to the settled position. No more of them can appear.
         overlapFrom = Math.max(overlapFrom, this.#history.settledTo(performance.now()))
         if (late !== null) {
           this.#readTo = late - 1
