@@ -79,7 +79,7 @@ test('stopping the sending of marked messages stops it; sending the rest later s
   await page.getByText('2 rows are marked').waitFor()
   await dialog.getByRole('button', { name: 'Stop' }).click()
   sends.release()
-  await page.getByText('Stopped: 2 requested, 1 not.').waitFor()
+  await page.getByText(en.tools.selection.stopped(2, 1)).waitFor()
   expect(sends.count()).toBe(2)
   await page.getByText('1 row is marked').waitFor()
 
