@@ -106,7 +106,8 @@ async function stop(): Promise<void> {
 }
 process.on('SIGINT', () => void stop())
 process.on('SIGTERM', () => void stop())
-// The nodes end with this process, however it ends.
+process.on('SIGHUP', () => void stop())
+// Also ends the nodes if this script throws. (A SIGKILL of this process leaves them running.)
 process.on('exit', () => {
   for (const child of running.values()) child.kill('SIGKILL')
 })

@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 
-// Arguments and results are passed as structured clones; each method checks its own.
+// Arguments and results are passed as structured clones. They are not checked at run time: `Remote.call` gives them the
+// types of the method.
 export type Methods = Record<string, (...args: never[]) => unknown>
 
 interface Call {
@@ -20,7 +21,7 @@ export interface Remote<M extends Methods> extends AsyncDisposable {
 
 const READY = 'ready'
 
-/** Offers `methods` to the parent process, and ends with it. */
+/** Offers `methods` to the parent process, and exits when it does. */
 export function serve(methods: Methods): void {
   process.on('message', ({ id, name, args }: Call) => {
     const answer = (message: Answer) => process.send?.(message)

@@ -1,6 +1,6 @@
 /**
  * A caller that posts and reads at fixed times, without waiting for earlier answers. A slow answer therefore delays no
- * later request, and it does not hide how long those would have waited.
+ * later request, so the waiting time of those is measured too.
  */
 import { Agent, request } from 'node:http'
 import { serve } from '../harness/remote.ts'

@@ -151,7 +151,7 @@ async function prepare(bench: Bench, url: string, copies: number, consumers = 1,
   const alive = await createConsumer(store, `${url}/events`)
   await recordBacklog(store, dead, each)
   await store.close()
-  bench.say(`${(consumers * each * copies).toLocaleString('en')} deliveries for ${consumers} dead`)
+  bench.say(`${(consumers * each * copies).toLocaleString('en')} deliveries for ${consumers} dead consumers`)
   if (copies > 1) await database.execute(copyDeliveries(copies))
   await database.settle()
   return { database, alive }

@@ -1,6 +1,6 @@
 /**
  * Delays through the whole service, at 20, 200 and 1,000 messages per second. Messages are posted and written at fixed times,
- * spread over 16 connected instances with 8 contacts each, without waiting for earlier ones:
+ * spread over 16 connected instances with 8 contacts each, without waiting for earlier ones. Two delays are measured:
  *
  * - from the moment when an incoming message leaves the simulated network to the arrival of its webhook at the receiver,
  * - from the scheduled moment of a call to the text's arrival in the inbox of the recipient's simulated phone. The events of

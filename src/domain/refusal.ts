@@ -20,7 +20,10 @@ export const REFUSALS = {
   account_not_found: [404, 'There is no such account.'],
   invitation_not_found: [404, 'The link was used, has expired, or never existed: ask for a new one.'],
   link_not_found: [404, 'The link was used, revoked, has expired, or never existed: ask for a new one.'],
-  link_in_use: [409, 'The link was opened in another browser, or this one accepts no cookies: ask for a new one.'],
+  link_in_use: [
+    409,
+    'The link is in use in another browser, or this one accepts no cookies: continue there, or ask for a new link.',
+  ],
   already_linked: [409, 'A number is linked to this instance: unlink it first.'],
   pairing_codes_spent: [409, 'The link has shown 3 pairing codes: scan the QR code, or ask for a new link.'],
   passkey_not_requested: [409, 'WhatsApp does not ask for this now: read the connection, which shows what it asks.'],

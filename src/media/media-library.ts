@@ -51,7 +51,7 @@ export interface Upload {
 /** A medium whose bytes are stored. */
 interface OpenedMedia {
   media: Media
-  /** Resolves with the first bytes read. The caller reads to the end, or ends the iteration. @throws Refusal */
+  /** Resolves once the first bytes are read. The caller must read to the end, or end the iteration. @throws Refusal */
   read(range: ByteRange): Promise<AsyncIterable<Uint8Array>>
 }
 
@@ -186,7 +186,7 @@ export class MediaLibrary {
     this.#options.logger.error({ ...file, err: error }, 'media.storage_failed')
     if (error instanceof DamagedFile)
       return new Refusal('media_gone', 'The file was damaged in the storage: upload it again.')
-    return unavailable('The storage of media cannot be used right now.')
+    return unavailable('The storage of files is not available right now.')
   }
 }
 

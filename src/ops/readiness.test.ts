@@ -16,7 +16,7 @@ describe('a node is ready', () => {
     expect(await isReady({ ping: () => Promise.reject(new Error('read-only')) })).toBe(false)
   })
 
-  test('never while the store does not answer, with a response within 2 s', async () => {
+  test('not while the store does not answer, with a response within 2 s', async () => {
     vi.useFakeTimers()
     let answer: boolean | undefined
     void isReady({ ping: () => new Promise(() => {}) }).then(ready => {

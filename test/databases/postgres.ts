@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { START_WITHIN_MS } from '../deadlines.ts'
 import { queryPostgres } from './query-postgres.ts'
 
-/** "nobody": PostgreSQL refuses to run as root. */
+/** The user "nobody", because PostgreSQL refuses to run as root. */
 const NOBODY = { uid: 65_534, gid: 65_534 }
 const POLL_MS = 20
 const MAX_CONNECTIONS = 200
@@ -20,7 +20,7 @@ export interface PostgresServer {
   url: string
   /** @returns the URL of a new, empty database */
   createDatabase(): Promise<string>
-  /** Ends at once, as after a crash: the next start recovers from the log. Commits are kept, synced or not. */
+  /** Ends at once, as in a crash: the next start recovers from the log. Commits are kept, synced or not. */
   crash(): Promise<void>
   /** Starts again after a crash, on the same data and port. */
   restart(): Promise<void>

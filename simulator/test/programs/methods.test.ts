@@ -15,7 +15,7 @@ const ELSEWHERE = [
   /^(update|remove|fetch)(Profile|Status|Block|GroupsAdd|ReadReceipts|Online|DefaultDisappearing|Disappearing|Privacy)/,
   /^profilePictureUrl$|^getBusinessProfile$|^requestPlaceholderResend$|^sendPeerDataOperationMessage$|^requestPairingCode$/,
   /^waUploadToServer$|^updateMediaMessage$|^executeUSyncQuery$|^logout$|^getMediaHost$/,
-  // Communities with the queries of groups: a community cannot be created, so each is refused like that of a group that does not exist.
+  // Methods of communities send the queries of groups. No community exists, so each is refused as for an unknown group.
   /^community(?!Create|Link|Unlink)/,
 ]
 

@@ -41,7 +41,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
         description:
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
           '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
-          'everything again, because a change may be missed. `beat` is sent every 5 s. The stream ends with the session, ' +
+          'everything again, because a change may have been missed. `beat` is sent every 5 s. The stream ends with the session, ' +
           'and when the access of its account changes.',
         tags: ['Panel'],
         produces: ['text/event-stream'],

@@ -15,7 +15,7 @@ export const healthSchema = Type.Object(
     restriction,
     proxy,
     lastFrameAt: nullable(
-      moment('When WhatsApp last sent anything, at least every 30 s while connected. Updated every 30 s.'),
+      moment('When WhatsApp last sent anything. While connected, that is at least every 30 s. Updated every 30 s.'),
     ),
     lastAcknowledgement: nullable(
       Type.Object(
@@ -34,7 +34,7 @@ export const healthSchema = Type.Object(
       {
         description:
           'How often an incoming message could not be decrypted. Its sender is asked to send it again. If the count ' +
-          'keeps growing, that does not help.',
+          'keeps growing, asking again does not help.',
       },
     ),
     closes: Type.Array(

@@ -43,6 +43,7 @@ export const CONNECTION_CAUSES = [
   'connected',
   'logged_out_as_asked',
   'logout_unconfirmed',
+  // A person has to link the number again.
   'logged_out_by_phone',
   // Temporary: the service recovers without help.
   'restricted',

@@ -17,7 +17,7 @@ export interface KeyState {
   rotation: 'none' | 'to_current' | 'to_next' | 'to_another'
 }
 
-/** A known value that was encrypted when the database was created. The master key is right if it decrypts the value. */
+/** A known value, encrypted under the master key. A key is right if it decrypts the value. */
 export class KeyCheck {
   readonly #sealing: Sealing
 

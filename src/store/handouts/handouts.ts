@@ -47,7 +47,7 @@ export type HandoutRequest =
 export interface Handouts {
   /** `full`: there are `MAX_HANDOUTS` open links. `linked`: there is a number. Null if there is no such instance. */
   create(handout: NewHandout, now: number): Promise<Handout | 'full' | 'linked' | null>
-  /** Newest first, also used links, and those that expired less than a day ago. Null if there is no such instance. */
+  /** Newest first, including used links and those that expired less than a day ago. Null if there is no such instance. */
   list(instanceId: InstanceId): Promise<Handout[] | null>
   /**
    * Takes effect immediately. If the link's last request is still under way, that request ends in the same commit.
@@ -60,7 +60,7 @@ export interface Handouts {
   find(key: HandoutKey): Promise<FoundHandout>
   /**
    * Binds the link to the browser, and requests a QR code or, for `phone`, a pairing code, in one commit. `linked`: the
-   * number is linked already. If a QR code is already under way, the link is only bound. If it was bound before,
+   * number is linked already. If a QR code is already under way, the link is only bound, or if it was bound before,
    * nothing changes.
    */
   request(key: HandoutKey, phone: PhoneNumber | null): Promise<HandoutRequest>

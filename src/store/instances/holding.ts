@@ -11,7 +11,7 @@ const WINDOW = 500
 const queries = new EventLoopBudget(1)
 
 /**
- * Searches every instance, each by an index.
+ * Finds the instances that hold it. Each instance is looked up through an index.
  * @param ids only these instances
  */
 export async function findHolding(

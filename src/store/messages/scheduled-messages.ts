@@ -49,7 +49,7 @@ const MOVED = {
   traceparent: 'text?',
 } as const
 
-/** Gives scheduled messages that are due the next numbers in the order of the queue. */
+/** Assigns the next numbers of the queue to the scheduled messages whose time has come. */
 function releaseOperation(statements: Statements) {
   const columns = Object.keys(MOVED) as (keyof typeof MOVED)[]
   const renumber = RENUMBER[statements.dialect.kind](statements)
@@ -94,7 +94,7 @@ function updater(statements: Statements): Renumber {
   }
 }
 
-/** Deletes the rows and inserts them again: SQLite does not count an updated number as the latest one. */
+/** Deletes the rows and inserts them again: SQLite ignores a number set by an update when it assigns the next one. */
 function reinserter(statements: Statements): Renumber {
   const remove = statements.remove('messages', { instance_id: 'text', id: 'text' })
   const insert = statements.insert('messages', MOVED)

@@ -115,38 +115,41 @@ describe.each(STORES)('messages that wait, on %s', store => {
   })
 })
 
-test.each(STORES)('on %s, the age of a message counts from its schedule and from the end of its pause', async store => {
-  await using talking = await Talking.open(store, { MESSAGE_TTL_HOURS: (TTL_MS / HOUR_MS).toFixed(8) })
-  const { harness, number } = talking
-  const [scheduledFor, pausedFor, offlineFor] = ['5511987657001', '5511987657002', '5511987657003']
-  await talking.receive(offlineFor, 'oi')
-  const setPace = async (body: object) => {
-    const response = await fetch(`${harness.service.url}/admin/v1/instances/${number.id}/pace`, {
-      method: 'PUT',
-      headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    expect(response.status).toBe(200)
-  }
-  const hour = new Date().getUTCHours()
-  const time = (at: number) => `${((at + 24) % 24).toString().padStart(2, '0')}:00`
-  await setPace({ quietHours: { from: time(hour - 1), until: time(hour + 3) } })
-  const acceptedAt = Date.now()
-  const sendAt = new Date(acceptedAt + TTL_MS + 1_000).toISOString()
-  const scheduled = await talking.send({ to: scheduledFor, text: 'na hora certa', sendAt })
-  const paused = await talking.send({ to: pausedFor, text: 'depois da pausa' })
-  await until('the messages to be older than messages may be', () => Date.now() > acceptedAt + TTL_MS + 2_000)
-  for (const id of [scheduled, paused])
-    expect((await talking.call('GET', `/messages/${id}`)).body.data).toMatchObject({
-      status: 'queued',
-      waitingFor: 'pace',
-    })
-  await setPace({})
-  for (const id of [scheduled, paused]) await talking.becomes(id, 'read')
+test.each(STORES)(
+  'on %s, the age of a message counts from its scheduled time, and from the end of a pause of the pace',
+  async store => {
+    await using talking = await Talking.open(store, { MESSAGE_TTL_HOURS: (TTL_MS / HOUR_MS).toFixed(8) })
+    const { harness, number } = talking
+    const [scheduledFor, pausedFor, offlineFor] = ['5511987657001', '5511987657002', '5511987657003']
+    await talking.receive(offlineFor, 'oi')
+    const setPace = async (body: object) => {
+      const response = await fetch(`${harness.service.url}/admin/v1/instances/${number.id}/pace`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      })
+      expect(response.status).toBe(200)
+    }
+    const hour = new Date().getUTCHours()
+    const time = (at: number) => `${((at + 24) % 24).toString().padStart(2, '0')}:00`
+    await setPace({ quietHours: { from: time(hour - 1), until: time(hour + 3) } })
+    const acceptedAt = Date.now()
+    const sendAt = new Date(acceptedAt + TTL_MS + 1_000).toISOString()
+    const scheduled = await talking.send({ to: scheduledFor, text: 'na hora certa', sendAt })
+    const paused = await talking.send({ to: pausedFor, text: 'depois da pausa' })
+    await until('the messages to be older than their time to live', () => Date.now() > acceptedAt + TTL_MS + 2_000)
+    for (const id of [scheduled, paused])
+      expect((await talking.call('GET', `/messages/${id}`)).body.data).toMatchObject({
+        status: 'queued',
+        waitingFor: 'pace',
+      })
+    await setPace({})
+    for (const id of [scheduled, paused]) await talking.becomes(id, 'read')
 
-  await harness.network.misbehave({ kind: 'refuse_logins', reason: '503', count: 1_000, account: number.phone })
-  await harness.network.misbehave({ kind: 'cut', account: number.phone })
-  await harness.service.admin.untilState(number.id, 'reconnecting')
-  const unsent = await talking.send({ to: offlineFor, text: 'ninguém me leva' })
-  expect((await talking.becomes(unsent, 'failed')).error.code).toBe('expired')
-})
+    await harness.network.misbehave({ kind: 'refuse_logins', reason: '503', count: 1_000, account: number.phone })
+    await harness.network.misbehave({ kind: 'cut', account: number.phone })
+    await harness.service.admin.untilState(number.id, 'reconnecting')
+    const unsent = await talking.send({ to: offlineFor, text: 'ninguém me leva' })
+    expect((await talking.becomes(unsent, 'failed')).error.code).toBe('expired')
+  },
+)

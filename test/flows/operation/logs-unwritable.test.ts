@@ -83,7 +83,7 @@ describe.skipIf(process.platform === 'win32')(
       expect(await service.kill('SIGTERM')).toEqual({ code: 0, signal: null })
     })
 
-    test('into a pipe without a reader; the pending lines are written once it has one', async () => {
+    test('into a pipe that nobody reads from; the pending lines are written once somebody does', async () => {
       const { reader, writer } = makePipe()
       cleanUps.push(() => closeSync(reader))
       service = await new Service({ logTo: writer }).start()
@@ -97,7 +97,7 @@ describe.skipIf(process.platform === 'win32')(
       for (const line of lines.slice(0, -1)) expect(() => JSON.parse(line), line).not.toThrow()
     })
 
-    test('into a pipe without a reader: the service can be stopped', async () => {
+    test('into a pipe that nobody reads from: the service can be stopped', async () => {
       const { reader, writer } = makePipe()
       cleanUps.push(() => closeSync(reader))
       service = await new Service({ logTo: writer }).start()

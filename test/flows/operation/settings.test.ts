@@ -84,7 +84,7 @@ test('WEBHOOK_TIMEOUT_MS limits the duration of an attempt, WEBHOOK_RETRY_DELAYS
   }
 })
 
-test('MESSAGE_TTL_HOURS is how long a message is tried; one that was never written to WhatsApp is then expired', async () => {
+test('MESSAGE_TTL_HOURS is how long a message is tried; one that was never written to WhatsApp then expires', async () => {
   const ttlMs = 1_500
   const service = await startService({ MESSAGE_TTL_HOURS: (ttlMs / HOUR_MS).toFixed(8) })
   const { id, token } = await service.admin.createConnected()
@@ -142,7 +142,7 @@ test('with nothing set it listens on 127.0.0.1:3000 alone, and keeps its data in
   for (const address of ['127.0.0.2', '[::1]']) await expect(fetch(`http://${address}:3000/readyz`)).rejects.toThrow()
 })
 
-test('WHATSAPP_VERSION is the version sent to WhatsApp at login, and without it the version that ships with the driver', async () => {
+test('WHATSAPP_VERSION is the version sent to WhatsApp at login, without it, the driver sends its own version', async () => {
   const network = await createSimulator({ claimedPreKeys: 500 })
   toDispose.push(() => network.close())
 

@@ -8,7 +8,7 @@ import { Service } from '../../service.ts'
 const ECHO = '15005550005'
 
 test(
-  'a stop that drains releases the leases before the process ends, although an endpoint does not answer',
+  'a stop that drains releases the leases before the process ends, even if an endpoint does not answer',
   async () => {
     const receiver = await new Receiver().listen()
     receiver.answerWith({ kind: 'hang' })

@@ -16,7 +16,7 @@ interface ExportCsvProps<T> {
   name: string
   path: string
   query: Query
-  /** Names of the API, the same in every language, so that a program can read them. */
+  /** The API's field names, which are the same in every language, so that a program can read them. */
   columns: readonly string[]
   cellsOf: (row: T) => readonly Cell[]
 }

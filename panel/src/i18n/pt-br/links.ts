@@ -17,8 +17,8 @@ export const links: Words['links'] = {
   ends: 'funciona até',
   ended: 'terminou',
   used: 'O número foi vinculado com ele',
-  opened: 'aberto',
-  notOpened: 'ainda não aberto',
+  opened: 'em uso',
+  notOpened: 'ainda não usado',
   revoke: 'Revogar',
   revokeLabel: name => `Revogar ${name}`,
   revokeText:
@@ -39,7 +39,7 @@ export const linkPage: Words['linkPage'] = {
   back: 'Voltar ao site',
   gone: 'Este link não funciona mais',
   goneText: 'Ele já foi usado, foi revogado ou expirou. Peça um novo a quem o enviou.',
-  elsewhere: 'Este link foi aberto em outro navegador',
+  elsewhere: 'Este link está em uso em outro navegador',
   elsewhereText: 'Continue lá, ou peça um novo a quem o enviou. Este navegador precisa aceitar cookies.',
   askSender: 'Algo está errado do lado do serviço. Avise quem enviou o link.',
 }

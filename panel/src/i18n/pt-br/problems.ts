@@ -65,7 +65,7 @@ export const problems: Words['problems'] = {
     oidc_login_taken: 'Este login do provedor pertence a outra conta. Entre no provedor como outra pessoa.',
     oidc_unreachable: 'O provedor não responde como deveria. Tente de novo, ou entre com uma senha.',
     link_not_found: 'Este link já foi usado, foi revogado, expirou ou nunca existiu. Peça um novo.',
-    link_in_use: 'Este link foi aberto em outro navegador, ou este não aceita cookies. Peça um novo.',
+    link_in_use: 'Este link está em uso em outro navegador, ou este não aceita cookies. Continue lá, ou peça um novo.',
     already_linked: 'Já há um número vinculado a esta instância. Desvincule-o antes.',
     pairing_codes_spent: 'O link já mostrou 3 códigos de pareamento. Leia o QR code, ou peça um novo link.',
     passkey_not_requested: 'O WhatsApp não pede isto agora. Veja o que a página mostra.',

@@ -8,7 +8,7 @@ export interface HandoutsTable {
   created_at: number
   /** On the database's clock, like the other times below. */
   expires_at: number
-  /** SHA-256 of the cookie of the browser that opened the link. */
+  /** SHA-256 of the cookie of the first browser that requested a code. No other browser can use the link. */
   browser_digest: Uint8Array | null
   opened_at: number | null
   /** The last request for a code. */

@@ -77,7 +77,7 @@ function get(hostname: string, path: string, agent: Agent, signal: AbortSignal):
   return promise
 }
 
-/** @throws DownloadFailed `unavailable` if the transfer ends early */
+/** @throws DownloadFailed `too_large`; `unavailable` if the transfer ends early */
 async function* limit(response: IncomingMessage): AsyncGenerator<Uint8Array> {
   let size = Number(response.headers['content-length'] ?? 0)
   if (size > MAX_SEALED_BYTES) throw tooLarge()

@@ -3,7 +3,7 @@ import { noteSecret } from '../../../logs/log-capture.ts'
 import { type Service, startService } from '../../../service.ts'
 import { until } from '../../../until.ts'
 
-/** A number that nobody has in the sandbox. */
+/** A number that no instance's simulated phone has. */
 const NUMBER = '5511912345678'
 
 let service: Service
@@ -43,7 +43,7 @@ describe('the phone of a sandbox enters a pairing code by itself', () => {
     await until('the message', async () => (await service.admin.listEvents(id, '?event=message.received'))[0])
   })
 
-  test('when two instances show one for the same number at the same time', async () => {
+  test('when several instances show one for the same number at the same time', async () => {
     const instances = await Promise.all([createUnlinked(), createUnlinked(), createUnlinked()])
     await Promise.all(instances.map(({ id }) => service.admin.connect(id, NUMBER)))
     for (const { id, phone } of instances)
