@@ -160,36 +160,11 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     numberChecksPerDay: read('NUMBER_CHECKS_PER_DAY', 500, 'a whole number, 0–1000000', integerIn(0, 1e6)),
     messageTtlMs: read('MESSAGE_TTL_HOURS', 24, 'a number of hours, 0.000001–8760', numberIn(1e-6, 24 * 365)) * HOUR_MS,
     retentionMs: read('RETENTION_DAYS', 30, 'a number of days, 1–36500', numberIn(1, 36_500)) * DAY_MS,
-    webhook: {
-      timeoutMs: read('WEBHOOK_TIMEOUT_MS', 10_000, 'milliseconds, 100–600000', integerIn(100, 600_000)),
-      retryDelaysMs: read(
-        'WEBHOOK_RETRY_DELAYS_MS',
-        RETRY_DELAYS_MS,
-        `milliseconds separated by commas, at most ${MAX_RETRIES} of them`,
-        parseDelays,
-      ),
-      allowedNetworks: read(
-        'WEBHOOK_ALLOWED_NETWORKS',
-        [],
-        'CIDR networks separated by commas, such as 10.0.0.0/8',
-        parseNetworks,
-      ),
-      privateAllowed: isLoopbackHost(host) && (!publicUrl || isLoopbackHost(publicUrl.hostname)) && !production,
-    },
-    whatsapp: {
-      version: read('WHATSAPP_VERSION', null, 'three numbers, such as 2.3000.1035194821', parseVersion),
-      device: read('WHATSAPP_DEVICE', DEFAULT_LINKED_DEVICE, `one of ${LINKED_DEVICES.join(', ')}`, text =>
-        LINKED_DEVICES.find(device => device === text),
-      ),
-      passkeys: read('WHATSAPP_PASSKEY', false, '"on" or "off"', parseOnOff),
-      url: read(
-        'WHATSAPP_URL',
-        null,
-        'a ws:// or wss:// URL on a loopback address (for tests only)',
-        parseLoopbackSocket,
-      ),
-      threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
-    },
+    webhook: readWebhook(
+      read,
+      isLoopbackHost(host) && (!publicUrl || isLoopbackHost(publicUrl.hostname)) && !production,
+    ),
+    whatsapp: readWhatsApp(read),
     proxyNetworks: read(
       'PROXY_ALLOWED_NETWORKS',
       [],
@@ -205,6 +180,42 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   }
   if (problems.length > 0) throw new BadSettings(problems)
   return settings
+}
+
+function readWebhook(read: ReadSetting, privateAllowed: boolean): Settings['webhook'] {
+  return {
+    timeoutMs: read('WEBHOOK_TIMEOUT_MS', 10_000, 'milliseconds, 100–600000', integerIn(100, 600_000)),
+    retryDelaysMs: read(
+      'WEBHOOK_RETRY_DELAYS_MS',
+      RETRY_DELAYS_MS,
+      `milliseconds separated by commas, at most ${MAX_RETRIES} of them`,
+      parseDelays,
+    ),
+    allowedNetworks: read(
+      'WEBHOOK_ALLOWED_NETWORKS',
+      [],
+      'CIDR networks separated by commas, such as 10.0.0.0/8',
+      parseNetworks,
+    ),
+    privateAllowed,
+  }
+}
+
+function readWhatsApp(read: ReadSetting): Settings['whatsapp'] {
+  return {
+    version: read('WHATSAPP_VERSION', null, 'three numbers, such as 2.3000.1035194821', parseVersion),
+    device: read('WHATSAPP_DEVICE', DEFAULT_LINKED_DEVICE, `one of ${LINKED_DEVICES.join(', ')}`, text =>
+      LINKED_DEVICES.find(device => device === text),
+    ),
+    passkeys: read('WHATSAPP_PASSKEY', false, '"on" or "off"', parseOnOff),
+    url: read(
+      'WHATSAPP_URL',
+      null,
+      'a ws:// or wss:// URL on a loopback address (for tests only)',
+      parseLoopbackSocket,
+    ),
+    threads: read('WHATSAPP_THREADS', null, `a whole number, 1–${MAX_THREADS}`, integerIn(1, MAX_THREADS)),
+  }
 }
 
 function readMail(read: ReadSetting, problems: string[]): Settings['mail'] {

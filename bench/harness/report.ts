@@ -24,7 +24,7 @@ function rowOf({ name, store, unit, reference, ours, ratio, floor, met, noise }:
     unit,
     ratio?.toFixed(2) ?? '',
     floor === null ? '' : floorText(floor, unit),
-    noise === null ? '' : `±${Math.round(noise * 50)} %`,
+    noise === null ? '' : `±${Math.round(noise * 50)}%`,
   ]
 }
 

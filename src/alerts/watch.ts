@@ -64,7 +64,7 @@ async function findDiskProblem({ dataDir, host, readDisk = freeSpace }: AlertWat
   const { free, total } = await readDisk(dataDir)
   if (!isDiskNearlyFull(free, total)) return []
   const mib = Math.floor(free / 1024 ** 2).toLocaleString('en')
-  const detail = `${mib} MiB are left (${Math.floor((free / total) * 100)} %).`
+  const detail = `${mib} MiB are left (${Math.floor((free / total) * 100)}%).`
   return [{ rule: 'disk_nearly_full', subject: host, since: null, detail }]
 }
 

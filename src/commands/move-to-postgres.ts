@@ -8,14 +8,14 @@ import { isForOperator } from './for-operator.ts'
 
 const PROGRESS_STEP = 0.05
 
-/** Prints a line for every 5 %. */
+/** Prints a line for every 5%. */
 function createProgress(): (progress: { done: number; total: number; table: string }) => void {
   let shown = -1
   return ({ done, total, table }) => {
     const part = total === 0 ? 1 : done / total
     if (part === shown || (part < 1 && part - shown < PROGRESS_STEP)) return
     shown = part
-    say(`${Math.floor(part * 100)} %: ${done} of ${total} rows are in PostgreSQL (${table}).`)
+    say(`${Math.floor(part * 100)}%: ${done} of ${total} rows are in PostgreSQL (${table}).`)
   }
 }
 

@@ -51,7 +51,7 @@ function keysFromEnvironment(current: Uint8Array, given: string | undefined): Ke
   }
 }
 
-/** Prints a line for every 5 %. */
+/** Prints a line for every 5%. */
 function createProgress(): (done: number, total: number) => void {
   let shown = -1
   return (done, total) => {

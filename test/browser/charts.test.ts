@@ -54,7 +54,7 @@ test('the charts of messages, failures and deliveries do not contradict each oth
   const timeOf = (name: string) => entries.find(entry => entry.startsWith(name))?.slice(name.length)
   const half = timeOf('Half within ')
   expect(half).toMatch(/^[\d.,]+ m?s$/)
-  expect(timeOf('95 % within ')).toBe(half)
+  expect(timeOf('95% within ')).toBe(half)
   await page.getByText('recipient_not_on_whatsapp').waitFor()
   await page.getByText('This number is not on WhatsApp.').waitFor()
   await page.getByText('4 events').waitFor()

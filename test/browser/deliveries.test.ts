@@ -79,7 +79,7 @@ test('all exhausted events can be redelivered together, with a count before and 
   expect(await harness.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
 })
 
-test('events without a URL are filtered, counted and posted once there is one', async () => {
+test('events without a URL can be filtered and counted, and are posted on request once there is one', async () => {
   const { id, token } = await harness.service.admin.createConnected('Late URL')
   const instance = harness.service.instance(id, token)
   await instance.send('5511987654321', 'Hello')
@@ -184,7 +184,7 @@ test('the list of instances distinguishes sent from failed messages', async () =
   const page = await harness.openSignedIn('/')
   const row = page.getByRole('row').filter({ hasText: id })
   await row.getByText('1 sent, 0 received in the last hour').waitFor()
-  await row.getByText('2 failed (67 %)').waitFor()
+  await row.getByText('2 failed (67%)').waitFor()
   await row.getByRole('link').click()
   await page.getByRole('listitem').filter({ hasText: 'recipient_not_on_whatsapp 2' }).waitFor()
   await page.getByRole('listitem').filter({ hasText: 'Sent 1' }).waitFor()

@@ -9,7 +9,7 @@ import { seedInstances } from './seed.ts'
 
 /**
  * Measures the response times of the panel with 1,000 instances and 100,000 messages in the browser: `npm run measure:panel`.
- * Each figure is the median of five rounds, so that other programs affect it little.
+ * Each response time with a limit is the median of five rounds, so that other programs affect it little.
  */
 
 const INSTANCES = 1_000

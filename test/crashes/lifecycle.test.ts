@@ -30,7 +30,7 @@ describe('kill -9 while an instance changes', () => {
     return state === 'connecting' || state === 'connected'
   }
 
-  /** Kills the service at a random moment while the requested call is under way. */
+  /** Kills the service at a random moment soon after the call, while its work is under way. */
   async function killAfter(asked: Promise<unknown>): Promise<void> {
     const answered = asked.catch(() => undefined)
     await sleep(random.between(0, WITHIN_MS))

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest'
 import { noteServerTime, serverNow } from '../api/server-clock.ts'
 import { duration } from './time.tsx'
 
-test('a duration has the decimal sign of the language', () => {
+test('a duration has the decimal separator of the language', () => {
   expect(duration(1_500, 'en')).toBe('1.5 s')
   expect(duration(1_500, 'pt-BR')).toBe('1,5 s')
 })

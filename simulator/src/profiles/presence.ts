@@ -1,5 +1,5 @@
 /**
- * Who is online, and who types. Nothing of it is queued: only connected clients that have subscribed to a person are
+ * Who is online, and who types. None of this is queued: only connected clients that have subscribed to a person are
  * notified. Typing also reaches a client that has made itself available.
  */
 import type { Account } from '../account.ts'
@@ -31,7 +31,7 @@ export function handlePresence(network: Network, account: Account, { attrs: { to
   tellPresence(network, account, subject)
 }
 
-/** Notifies the clients that have subscribed to the account whether its client is available. */
+/** Tells the clients that have subscribed to the account whether its client is available. */
 export function announcePresence(network: Network, account: Account): void {
   network.presences.noteLastSeen(account.phone)
   for (const viewer of network.accounts()) if (viewer !== account) tellPresence(network, viewer, account.phone)
@@ -108,7 +108,7 @@ export function setPresence(network: Network, { from, to, available, lastSeen }:
     throw new SimulatorError('invalid_argument', 'needs `from`, `to` and `available`, true or false')
   const account = network.getAccount(to)
   if (network.findAccount(from))
-    throw new SimulatorError('invalid_argument', '`from` is an account: its client reports it')
+    throw new SimulatorError('invalid_argument', '`from` is an account, whose client reports its presence')
   network.presences.setContact(account.phone, from, { available, lastSeen })
   tellPresence(network, account, from)
 }

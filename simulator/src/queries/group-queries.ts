@@ -1,4 +1,4 @@
-/** Queries about groups and changes of groups by clients. */
+/** Clients' queries about groups, and their changes of groups. */
 import { isGroup } from '../addresses.ts'
 import { type Answer, type Asker, FORBIDDEN, NOT_FOUND } from '../contacts/asker.ts'
 import { groupChanges } from '../contacts/group-changes.ts'

@@ -98,12 +98,12 @@ export const listedMediaSchema = Type.Object(
     }),
     status: oneOf(RECEIVED_STATES, {
       description:
-        '`pending`: being fetched from WhatsApp. `ready`: it can be downloaded. `failed`: see `error`. `gone`: it ' +
-        'has expired or was erased.',
+        '`pending`: being fetched, from WhatsApp or from its URL. `ready`: it can be downloaded. `failed`: see `error`. ' +
+        '`gone`: it has expired or was erased.',
     }),
     mimetype: factProperties.mimetype,
     size: factProperties.size,
-    filename: nullable(filename),
+    filename: nullable(Type.String({ description: 'Without path and misleading characters.' })),
     error: nullable(receivingErrorSchema),
     createdAt: moment('When it was uploaded, or its message was recorded.'),
     expiresAt: moment('When the bytes are erased.'),

@@ -3,7 +3,7 @@ import type { FeedItem } from './feed-client.ts'
 
 /** The default of webhooks. */
 const TIMEOUT_MS = 10_000
-/** The pauses before each repeated attempt after an answer other than 2xx. After the last one, the next event follows. */
+/** The pauses before each repeated attempt after an answer other than 2xx. After the last attempt, the next event follows. */
 const RETRY_DELAYS_MS = [1_000, 5_000]
 /** The pauses while the program cannot be reached; the last one repeats. */
 const AWAY_DELAYS_MS = [500, 1_000, 2_000, 5_000]

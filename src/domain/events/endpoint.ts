@@ -28,7 +28,7 @@ export const MAX_ENDPOINTS = 10
 export const MAX_PATTERNS = 50
 export const MAX_DESCRIPTION_UNITS = 500
 
-/** The kinds of the contract. The default endpoint receives no others unless its filter is changed. */
+/** The kinds that the default endpoint receives unless its filter is changed. */
 export const DEFAULT_EVENTS: readonly string[] = [
   'message.received',
   'message.sent',

@@ -14,7 +14,7 @@ export interface Operation<I, O> {
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
   /**
-   * Neither reads nor changes anything that other operations of its instance change, except rare operations. It may
+   * Neither reads nor changes anything that other operations of its instance change, apart from rare ones. It may
    * therefore run before or after those other operations, or at the same time.
    */
   readonly isIndependent?: boolean

@@ -9,7 +9,7 @@ import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
 import { KEY_MS, outlivesExpiry } from './idempotency-keys.ts'
-import { fetchInserter, fileChecker, fileColumns } from './message-files.ts'
+import { type FileCheck, fetchInserter, fileChecker, fileColumns } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 const MESSAGE = {
@@ -41,6 +41,8 @@ export interface Cancellation {
   now: number
 }
 
+type Cancel = (tx: Transaction, cancellations: readonly Cancellation[]) => Promise<void>
+
 interface Acceptance {
   message: NewMessage
   now: number
@@ -64,13 +66,10 @@ const NO_KEYS: Keys = new Map()
  * Checks the instance, the idempotency key and the connection, in this order, then inserts.
  * @param cancel ends a message that was never written to a socket, and the command that deletes it
  */
-export function acceptOperation(
-  { statements }: Core,
-  cancel: (tx: Transaction, cancellations: readonly Cancellation[]) => Promise<void>,
-): Operation<Acceptance, AcceptOutcome> {
+export function acceptOperation({ statements }: Core, cancel: Cancel): Operation<Acceptance, AcceptOutcome> {
   const queries = prepare(statements)
   const checkFiles = fileChecker(statements)
-  const insertFetches = fetchInserter(statements)
+  const insert = messageInserter(statements, queries, cancel)
   const resolver = new ExtrasResolver(statements)
   return {
     name: 'messages.accept',
@@ -118,44 +117,57 @@ export function acceptOperation(
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const newKeys = keysOf(sendable, resolved)
       const taken = newKeys.length === 0 ? NO_KEYS : await takeKeys(tx, queries, newKeys)
-      const rows: RowOf<typeof TRACED>[] = []
-      const scheduled: RowOf<typeof SCHEDULED>[] = []
-      const cancellations: Cancellation[] = []
-      const fetches: Parameters<typeof insertFetches>[1][number][] = []
-      for (const input of sendable) {
-        const { message, now } = input
+      const toInsert = sendable.filter(input => {
         const outcome = decide(input, EVERYTHING, taken)
         outcomes.set(input, outcome)
-        if (outcome.kind !== 'accepted') continue
-        const { id, instanceId: instance_id, text, whatsappId: whatsapp_id, notBefore = 0 } = message
-        const found = resolved?.get(message)
-        const file = files?.get(message)
-        const recipient = found?.to ?? message.to
-        const cancelled = found?.cancelled ?? null
-        const row = {
-          instance_id,
-          id,
-          recipient,
-          text,
-          whatsapp_id,
-          created_at: now,
-          ...(file === undefined ? NO_FILE : fileColumns(file)),
-          extras: found?.extras ? JSON.stringify(found.extras) : null,
-          traceparent: message.traceparent ?? null,
-        }
-        const not_before = found?.notBefore ?? (notBefore > now ? notBefore : null)
-        if (message.file?.url !== undefined) fetches.push({ instanceId: instance_id, file: message.file, now })
-        if (not_before === null) rows.push(row)
-        else scheduled.push({ ...row, seq: -randomInt(1, MAX_SCHEDULED_SEQ), not_before })
-        if (cancelled !== null) cancellations.push({ instanceId: instance_id, command: id, message: cancelled, now })
-      }
-      if (fetches.length > 0) insertFetches(tx, fetches)
-      if (rows.some(row => row.traceparent !== null)) tx.post(queries.insertTraced, rows)
-      else if (rows.length > 0) tx.post(queries.insertMessage, rows)
-      if (scheduled.length > 0) tx.post(queries.insertScheduled, scheduled)
-      if (cancellations.length > 0) await cancel(tx, cancellations)
+        return outcome.kind === 'accepted'
+      })
+      await insert(tx, toInsert, files, resolved)
       return [...outcomes.values()]
     },
+  }
+}
+
+/** Inserts accepted messages, with the rows of files to fetch, and applies the cancellations among them. */
+function messageInserter(statements: Statements, queries: Queries, cancel: Cancel) {
+  const insertFetches = fetchInserter(statements)
+  return async (
+    tx: Transaction,
+    accepted: readonly Acceptance[],
+    files: ReadonlyMap<NewMessage, FileCheck> | undefined,
+    resolved: ReadonlyMap<NewMessage, ResolvedExtras> | undefined,
+  ): Promise<void> => {
+    const rows: RowOf<typeof TRACED>[] = []
+    const scheduled: RowOf<typeof SCHEDULED>[] = []
+    const cancellations: Cancellation[] = []
+    const fetches: Parameters<typeof insertFetches>[1][number][] = []
+    for (const { message, now } of accepted) {
+      const { id, instanceId: instance_id, text, whatsappId: whatsapp_id, notBefore = 0 } = message
+      const found = resolved?.get(message)
+      const file = files?.get(message)
+      const row = {
+        instance_id,
+        id,
+        recipient: found?.to ?? message.to,
+        text,
+        whatsapp_id,
+        created_at: now,
+        ...(file === undefined ? NO_FILE : fileColumns(file)),
+        extras: found?.extras ? JSON.stringify(found.extras) : null,
+        traceparent: message.traceparent ?? null,
+      }
+      const not_before = found?.notBefore ?? (notBefore > now ? notBefore : null)
+      if (message.file?.url !== undefined) fetches.push({ instanceId: instance_id, file: message.file, now })
+      if (not_before === null) rows.push(row)
+      else scheduled.push({ ...row, seq: -randomInt(1, MAX_SCHEDULED_SEQ), not_before })
+      const cancelled = found?.cancelled ?? null
+      if (cancelled !== null) cancellations.push({ instanceId: instance_id, command: id, message: cancelled, now })
+    }
+    if (fetches.length > 0) insertFetches(tx, fetches)
+    if (rows.some(row => row.traceparent !== null)) tx.post(queries.insertTraced, rows)
+    else if (rows.length > 0) tx.post(queries.insertMessage, rows)
+    if (scheduled.length > 0) tx.post(queries.insertScheduled, scheduled)
+    if (cancellations.length > 0) await cancel(tx, cancellations)
   }
 }
 

@@ -13,7 +13,7 @@ interface PreviewImage {
 }
 
 /** The file of a message as it is to be sent, or why it cannot be sent. */
-type FileCheck =
+export type FileCheck =
   | MessageFile
   | PreviewImage
   | Extract<AcceptOutcome, { kind: 'no_media' | 'pending_media' | 'unsupported' | 'old_nodes' }>

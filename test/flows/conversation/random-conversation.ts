@@ -282,7 +282,8 @@ export class RandomConversation {
         ({ id }: { id: string }) => id,
       )
     const [byPhone, byLid] = [await ids(phone), await ids(lid)]
-    if (JSON.stringify(byPhone) !== JSON.stringify(byLid)) throw new Error('The names of the chat list other messages.')
+    if (JSON.stringify(byPhone) !== JSON.stringify(byLid))
+      throw new Error('The number and the LID of the chat list different messages.')
     return { phone, lid }
   }
 

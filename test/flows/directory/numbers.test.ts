@@ -67,7 +67,7 @@ describe.each<StoreKind>(['sqlite', 'postgres'])('the number check, on %s', stor
     expect((await check(rest)).status).toBe(200)
   })
 
-  test('answers from memory while the number is not connected', async () => {
+  test('answers from stored look-ups while the number is not connected', async () => {
     await harness.service.admin.logout(number.id)
     await harness.service.admin.untilState(number.id, 'logged_out')
     expect((await check([numberAt(1), numberAt(901)])).body.data).toMatchObject([{ exists: true }, { exists: null }])

@@ -115,7 +115,7 @@ async function startPrometheus(): Promise<<T>(path: string) => Promise<T>> {
     log += text
   })
   const address = await until('Prometheus to listen', () => /msg="Listening on" address=(\S+)/.exec(log)?.[1] ?? false)
-  // It listens before it has read its data, and then answers 503.
+  // It listens before it has read its data, and answers 503 until then.
   await until('Prometheus to be ready', async () => (await fetch(`http://${address}/-/ready`)).ok)
   return async path => ((await (await fetch(`http://${address}/api/v1/${path}`)).json()) as { data: never }).data
 }

@@ -117,7 +117,7 @@ test('two linked clients write to each other', async () => {
   expect(await harness.eventsOf(a.id, there)).toEqual(['message.sent', 'message.delivered', 'message.read'])
 })
 
-test('any content from a contact is an event of its type, with its caption or reaction; protocol messages cause no event', async () => {
+test('any content from a contact is an event of its type, with its caption or reaction; protocol messages cause no such event', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, phone } = await harness.link()
   const other = await harness.link()

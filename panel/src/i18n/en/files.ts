@@ -35,7 +35,7 @@ export const files = {
   url: 'URL of the file',
   attachHint: 'or drop or paste one here',
   drop: 'Drop the file to attach it',
-  uploading: (name: string, percent: number) => `Uploading ${name}: ${percent} %`,
+  uploading: (name: string, percent: number) => `Uploading ${name}: ${percent}%`,
   attached: (name: string, size: string | null) => (size === null ? name : `${name}, ${size}`),
   detach: (name: string) => `Remove ${name} from the message`,
   caption: 'Caption',

@@ -13,14 +13,14 @@ export const instances = {
   traffic: 'Last hour',
   trafficHint: (sent: number, received: number, queued: number) =>
     `${sent} sent, ${received} received${queued === 0 ? '' : `, ${queued} queued`} in the last hour`,
-  failed: (count: number, percent: number) => `${count} failed (${percent} %)`,
+  failed: (count: number, percent: number) => `${count} failed (${percent}%)`,
   webhook: 'Webhook',
   sandbox: 'sandbox',
   emptyTitle: 'No instances yet',
   emptyText:
     'An instance sends and receives for one WhatsApp number. Start with a sandbox: it behaves like the real thing and needs no phone.',
   trySandbox: 'Try the sandbox',
-  trySandboxHint: 'A simulated WhatsApp. Connected within seconds; nothing leaves this machine.',
+  trySandboxHint: 'A simulated WhatsApp. Connected within seconds; no message reaches WhatsApp.',
   linkNumber: 'Link a real number',
   linkNumberHint: 'With the WhatsApp on your phone, by QR code or pairing code.',
   noneFound: 'No instances match',
@@ -95,7 +95,7 @@ export const instanceSettings = {
   logoutHint: 'Ends the link with WhatsApp. The instance, its token and its log stay.',
   logoutTitle: 'Unlink the number?',
   logoutText:
-    'The instance disappears from the phone’s linked devices. Queued messages fail with instance_logged_out. To send again, link the number again.',
+    'The instance disappears from the phone’s linked devices. Queued messages fail with instance_logged_out, or with unconfirmed if they may have been sent. To send again, link the number again.',
   logoutAction: 'Unlink',
   loggedOut: 'Unlinking…',
   remove: 'Delete the instance',
@@ -104,7 +104,7 @@ export const instanceSettings = {
   removeText: [
     'The token stops working at once.',
     'If the instance is connected, the number is logged out of WhatsApp. The credentials are erased in any case.',
-    'Queued messages fail with instance_deleted.',
+    'Queued messages fail with instance_deleted, or with unconfirmed if they may have been sent.',
     'Pending events are still delivered. Then all data of the instance is erased.',
   ],
   removeAction: 'Delete permanently',
@@ -122,7 +122,7 @@ export const person = {
   eraseTitle: 'Erase the data stored about this person?',
   eraseText: [
     'Messages in both directions, their events, received files and the name are erased. This cannot be undone.',
-    'Messages that wait, were sent less than 25 hours ago, or whose events are still being posted are kept. Erase again a day later.',
+    'Messages are kept if they wait, were sent less than 25 hours ago, or have events that are still being posted. Erase again a day later.',
     'To keep a copy, export first.',
   ],
   eraseAction: 'Erase permanently',
@@ -149,7 +149,7 @@ export const calls = {
   hint: 'What happens if somebody calls the number. A rejected call stops ringing on the phone too.',
   reject: 'Reject calls',
   text: 'Text to the caller',
-  textHint: 'Each caller gets this text at most once an hour. Leave it empty to send none.',
+  textHint: 'Each caller gets this text at most once in each clock hour. Leave it empty to send none.',
   placeholder: 'We cannot take calls here. Please write to us.',
   saved: 'Saved. It applies to the next call.',
 }
@@ -180,11 +180,11 @@ export const keys = {
   namePlaceholder: 'CRM',
   mayDo: 'The key may',
   scopes: {
-    send: 'send messages',
+    send: 'send, edit and delete messages, and check numbers',
     read: 'read messages',
-    events: 'read events',
+    events: 'read and redeliver events',
     webhooks: 'read and change webhooks and their secrets',
-    media: 'upload and download media',
+    media: 'upload, download and erase files',
   },
   lifetime: 'Expires',
   lifetimes: (days: number) => (days === 0 ? 'Never' : `In ${days} days`),

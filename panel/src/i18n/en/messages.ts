@@ -134,7 +134,7 @@ export const statistics = {
   waiting: 'On the way',
   notPosted: 'Not posted',
   median: 'Half within',
-  p95: '95 % within',
+  p95: '95% within',
   none: 'No events in this period.',
   noLatency: 'Nothing was delivered in this period.',
   onlyRedelivered: 'All deliveries of this period are redeliveries. They are not timed, because a person started them.',

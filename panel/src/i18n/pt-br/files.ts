@@ -37,7 +37,7 @@ export const files: Words['files'] = {
   url: 'URL do arquivo',
   attachHint: 'ou solte ou cole um aqui',
   drop: 'Solte o arquivo para anexar',
-  uploading: (name, percent) => `Enviando ${name}: ${percent} %`,
+  uploading: (name, percent) => `Enviando ${name}: ${percent}%`,
   attached: (name, size) => (size === null ? name : `${name} (${size})`),
   detach: name => `Tirar ${name} da mensagem`,
   caption: 'Legenda',

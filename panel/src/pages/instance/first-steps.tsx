@@ -35,7 +35,7 @@ export function FirstSteps({ instance }: { instance: Instance }) {
   const endpoint = (accepted[0] ?? endpoints?.[0])?.id
   const found = useFirst(instance.id, 'event', 'events', { state: 'delivered', endpoint }, endpoint !== undefined)
   const useReceiver = useTestReceiver(instance.id)
-  // Without an endpoint of its own, the instance's events may still go to the endpoints for all instances.
+  // If the instance has no endpoint, its events may still go to the endpoints for all instances.
   const delivered = endpoints?.length === 0 ? null : found
   if (isHidden || !endpoints || sent === undefined || delivered === undefined) return null
   const hasProgram = endpoints.some(({ url }) => !isTestReceiver(url))

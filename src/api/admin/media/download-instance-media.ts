@@ -8,7 +8,7 @@ export function downloadInstanceMedia(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'downloadInstanceMedia',
-        summary: 'Download a file as the administrator',
+        summary: 'Download a file of an instance',
         description: "Like `getMedia`, but without the instance's token and outside its limits of calls and downloads.",
         tags: ['Message log'],
         params: mediaParams,

@@ -15,7 +15,7 @@ export function eraseInstanceChatMedia(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'eraseInstanceChatMedia',
-        summary: 'Erase the files of a chat as the administrator',
+        summary: 'Erase the files of one chat of an instance',
         description: 'Like `eraseChatMedia`.',
         tags: ['Conversations'],
         params: Type.Object({ id: instanceIdSchema, chat: recipientSchema }),

@@ -8,7 +8,7 @@ export function eraseInstanceMedia(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'eraseInstanceMedia',
-        summary: 'Erase a file as the administrator',
+        summary: 'Erase a file of an instance',
         tags: ['Message log'],
         params: mediaParams,
         response: { 204: Type.Null({ description: 'Erased.' }) },

@@ -20,7 +20,7 @@ export function uploadInstanceMedia(api: Api, context: ApiContext): void {
         ...uploadOptions,
         schema: {
           operationId: 'uploadInstanceMedia',
-          summary: 'Upload a file as the administrator',
+          summary: 'Upload a file for an instance',
           description: "Like `uploadMedia`, but without the instance's token and outside its rate limit.",
           tags: ['Message log'],
           params: instanceParams,

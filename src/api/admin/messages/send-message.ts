@@ -33,7 +33,7 @@ export function sendMessage(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'sendMessage',
-        summary: 'Send a message as the administrator',
+        summary: 'Send a message by hand',
         description:
           "Like `sendText` or, with `media`, `sendMedia`, but without the instance's token and outside its rate limit.",
         tags: ['Message log'],

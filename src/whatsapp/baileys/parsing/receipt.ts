@@ -41,7 +41,7 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   if (!reached || !id || !from) return null
   const grouped = getBinaryNodeChildren(node, 'participants')
   if (grouped.length > 0) return parseGrouped(grouped, reached, from, self)
-  // Receipts of our own other devices say nothing about the recipient. Without `recipient` it is our chat with
+  // Receipts of our own other devices say nothing about the recipient. Without `recipient`, the chat is the one with
   // ourselves, where our other devices are the recipient.
   const ownDevice = isSelf(participant ?? from, self)
   if (ownDevice && type !== 'sender' && (participant || recipient)) return null

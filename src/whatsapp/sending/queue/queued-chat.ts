@@ -72,7 +72,7 @@ export class QueuedChat {
     this.unreadFrom = Math.min(this.unreadFrom, seq)
   }
 
-  /** Removes and returns the messages that come after an unread one, except claimed ones. */
+  /** Removes and returns the messages that come after a row that is not in memory, except claimed ones. */
   takeUnread(): QueuedMessage[] {
     const taken = this.messages.filter(({ id, seq }) => seq >= this.unreadFrom && !this.#claimed.has(id))
     this.messages = this.messages.filter(message => !taken.includes(message))

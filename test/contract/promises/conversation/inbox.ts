@@ -126,7 +126,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(await names('nobody')).toEqual([])
     })
 
-    test('a conversation has the messages of all names of the other side and what was done with them, in their order', async () => {
+    test('a conversation has the messages under every address of the other side and what was done with them, in their order', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

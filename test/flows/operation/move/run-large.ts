@@ -82,7 +82,7 @@ async function killAtPercent(percent: number, env: Record<string, string>): Prom
     }
   })
   const { code, output } = await move.ended
-  assert.equal(code, null, `The move ended before ${percent} %:\n${output}`)
+  assert.equal(code, null, `The move ended before ${percent}%:\n${output}`)
   return last
 }
 

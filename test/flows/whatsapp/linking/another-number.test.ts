@@ -126,7 +126,7 @@ describe.each(STORES)('on %s', kind => {
     expect((await harness.becomes(id, behind, 'failed')).failure?.code).toBe('instance_deleted')
   })
 
-  test('a message that is committed just after the failure of the queue fails soon as well', async () => {
+  test('a message that is committed just after the queued messages have failed fails soon as well', async () => {
     const { harness, id, connection, network, shownFrom } = await openHarness(kind)
     await using _ = harness
     await harness.stop(connection)
