@@ -75,7 +75,7 @@ async function killAtPercent(percent: number, env: Record<string, string>): Prom
   let last = ''
   const move = startMove(env, text => {
     for (const line of text.split('\n')) {
-      const reported = /^(\d+) %: /.exec(line)?.[1]
+      const reported = /^(\d+)%: /.exec(line)?.[1]
       if (reported === undefined) continue
       last = line
       if (Number(reported) >= percent) move.kill()
