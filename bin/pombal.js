@@ -108,7 +108,7 @@ async function run(command) {
   const { isServer } = COMMANDS[command]
   const limits = isServer && !isGiven(YOUNG_GENERATION) && !process.connected && process.platform !== 'win32'
   const memory = { MALLOC_ARENA_MAX: '2', GLIBC_TUNABLES: 'glibc.malloc.mxfast=0' }
-  const options = [`${YOUNG_GENERATION}=16`, COLLECTOR, ...(isGiven(HELPERS) ? [] : [`${HELPERS}=${countHelpers()}`])]
+  const options = [`${YOUNG_GENERATION}=8`, COLLECTOR, ...(isGiven(HELPERS) ? [] : [`${HELPERS}=${countHelpers()}`])]
   if (limits) return runAgain(node, options, { ...memory, ...process.env })
   if (!isRight) return runAgain(node, [], process.env)
 

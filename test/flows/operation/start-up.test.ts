@@ -82,13 +82,13 @@ describe('a start', () => {
     const service = await makeService({ nodeOptions: [show] }).start()
     const helpers = Math.min(4, Math.max(1, availableParallelism() - 1))
     expect(service.output).toContain(
-      `${service.pid} 2 --max-semi-space-size=16,--expose-gc,--v8-pool-size=${helpers},${show}\n`,
+      `${service.pid} 2 --max-semi-space-size=8,--expose-gc,--v8-pool-size=${helpers},${show}\n`,
     )
     const other = await makeService({ nodeOptions: [show, '--v8-pool-size=3'] }).start()
-    expect(other.output).toContain(`${other.pid} 2 --max-semi-space-size=16,--expose-gc,${show},--v8-pool-size=3\n`)
-    const own = await makeService({ nodeOptions: [show, '--max-semi-space-size=8'] }).start()
-    expect(own.output).toContain(`${own.pid} undefined ${show},--max-semi-space-size=8\n`)
-    expect(own.output).not.toContain('size=16')
+    expect(other.output).toContain(`${other.pid} 2 --max-semi-space-size=8,--expose-gc,${show},--v8-pool-size=3\n`)
+    const own = await makeService({ nodeOptions: [show, '--max-semi-space-size=32'] }).start()
+    expect(own.output).toContain(`${own.pid} undefined ${show},--max-semi-space-size=32\n`)
+    expect(own.output).not.toContain('semi-space-size=8')
   })
 
   test('stops on SIGTERM and on SIGINT with exit 0', async () => {
