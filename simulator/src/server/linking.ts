@@ -25,7 +25,7 @@ import { PairingCodeExchange } from './pairing-code.ts'
 const QR_REFS = 6
 const REF_BYTES = 24
 const SECRET_BYTES = 32
-/** Within which time a linked client must sign. */
+/** A linked client must sign within this time. */
 const CONFIRM_WITHIN_MS = 10_000
 const ACCOUNT_SIGNATURE = Buffer.from([6, 0])
 const DEVICE_SIGNATURE = Buffer.from([6, 1])

@@ -173,7 +173,8 @@ const OPERATIONS = [
 ] as const
 
 /**
- * The management API (contract §6). Every call requires the admin key or a session, also a call to an unknown address. Only signing in and accepting an invitation do not.
+ * The management API (contract §6). Every call requires the admin key or a session, even a call to an
+ * unknown address. Only signing in and accepting an invitation do not.
  * So does `/metrics`.
  */
 export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMethods): void {

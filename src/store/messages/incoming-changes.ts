@@ -74,7 +74,8 @@ export function changeOperation(
       const text = change.change === 'edit' ? (change.text ?? '') : null
       if (isInTime(change, target))
         await changes.apply(tx, [{ instanceId, messageId: target.messageId, text, at: change.sentAt }])
-      // The deliveries of an incoming message's event need the ID of the message: otherwise the event of the change would not wait for them.
+      // The deliveries of an incoming message's event need the ID of the message: otherwise the event of the
+      // change would not wait for them.
       const events = await tx.each(findEvent, [{ instance_id: instanceId, message_id: target.messageId }])
       tx.post(
         chain,

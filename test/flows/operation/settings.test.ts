@@ -142,7 +142,7 @@ test('with nothing set it listens on 127.0.0.1:3000 alone, and keeps its data in
   for (const address of ['127.0.0.2', '[::1]']) await expect(fetch(`http://${address}:3000/readyz`)).rejects.toThrow()
 })
 
-test('WHATSAPP_VERSION is the version sent to WhatsApp at login, without it, the driver sends its own version', async () => {
+test('WHATSAPP_VERSION is the version sent to WhatsApp at login; without it, the driver sends its own version', async () => {
   const network = await createSimulator({ claimedPreKeys: 500 })
   toDispose.push(() => network.close())
 
