@@ -4,7 +4,7 @@ import { type QueuedRows, SendQueue } from '../src/whatsapp/sending/queue/send-q
 export const PAGE = 16
 
 /** A send queue that reads small pages. */
-export const createSendQueue = () => new SendQueue(PAGE)
+export const createSendQueue = () => new SendQueue({ pageRows: PAGE })
 
 /** A queued message to `to`. */
 export const row = (seq: number, to: string): QueuedMessage => ({

@@ -60,7 +60,7 @@ export class Sender {
   readonly #options: SenderOptions
   readonly #addresses: AddressBook
   readonly #checker: NumberChecker
-  readonly #queue = new SendQueue()
+  readonly #queue: SendQueue
   readonly #stopped = new AbortController()
   readonly #claims: Claims
   readonly #limit = new SendLimit(() => this.#claimSoon())
@@ -83,6 +83,7 @@ export class Sender {
     this.#options = options
     const { lease, store, groups, now } = options
     const { signal } = this.#stopped
+    this.#queue = new SendQueue({ rowsComeLate: store.hints.shared })
     const onFailed = (error: unknown) => this.#failed(error)
     this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, signal })
     this.#checker = new NumberChecker({ ...options, addresses: this.#addresses, signal, onFailed })
@@ -140,10 +141,9 @@ export class Sender {
 
   start(): void {
     const { store, lease } = this.#options
-    const from = store.hints.shared ? 'overlap' : 'next'
     const { instanceId } = lease
     this.#unsubscribe = [
-      store.hints.on('queued', (_, __, to) => this.#claims.requestRead(from, to), instanceId),
+      store.hints.on('queued', (_, __, to) => this.#claims.requestRead('next', to), instanceId),
       store.hints.on('plans', () => this.#schedule.wake(), instanceId),
       store.hints.on('files', () => this.#filesChanged(), instanceId),
       this.#checker.start(),

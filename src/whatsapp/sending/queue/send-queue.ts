@@ -17,11 +17,8 @@ const COMPARED_AT_ONCE = 4_096
 
 const NEVER = Number.POSITIVE_INFINITY
 
-/**
- * Where the next read starts: after the last row that was read, or at the first row. `overlap` also reads the rows that were
- * committed late: on several nodes, a row may be committed after rows with higher numbers have been read.
- */
-export type ReadFrom = 'next' | 'overlap' | 'start'
+/** Where the next read starts: after the last row that was read, with the rows that were committed late, or at the first row. */
+export type ReadFrom = 'next' | 'start'
 
 /** The queued rows in the store, in the order of their numbers. */
 export interface QueuedRows {
@@ -51,7 +48,8 @@ export class SendQueue {
   #restartFrom = NEVER
   /** The next read looks for late rows above this number; Infinity: none was requested. */
   #overlapFrom = NEVER
-  readonly #history = new ReadHistory()
+  /** Null: no row is committed late. */
+  readonly #history: ReadHistory | null
   /** Every row up to this number has been read: it is in memory, or not before `unreadFrom` of its chat. */
   #readTo = 0
   /** Rows may follow `#readTo`. */
@@ -62,7 +60,9 @@ export class SendQueue {
   skippedRows = 0
   readonly #pageRows: number
 
-  constructor(pageRows = PAGE) {
+  /** @param options `rowsComeLate`: a row may be committed after rows with higher numbers have been read, as on several nodes */
+  constructor({ rowsComeLate = true, pageRows = PAGE }: { rowsComeLate?: boolean; pageRows?: number } = {}) {
+    this.#history = rowsComeLate ? new ReadHistory() : null
     this.#pageRows = pageRows
   }
 
@@ -165,7 +165,7 @@ export class SendQueue {
    */
   requestRead(from: ReadFrom, to?: string): void {
     // Looked up now: if the read comes late, a row that is committed now is still within the overlap.
-    if (from === 'overlap') this.#overlapFrom = Math.min(this.#overlapFrom, this.#history.settledTo(performance.now()))
+    if (from === 'next') this.#overlapFrom = Math.min(this.#overlapFrom, this.#settledTo())
     if (from === 'start') this.#restartFrom = 0
     const chat = to === undefined ? null : this.chatOf({ to })
     if (chat !== null && chat.unreadFrom < NEVER) this.skippedRows += 1
@@ -204,7 +204,7 @@ export class SendQueue {
         // Compared after the page was read, so a row that was committed before any row of the page is found.
         const late = await this.#findLate(queued, Math.min(overlapFrom, this.#overlapFrom))
         // This comparison has covered the rows up to the settled position. No more of them can appear.
-        overlapFrom = Math.max(overlapFrom, this.#history.settledTo(performance.now()))
+        overlapFrom = Math.max(overlapFrom, this.#settledTo())
         if (late !== null) {
           this.#readTo = late - 1
           this.#mayHaveMore = true
@@ -223,11 +223,16 @@ export class SendQueue {
     }
   }
 
+  /** No row up to this number can appear any more. */
+  #settledTo(): number {
+    return this.#history?.settledTo(performance.now()) ?? NEVER
+  }
+
   /** @returns the lowest row above `from` that was committed late, or null */
   async #findLate({ listNumbers }: QueuedRows, from: number): Promise<number | null> {
     for (let after = from; after < this.#readTo; ) {
       const numbers = await listNumbers(after, this.#readTo, COMPARED_AT_ONCE)
-      const late = this.#history.firstUnread(numbers)
+      const late = this.#history?.firstUnread(numbers) ?? null
       if (late !== null || numbers.length < COMPARED_AT_ONCE) return late
       after = numbers.at(-1)!
     }
@@ -250,7 +255,7 @@ export class SendQueue {
     if (pageTo < this.#readTo) for (const key of resumed) this.chatOf({ to: key })?.skipFrom(pageTo + 1)
     else if (!isLast) this.#mayHaveMore = true
     this.#readTo = Math.max(this.#readTo, lastSeq)
-    this.#history.note(rows, now)
+    this.#history?.note(rows, now)
     this.#refillFrom = NEVER
     for (const chat of this.#chats.values()) this.#update(chat)
   }
