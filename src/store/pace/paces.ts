@@ -32,8 +32,8 @@ export interface Paces {
    */
   set(instanceId: InstanceId, pace: Pace, now: number): Promise<boolean>
   /**
-   * Grants a message its turn. A message that has to wait uses up nothing, and neither does a message that recently got
-   * its turn.
+   * Grants a message its turn. A message that has to wait uses up nothing, and neither does one that got its turn within
+   * the last minute. After a minute, or in the quiet hours, it needs another turn.
    * @param recipient the recipient, if it is not a contact; otherwise null
    */
   take(lease: Lease, message: MessageId, recipient: string | null, now: number): Promise<PaceTurn>

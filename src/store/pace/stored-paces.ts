@@ -92,7 +92,8 @@ export class StoredPaces implements Paces {
         .where('at', '>=', Math.min(today, now - MINUTE_MS))
         .orderBy('at'),
     )
-    if (uses.some(({ message_id }) => message_id === message)) return GRANTED
+    const own = uses.find(({ message_id }) => message_id === message)
+    if (own !== undefined && own.at > now - MINUTE_MS && quietUntil(pace, now) === null) return GRANTED
     const [failed] = await tx.query(
       db
         .selectFrom('messages')
@@ -112,12 +113,20 @@ export class StoredPaces implements Paces {
       db
         .deleteFrom('pace_uses')
         .where('instance_id', '=', instanceId)
-        .where('at', '<=', now - MINUTE_MS)
-        .where(eb => eb.or([eb('recipient', 'is', null), eb('at', '<', today)])),
+        .where(eb =>
+          eb.or([
+            eb('message_id', '=', message),
+            eb('at', '<=', now - MINUTE_MS).and(eb.or([eb('recipient', 'is', null), eb('at', '<', today)])),
+          ]),
+        ),
     )
-    await tx.query(
-      db.insertInto('pace_uses').values({ instance_id: instanceId, message_id: message, recipient, at: now }),
-    )
+    const use = {
+      instance_id: instanceId,
+      message_id: message,
+      recipient: recipient ?? own?.recipient ?? null,
+      at: now,
+    }
+    await tx.query(db.insertInto('pace_uses').values(use))
     return GRANTED
   }
 

@@ -51,6 +51,20 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await take(lease, null, NOON)).toEqual({ ...waits, until: NOON + MINUTE_MS })
     })
 
+    test('decides again about a message that was not sent within a minute of its turn, or before the quiet hours', async () => {
+      const lease = await open({ perMinute: 1, quietHours: { from: 13 * 60, until: 14 * 60 } })
+      const id = newMessageId(NOON)
+      const later = (seconds: number, message?: typeof id) => take(lease, 'ana', NOON + seconds * 1_000, message)
+      const waitsUntil = (seconds: number) => ({ kind: 'waits', for: 'all', until: NOON + seconds * 1_000 })
+      expect(await later(0, id)).toEqual({ kind: 'granted' })
+      expect(await later(70)).toEqual({ kind: 'granted' })
+      expect(await later(75, id)).toEqual(waitsUntil(130))
+      expect(await later(130, id)).toEqual({ kind: 'granted' })
+      expect(await later(135)).toEqual(waitsUntil(190))
+      expect(await later(3_590, id)).toEqual({ kind: 'granted' })
+      expect(await later(3_610, id)).toEqual(waitsUntil(7_200))
+    })
+
     test('grants no turn to a message that has failed', async () => {
       const lease = await open({ perMinute: 1 })
       const message = newMessage(lease.instanceId)
