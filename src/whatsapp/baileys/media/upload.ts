@@ -129,6 +129,8 @@ async function post(
       response.once('error', reject)
     })
   })
+  // The link may close while the file is being opened, before anybody waits for the answer.
+  answered.catch(() => undefined)
   // The host may answer before the whole file is sent.
   const written = pipeline(encryptForWhatsapp(mediaKey, form, await open()), sent)
   written.catch(() => undefined)
