@@ -5,6 +5,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
 import type { Api, ApiContext } from '../context.ts'
+import { readBody } from './read-body.ts'
 
 // The parts that every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
 
@@ -63,11 +64,18 @@ export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Re
 
 /**
  * Accepts only JSON objects. `JSON.parse` treats `__proto__` as an ordinary field, and nothing reads it. An empty body
- * counts as no body.
+ * counts as no body. The body of a call that takes none is dropped, because it may be large and the call may take long.
  */
 export function acceptJsonBodies(api: Api): void {
   api.removeAllContentTypeParsers()
-  api.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit: MAX_BODY_BYTES }, parseJson)
+  api.addContentTypeParser('application/json', (request, source, done) => {
+    readBody(request, source, (error, bytes) => {
+      if (error) return done(error)
+      parseJson(request, bytes, (problem, body) =>
+        done(problem, request.routeOptions.schema?.body === undefined ? undefined : body),
+      )
+    })
+  })
 }
 
 function parseJson(request: FastifyRequest, bytes: Buffer, done: (error: Error | null, body?: unknown) => void): void {

@@ -45,6 +45,41 @@ describe('a body', () => {
   })
 })
 
+describe('a large invalid body', () => {
+  const schema = Type.Object({
+    names: Type.Optional(Type.Array(Type.String(), { maxItems: 20 })),
+    either: Type.Optional(Type.Union([Type.Object({ a: Type.Array(Type.String()) }), Type.Null()])),
+    files: Type.Optional(Type.Record(Type.String(), Type.String())),
+    only: Type.Optional(Type.Object({ a: Type.String() }, { additionalProperties: false })),
+  })
+  const many = Array.from({ length: 200_000 }, (_, index) => index)
+  let reads = 0
+  /** Counts the values that are read. */
+  const counted = <T extends object>(value: T): T =>
+    new Proxy(value, {
+      get(target, name) {
+        reads += 1
+        return Reflect.get(target, name)
+      },
+    })
+  const fields = (prefix: string) => counted(Object.fromEntries(many.map(n => [prefix + n, n])))
+
+  test.each([
+    ['too many items', { names: counted(many.map(String)) }, '"names" must not have more than 20 items.'],
+    ['invalid items', { names: counted(many) }, '"names.0" must be string.'],
+    ['invalid items of a variant', { either: { a: counted(many) } }, '"either.a.0" must be string.'],
+    ['invalid values', { files: fields('f') }, '"files.f0" must be string.'],
+    ['unknown fields', { only: fields('x') }, '"only.a" is required.'],
+  ])('is refused without an error for each of its %s', (_, value, message) => {
+    reads = 0
+    const { error } = check('body', schema, value) as { error: Error & { details: unknown[] } }
+    // The check itself may read each of them once.
+    expect(reads).toBeLessThan(many.length * 1.1)
+    expect(error.message).toBe(message)
+    expect(error.details.length).toBeLessThanOrEqual(10)
+  })
+})
+
 describe('a query string', () => {
   test.each(['limits', 'constructor', '__proto__'])('with an unknown name is refused: %s', name => {
     const given = Object.fromEntries([

@@ -22,7 +22,7 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
     if (unknown !== undefined) return { error: refuseUnknown(schema, unknown) }
     const value = httpPart === 'querystring' ? readIntegers(schema, input) : (input ?? {})
     if (validator.Check(value)) return value === input ? true : { value }
-    const [, problems] = validator.Errors(value)
+    const [, problems] = validator.Errors(shorten(schema as AnySchema, value))
     return { error: createRefusal(httpPart ?? 'request', problems) }
   }
 }
@@ -75,6 +75,31 @@ function readIntegers(schema: TSchema, query: unknown): unknown {
       return [name, isInteger ? Number(value) : value]
     }),
   )
+}
+
+type AnySchema = {
+  items?: AnySchema
+  maxItems?: number
+  properties?: Record<string, AnySchema>
+  anyOf?: AnySchema[]
+}
+
+/**
+ * A value with the same first problems. The validator creates an error for each invalid item and unknown field, which takes
+ * seconds for a large body.
+ */
+function shorten(schema: AnySchema, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const variants = schema.anyOf ?? [schema]
+  if (Array.isArray(value)) {
+    const { items = {}, maxItems = MAX_DETAILS } = variants.find(variant => variant.items !== undefined) ?? {}
+    return value.slice(0, maxItems + 1).map(item => shorten(items, item))
+  }
+  const properties: Record<string, AnySchema> = Object.assign({}, ...variants.map(variant => variant.properties))
+  const [known, unknown] = [[] as string[], [] as string[]]
+  for (const name of Object.keys(value)) (Object.hasOwn(properties, name) ? known : unknown).push(name)
+  const kept = [...known, ...unknown.slice(0, MAX_DETAILS + 1)]
+  return Object.fromEntries(kept.map(name => [name, shorten(properties[name] ?? {}, Reflect.get(value, name))]))
 }
 
 interface Problem {

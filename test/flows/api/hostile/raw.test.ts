@@ -149,6 +149,17 @@ describe('unusual but valid requests', () => {
     expectError(answer, 413, 'payload_too_large')
   })
 
+  test('a body in a thousand chunks of one byte is read, and one in many more gets 413', async () => {
+    const head =
+      `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+    const chunks = (text: string) => [...text].map(character => `1\r\n${character}\r\n`).join('')
+    expect((await raw(head, chunks(GOOD.padEnd(1_000)), '0\r\n\r\n')).status).toBe(202)
+    const answer = await raw(head, chunks(GOOD.padEnd(50_000)))
+    expectError(answer, 413, 'payload_too_large')
+    expect(answer.body).toContain('too many small chunks')
+  })
+
   test('a length over the limit gets 413 before any of the body has arrived', async () => {
     const answer = await raw(
       `POST /v1/messages/text HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n`,
