@@ -84,7 +84,7 @@ export class StoredPaces implements Paces {
     if (state === null) return GRANTED
     const { pace } = state
     const today = dayStart(pace, now)
-    const uses = await tx.query(
+    const found = await tx.query(
       db
         .selectFrom('pace_uses')
         .select(['message_id', 'recipient', 'at'])
@@ -92,6 +92,8 @@ export class StoredPaces implements Paces {
         .where('at', '>=', Math.min(today, now - MINUTE_MS))
         .orderBy('at'),
     )
+    if (found.some(({ at }) => at > now)) await this.#correct(tx, instanceId, now)
+    const uses = found.map(use => ({ ...use, at: Math.min(use.at, now) }))
     const own = uses.find(({ message_id }) => message_id === message)
     if (own !== undefined && own.at > now - MINUTE_MS && quietUntil(pace, now) === null) return GRANTED
     const [failed] = await tx.query(
@@ -130,6 +132,17 @@ export class StoredPaces implements Paces {
     return GRANTED
   }
 
+  /** The clock was set back: what was recorded for later than now counts from now on. */
+  async #correct(tx: Transaction, instanceId: InstanceId, now: number): Promise<void> {
+    const { db } = this.#core.statements
+    await tx.query(
+      db.updateTable('pace_uses').set({ at: now }).where('instance_id', '=', instanceId).where('at', '>', now),
+    )
+    await tx.query(
+      db.updateTable('paces').set({ opens_at: now, new_recipients_at: now }).where('instance_id', '=', instanceId),
+    )
+  }
+
   async #lock(tx: Transaction, instanceId: InstanceId): Promise<PaceState | null> {
     const [row] = await tx.query(this.#core.statements.locking(this.#ofInstance(instanceId), 'update', 'paces'))
     return row === undefined ? null : toState(row)
@@ -147,7 +160,7 @@ function toState(row: { settings: string; opens_at: number; new_recipients_at: n
   return { pace: JSON.parse(row.settings), opensAt: row.opens_at, newRecipientsAt: row.new_recipients_at }
 }
 
-/** @param uses from the start of the day or of the minute, whichever is earlier, oldest first */
+/** @param uses from the start of the day or of the minute, whichever is earlier, until now, oldest first */
 function waitOf(
   pace: Pace,
   uses: readonly { recipient: string | null; at: number }[],
@@ -165,7 +178,5 @@ function waitOf(
   if (perMinute === null) return null
   const recent = uses.filter(({ at }) => at > now - MINUTE_MS)
   if (recent.length < perMinute) return null
-  // A clock that was set back must not make the instance wait for more than a minute.
-  const until = Math.min(recent[recent.length - perMinute]!.at, now) + MINUTE_MS
-  return { for: 'all', until }
+  return { for: 'all', until: recent[recent.length - perMinute]!.at + MINUTE_MS }
 }

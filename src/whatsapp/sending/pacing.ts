@@ -12,6 +12,8 @@ const MAX_STRANGERS = 256
 const MAX_CLASSIFYING = 32
 /** Finds a pace whose hint was lost. */
 const POLL_INTERVAL_MS = 60_000
+/** If the clock goes back by more than this, the waits that `paces.take` returned are decided again. */
+const CLOCK_SET_BACK_MS = 1_000
 /** The longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -48,6 +50,8 @@ export class Pacing {
   /** As `paces.take` last returned them; see `PaceState`. */
   #opensAt = 0
   #newRecipientsAt = 0
+  /** The time at the last selection. */
+  #selectedAt = 0
   #classifying = 0
   readonly #answers = new WeakSet<QueuedMessage>()
   /** The next messages of chats with strangers, and the numbers that each stranger may write from. */
@@ -151,6 +155,8 @@ export class Pacing {
 
   *#select(heads: Iterable<QueuedMessage>): Generator<QueuedMessage> {
     const now = this.#options.now()
+    if (now < this.#selectedAt - CLOCK_SET_BACK_MS) this.#opensAt = this.#newRecipientsAt = 0
+    this.#selectedAt = now
     const [strangers, answers]: [Map<QueuedMessage, readonly string[]>, QueuedMessage[]] = [new Map(), []]
     const unknown: QueuedMessage[] = []
     const free: QueuedMessage[] = []

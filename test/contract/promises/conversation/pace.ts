@@ -51,6 +51,17 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await take(lease, null, NOON)).toEqual({ ...waits, until: NOON + MINUTE_MS })
     })
 
+    test('makes nothing wait for more than a minute after the clock was set back, however often it is asked', async () => {
+      const lease = await open({ perMinute: 1 })
+      const hourLater = NOON + 60 * MINUTE_MS
+      expect(await take(lease, null, hourLater)).toEqual({ kind: 'granted' })
+      expect(await take(lease, null, hourLater)).toMatchObject({ kind: 'waits' })
+      const waits = { kind: 'waits', for: 'all', until: NOON + MINUTE_MS }
+      expect(await take(lease, null, NOON)).toEqual(waits)
+      expect(await take(lease, null, NOON + 30_000)).toEqual(waits)
+      expect(await take(lease, null, NOON + MINUTE_MS)).toEqual({ kind: 'granted' })
+    })
+
     test('decides again about a message that was not sent within a minute of its turn, or before the quiet hours', async () => {
       const lease = await open({ perMinute: 1, quietHours: { from: 13 * 60, until: 14 * 60 } })
       const id = newMessageId(NOON)
