@@ -19,7 +19,7 @@ import { systemClock } from './kit/clock.ts'
 import type { FetchEnd } from './media/fetching/fetcher.ts'
 import type { MediaLibrary } from './media/media-library.ts'
 import { openMedia, refuseFiles } from './media/open-media.ts'
-import { mediaOf } from './media-settings.ts'
+import { mediaOf, withFolderId } from './media-settings.ts'
 import { openProvider } from './oidc/provider.ts'
 import { readDiskSpace } from './ops/disk.ts'
 import { startEndingLinks } from './ops/expired-links.ts'
@@ -98,7 +98,17 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
   })
   const closers = [() => store.close(), async () => traces?.close()]
   const renewal = new Renewal()
-  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, traces, renewal, closers }
+  const context: NodeContext = {
+    settings: withFolderId(settings),
+    keys,
+    logger,
+    logTo,
+    store,
+    metrics,
+    traces,
+    renewal,
+    closers,
+  }
   try {
     return await startModules(context)
   } catch (error) {

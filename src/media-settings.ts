@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import type { AllowedNetwork, MediaPlace } from './domain/media.ts'
+import { identifyFolder } from './media/storage/folder-id.ts'
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
 
 const DAY_MS = 86_400_000
@@ -49,6 +50,16 @@ export function mediaOf({
   const place: MediaPlace | null =
     media.place ?? (databaseUrl ? null : { kind: 'folder', path: join(dataDir, 'media') })
   return place && { ...media, place }
+}
+
+/**
+ * With the ID of the folder of files. Nodes that name the same path may still have different folders, if the shared one is not
+ * mounted on one of them.
+ */
+export function withFolderId<S extends { media: MediaSettings }>(settings: S): S {
+  const { media } = settings
+  if (media.place?.kind !== 'folder') return settings
+  return { ...settings, media: { ...media, place: { ...media.place, id: identifyFolder(media.place.path) } } }
 }
 
 function parseMediaPlace(text: string): MediaPlace | undefined {

@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto'
 import type { Settings } from './config.ts'
-import { identifyFolder } from './media/storage/folder-id.ts'
 
 /**
  * The settings that nodes compare, by name. All nodes must share them. Sandboxes and the connection to WhatsApp may
@@ -21,7 +20,7 @@ export function sharedSettings(settings: Settings, adminKey: string): Record<str
     WEBHOOK_RETRY_DELAYS_MS: webhook.retryDelaysMs,
     WEBHOOK_ALLOWED_NETWORKS: webhook.allowedNetworks,
     PROXY_ALLOWED_NETWORKS: settings.proxyNetworks,
-    MEDIA_URL: settings.databaseUrl ? identified(media.place) : media.place,
+    MEDIA_URL: media.place,
     MEDIA_RETENTION_DAYS: media.retentionMs / 86_400_000,
     MEDIA_QUOTA_MB: media.quotaBytes / 1_048_576,
     MEDIA_MB_PER_MINUTE: media.bytesPerMinute / 1_048_576,
@@ -30,11 +29,6 @@ export function sharedSettings(settings: Settings, adminKey: string): Record<str
     OIDC_CLIENT_ID: oidc?.clientId ?? null,
   }
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shown(value)]))
-}
-
-/** Nodes that name the same path may still have different folders, if the shared one is not mounted on one of them. */
-function identified(place: Settings['media']['place']): object | null {
-  return place?.kind === 'folder' ? { ...place, id: identifyFolder(place.path) } : place
 }
 
 function shown(value: unknown): string {

@@ -131,7 +131,8 @@ export interface MediaTerms {
 
 /** Where the files are kept. */
 export type MediaPlace =
-  | { kind: 'folder'; path: string }
+  /** `id`: see `identifyFolder`. Null or absent: unknown. */
+  | { kind: 'folder'; path: string; id?: string | null }
   | {
       kind: 'bucket'
       bucket: string

@@ -102,7 +102,7 @@ export class InstanceRunner implements Running {
     if (!leaseHeld && !this.#deleted && !logOut) onStoppedWithoutLease?.()
     const shut = lanes.shut(lease.instanceId, graceMs)
     // While attempts end, the connection stays up for as long as both can end in time.
-    if (leaseHeld && graceMs !== undefined) await waitAtMost(graceMs - CONNECTION_STOPS_WITHIN_MS, shut)
+    if (leaseHeld && graceMs !== undefined) await waitAtMost(Math.max(graceMs - CONNECTION_STOPS_WITHIN_MS, 0), shut)
     await Promise.all([this.#connection?.stop({ logOut }), shut])
   }
 

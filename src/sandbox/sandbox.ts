@@ -214,8 +214,8 @@ function asRefusal(error: unknown): unknown {
   if (!(error instanceof SimulatorError)) return error
   if (error.code === 'invalid_argument' || error.code === 'not_a_member')
     return new Refusal('invalid_request', error.message)
-  if (error.code === 'crashed' || error.code === 'closed') return new Refusal('service_unavailable')
-  return error
+  // Also while another node takes the instance over: its simulator may not know the account yet, and cannot write its state.
+  return new Refusal('service_unavailable')
 }
 
 /** The sandbox as the API calls it. Without a sandbox there are no simulated phones, and no contact can write. */

@@ -21,7 +21,7 @@ export function errorBody(
 }
 
 export function unavailable(): Refusal {
-  return new Refusal('service_unavailable', undefined, { retryAfterSeconds: UNAVAILABLE_RETRY_SECONDS })
+  return new Refusal('service_unavailable')
 }
 
 /** @returns null if the error is a bug */
@@ -51,7 +51,9 @@ export function createErrorHandler(logger: Logger) {
     // Keep the connection and discard the rest of the body: closing could lose the answer.
     reply.removeHeader('connection')
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
-    if (refusal.retryAfterSeconds !== undefined) reply.header('retry-after', refusal.retryAfterSeconds)
+    const retryAfter = refusal.code === 'service_unavailable' ? UNAVAILABLE_RETRY_SECONDS : undefined
+    const seconds = refusal.retryAfterSeconds ?? retryAfter
+    if (seconds !== undefined) reply.header('retry-after', seconds)
     reply.code(refusal.status).type('application/json; charset=utf-8').send(errorBody(refusal, request.id))
   }
 }

@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const FILE = 'folder.id'
+/** The name of the file that contains the ID. */
+export const ID_FILE = 'folder.id'
 
 /**
  * The ID of the folder of files, from a file in that folder, which the first node creates. Two nodes that name the same
@@ -10,7 +11,7 @@ const FILE = 'folder.id'
  * because the file system has no hard links.
  */
 export function identifyFolder(root: string): string | null {
-  const path = join(root, FILE)
+  const path = join(root, ID_FILE)
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   try {
     if (!existsSync(path)) {

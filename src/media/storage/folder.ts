@@ -1,7 +1,8 @@
-import { access, constants, type FileHandle, mkdir, open, opendir, rename, rm, rmdir } from 'node:fs/promises'
+import { access, constants, type FileHandle, mkdir, open, opendir, readFile, rename, rm, rmdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import type { ByteRange } from '../../domain/media.ts'
 import { SEALED_BYTES } from '../chunks.ts'
+import { ID_FILE } from './folder-id.ts'
 import type { MediaStorage } from './storage.ts'
 
 const PRIVATE_FOLDER = 0o700
@@ -14,12 +15,16 @@ const READ_BYTES = 4 * SEALED_BYTES
 /** Files in a folder: `<root>/<instance>/<file>`. A file that is being written is called `<file>.partial`. */
 export class FolderStorage implements MediaStorage {
   readonly #root: string
+  readonly #id: string | null
 
-  constructor(root: string) {
+  /** @param id while the folder has another ID, every call rejects. Null: the ID is not compared */
+  constructor(root: string, id: string | null = null) {
     this.#root = resolve(root)
+    this.#id = id
   }
 
   async write(name: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    await this.#compareId()
     const path = join(this.#root, name)
     const partial = partialOf(path)
     const file = await this.#create(partial)
@@ -41,10 +46,12 @@ export class FolderStorage implements MediaStorage {
 
   async read(name: string, { from, to }: ByteRange): Promise<AsyncIterable<Uint8Array> | null> {
     const file = await open(join(this.#root, name), 'r').catch(nullIfMissing)
+    if (file === null) await this.#compareId()
     return file?.createReadStream({ start: from, end: to, highWaterMark: READ_BYTES }) ?? null
   }
 
   async remove(name: string): Promise<void> {
+    await this.#compareId()
     const path = join(this.#root, name)
     const folder = dirname(path)
     for (const each of [partialOf(path), path]) await rm(each, { force: true })
@@ -67,6 +74,14 @@ export class FolderStorage implements MediaStorage {
   }
 
   async close(): Promise<void> {}
+
+  /** @throws if another folder is there now, such as the empty one under a lost mount: its files would be taken for erased */
+  async #compareId(): Promise<void> {
+    if (this.#id === null) return
+    const id = await readFile(join(this.#root, ID_FILE), 'utf8').catch(nullIfMissing)
+    if (id !== this.#id)
+      throw new Error(`The folder ${this.#root} is not the one that was there at the start. Is it mounted?`)
+  }
 
   async #create(path: string): Promise<FileHandle> {
     const folder = dirname(path)

@@ -3,7 +3,7 @@ import { FolderStorage } from './folder.ts'
 import type { MediaStorage } from './storage.ts'
 
 export async function openStorage(place: MediaPlace): Promise<MediaStorage> {
-  if (place.kind === 'folder') return new FolderStorage(place.path)
+  if (place.kind === 'folder') return new FolderStorage(place.path, place.id)
   // Loaded only if it is used: it takes a few hundred milliseconds and 30 MB.
   const { BucketStorage } = await import('./bucket.ts')
   return new BucketStorage(place)

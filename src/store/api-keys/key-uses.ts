@@ -22,15 +22,18 @@ export class KeyUses {
   constructor(core: Core) {
     this.#core = core
     const columns = { instance_id: 'text', id: 'text', last_used_at: 'integer' } as const
+    const { now } = core.statements
+    // The clock of this node may be ahead.
+    const usedAt = sql<number>`case when input.last_used_at > ${now} then ${now} else input.last_used_at end`
     const update = core.statements.rows(columns, db =>
       db
         .updateTable('api_keys')
         .from('input')
-        .set({ last_used_at: sql<number>`input.last_used_at` })
+        .set({ last_used_at: usedAt })
         .whereRef('api_keys.instance_id', '=', 'input.instance_id')
         .whereRef('api_keys.id', '=', 'input.id')
         // Another node may have recorded a later use.
-        .where(sql<boolean>`coalesce(api_keys.last_used_at, 0) < input.last_used_at`),
+        .where(sql<boolean>`coalesce(api_keys.last_used_at, 0) < ${usedAt}`),
     )
     this.#record = {
       name: 'apiKeys.recordUses',

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { BucketStorage } from '../../../src/media/storage/bucket.ts'
 import { FolderStorage } from '../../../src/media/storage/folder.ts'
+import { identifyFolder } from '../../../src/media/storage/folder-id.ts'
 import type { MediaStorage } from '../../../src/media/storage/storage.ts'
 import { filesIn } from './harness.ts'
 import { S3Server } from './s3-server.ts'
@@ -198,6 +199,28 @@ test('a storage in a folder keeps no empty folder of an instance', async () => {
     expect(readdirSync(root)).toEqual(['inst_1'])
     await storage.remove(NAME)
     expect(readdirSync(root)).toEqual([])
+  } finally {
+    rmSync(root, { recursive: true })
+  }
+})
+
+test('while another folder is mounted in its place, a storage in a folder neither reads, writes nor erases', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'pombal-media-'))
+  const range = { from: 0, to: 9 }
+  try {
+    const storage = new FolderStorage(root, identifyFolder(root))
+    await storage.write(NAME, inParts(randomBytes(10)))
+    renameSync(root, `${root}.away`)
+    for (const other of [() => undefined, () => mkdirSync(root), () => identifyFolder(root)]) {
+      other()
+      await expect(storage.read(NAME, range)).rejects.toThrow('Is it mounted?')
+      await expect(storage.write(`${NAME}2`, inParts(randomBytes(10)))).rejects.toThrow('Is it mounted?')
+      await expect(storage.remove(NAME)).rejects.toThrow('Is it mounted?')
+    }
+    rmSync(root, { recursive: true })
+    renameSync(`${root}.away`, root)
+    expect((await collect(await storage.read(NAME, range))).length).toBe(10)
+    expect(await storage.read(`${NAME}2`, range)).toBe(null)
   } finally {
     rmSync(root, { recursive: true })
   }
