@@ -23,17 +23,18 @@ export function readBody(
 
   function add(chunk: Buffer): void {
     const needed = length + chunk.length
-    if (needed > bodyLimit) return end(new Refusal('payload_too_large'))
-    if (chunks.exceeds(chunk.length)) {
+    if (needed > bodyLimit) end(new Refusal('payload_too_large'))
+    else if (chunks.exceeds(chunk.length)) {
       setTimeout(() => socket.destroy(), ANSWER_WITHIN_MS).unref()
-      return end(new Refusal('payload_too_large', 'The body arrives in too many small chunks.'))
+      end(new Refusal('payload_too_large', 'The body arrives in too many small chunks.'))
+    } else {
+      if (length === 0) bytes = chunk
+      else {
+        if (needed > bytes.length) bytes = Buffer.concat([bytes.subarray(0, length)], Math.max(needed, 2 * length))
+        chunk.copy(bytes, length)
+      }
+      length = needed
     }
-    if (length === 0) bytes = chunk
-    else {
-      if (needed > bytes.length) bytes = Buffer.concat([bytes.subarray(0, length)], Math.max(needed, 2 * length))
-      chunk.copy(bytes, length)
-    }
-    length = needed
   }
 
   function complete(): void {
@@ -49,6 +50,6 @@ export function readBody(
     done(error, bytes.subarray(0, length))
   }
 
-  if (Number(headers['content-length']) > bodyLimit) return end(new Refusal('payload_too_large'))
-  source.on('data', add).on('end', complete).on('error', fail)
+  if (Number(headers['content-length']) > bodyLimit) end(new Refusal('payload_too_large'))
+  else source.on('data', add).on('end', complete).on('error', fail)
 }
