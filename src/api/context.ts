@@ -90,6 +90,8 @@ export interface MediaApi {
       filename: string | null
       /** The refusal if the instance was deleted during the upload. */
       ifDeleted: RefusalCode
+      /** Called when all bytes have arrived. Nothing is stored if it rejects. */
+      checkAgain(): Promise<void>
     },
   ): Promise<Media>
   /**
@@ -234,6 +236,8 @@ declare module 'fastify' {
     audit: PendingAudit | null
     /** The token, key or session of this request that was accepted. */
     key: AcceptedKey | null
+    /** When `key` was accepted, in milliseconds by `performance.now()`. */
+    checkedAt: number
     /** The holder of keys, or the strangers, for whom this request counts (`http/limits/open-request-limits.ts`). */
     countsFor: string | null
     /** The error code of the answer, for the log; empty if the call succeeded. */

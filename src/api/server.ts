@@ -96,6 +96,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
   api.decorateRequest('messageId', '')
   api.decorateRequest('sessionId', '')
   api.decorateRequest('key', null)
+  api.decorateRequest('checkedAt', 0)
   api.decorateRequest('audit', null)
   api.decorateRequest('account', null)
   api.decorateRequest('apiKey', null)

@@ -44,7 +44,14 @@ test.each([
   ['the cleaning removes it', 'doomed', 0],
 ] as const)('an upload that cannot be finished: %s', async (_why, discarded, count) => {
   const { library, removed } = setUp(discarded)
-  const upload = { bytes: three(), length: 3, type: 'text/plain', filename: null, ifDeleted: 'invalid_token' as const }
+  const upload = {
+    bytes: three(),
+    length: 3,
+    type: 'text/plain',
+    filename: null,
+    ifDeleted: 'invalid_token' as const,
+    checkAgain: async () => undefined,
+  }
   await expect(library.upload('inst_1', upload)).rejects.toMatchObject({ code: 'service_unavailable' })
   expect(removed).toHaveLength(count)
   for (const name of removed) expect(name).toMatch(/^inst_1\//)

@@ -46,6 +46,8 @@ export interface Upload {
   filename: string | null
   /** The refusal if the instance does not exist any more. */
   ifDeleted: RefusalCode
+  /** Called when all bytes have arrived. Nothing is stored if it rejects. */
+  checkAgain(): Promise<void>
 }
 
 /** A medium whose bytes are stored. */
@@ -76,7 +78,10 @@ export class MediaLibrary {
   }
 
   /** Resolves when the file and its row survive a power failure. */
-  async upload(instanceId: InstanceId, { bytes, length, type, filename, ifDeleted }: Upload): Promise<Media> {
+  async upload(
+    instanceId: InstanceId,
+    { bytes, length, type, filename, ifDeleted, checkAgain }: Upload,
+  ): Promise<Media> {
     const { rows, quotaBytes, retentionMs, now } = this.#options
     refuseLarge(length ?? 0, null)
     using transfer = this.#transfers.begin('upload', instanceId, length ?? 0)
@@ -88,6 +93,7 @@ export class MediaLibrary {
     try {
       const intake = new Intake(type, count => transfer.count(count))
       await writeFile(rows, this.#options.storage, file, encryptFile(key, intake.pass(refuseSlow(bytes))))
+      await checkAgain()
       const facts = { ...file, ...intake.finish(), id: newMediaId(now()), filename, quotaBytes }
       const outcome = await rows.finish({ ...facts, expiresAt: now() + retentionMs }, now())
       if (outcome.kind === 'full') throw new Refusal('media_quota_exceeded')

@@ -4,7 +4,8 @@ import { type Static, Type } from 'typebox'
 import type { InstanceId } from '../../domain/ids.ts'
 import { cleanFilename, MAX_FILENAME_LENGTH, type Media, parseMimetype } from '../../domain/media.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
-import type { Api, MediaApi } from '../context.ts'
+import { checkAgain } from '../check-again.ts'
+import type { Api, ApiContext } from '../context.ts'
 import { deletedMeanwhile } from '../deleted-meanwhile.ts'
 import { mayTakeLong } from '../http/limits/slow-bodies.ts'
 import { compileValidator } from '../http/schemas.ts'
@@ -50,14 +51,16 @@ export function withRawBodies(api: Api, register: (bodies: Api) => void): void {
   })
 }
 
-/** Stores the body of the request. @throws Refusal */
-export function receiveFile(
-  media: MediaApi,
+/** Stores the body of the request if the caller still has access when the body has arrived. @throws Refusal */
+export async function receiveFile(
+  context: ApiContext,
   instanceId: InstanceId,
   request: FastifyRequest,
   reply: FastifyReply,
   { filename }: Static<typeof uploadQuerySchema>,
 ): Promise<Media> {
+  const { media } = context
+  if (media === null) throw new Refusal('media_not_configured')
   const { headers } = request
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new Refusal('unsupported_media_type', 'Send the file without a Content-Encoding.')
@@ -69,6 +72,7 @@ export function receiveFile(
     type: headers['content-type'] ?? null,
     filename: filename === undefined ? null : cleanFilename(filename),
     ifDeleted: deletedMeanwhile(request),
+    checkAgain: () => checkAgain(context, request),
   })
 }
 

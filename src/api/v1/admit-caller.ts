@@ -19,6 +19,7 @@ export function createAdmission(admission: Admission) {
     request.instanceId = instanceId
     request.apiKey = key
     request.key = { holder: instanceId, digest }
+    request.checkedAt = performance.now()
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
     if (!withinRate) {
       const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`

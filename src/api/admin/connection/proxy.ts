@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { findProxyUrlFault, MAX_PROXY_URL_LENGTH, withoutPassword } from '../../../domain/connection/proxy-url.ts'
 import { Refusal } from '../../../domain/refusal.ts'
+import { checkAgain } from '../../check-again.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { type ProxyView, proxyViewSchema } from '../../resources/connection.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
@@ -79,6 +80,7 @@ export function setProxy(api: Api, context: ApiContext): void {
         const fault = findProxyUrlFault(url)
         if (fault !== null) throw new Refusal('invalid_request', fault)
         await context.proxies.check(url)
+        await checkAgain(context, request)
       }
       noteForAudit(request, { proxy: url === null ? '' : withoutPassword(url) })
       orNotFound((await store.connections.setProxy(id, url)) || null)

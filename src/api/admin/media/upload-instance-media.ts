@@ -31,8 +31,8 @@ export function uploadInstanceMedia(api: Api, context: ApiContext): void {
         config: { rawBody: true, refusals: ['instance_not_found', ...UPLOAD_REFUSALS] },
       },
       async (request, reply) => {
-        const { media, instance } = await getStorageOrRefuse(context, request.params)
-        const stored = await receiveFile(media, instance.id, request, reply, request.query)
+        const { instance } = await getStorageOrRefuse(context, request.params)
+        const stored = await receiveFile(context, instance.id, request, reply, request.query)
         return reply.code(201).send({ data: mediaView(stored) })
       },
     )

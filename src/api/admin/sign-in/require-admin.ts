@@ -29,6 +29,7 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
     const key = parseBearer(request.headers.authorization)
     const accept = (secret: string) => {
       request.key = { holder: request.account?.id ?? 'admin', digest: tokenDigest(secret) }
+      request.checkedAt = performance.now()
       try {
         authorize(request)
         done()
@@ -42,8 +43,8 @@ export function createAdminCheck(context: ApiContext, isAdminKey: IsAdminKey, wr
   }
 }
 
-/** @returns the session's token @throws Refusal */
-async function checkSession({ store, settings, now }: ApiContext, request: FastifyRequest): Promise<string> {
+/** Sets the session and the account of the request. @returns the session's token @throws Refusal */
+export async function checkSession({ store, settings, now }: ApiContext, request: FastifyRequest): Promise<string> {
   const token = sessionToken(request, isHttps(request, settings.publicUrl ?? null))
   if (token === null) throw new Refusal('invalid_admin_key')
   const isSafe = SAFE_METHODS.has(request.method)

@@ -68,8 +68,8 @@ export function refuseWhenBusy(
     done(null, payload)
   })
   api.addHook('onResponse', (request, reply, done) => {
-    if (request.key !== null) callers.add(request.key)
-    else if (reply.statusCode === 401) callers.forget(request.raw)
+    if (reply.statusCode === 401) callers.forget(request.raw)
+    else if (request.key !== null) callers.add(request.key)
     done()
   })
 }

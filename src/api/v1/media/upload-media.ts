@@ -1,4 +1,3 @@
-import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import {
   receiveFile,
@@ -11,7 +10,7 @@ import {
 import { mediaSchema, mediaView } from '../../resources/media.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 
-export function uploadMedia(api: Api, { media }: ApiContext): void {
+export function uploadMedia(api: Api, context: ApiContext): void {
   withRawBodies(api, bodies => {
     bodies.post(
       '/media',
@@ -32,8 +31,7 @@ export function uploadMedia(api: Api, { media }: ApiContext): void {
         config: { scope: 'media', rawBody: true, refusals: UPLOAD_REFUSALS },
       },
       async (request, reply) => {
-        if (media === null) throw new Refusal('media_not_configured')
-        const stored = await receiveFile(media, request.instanceId, request, reply, request.query)
+        const stored = await receiveFile(context, request.instanceId, request, reply, request.query)
         return reply.code(201).send({ data: mediaView(stored) })
       },
     )
