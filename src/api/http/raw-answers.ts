@@ -7,6 +7,9 @@ import { isNextAnswerFree } from './limits/one-request-per-connection.ts'
 import { maySocketTakeLong } from './limits/slow-bodies.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
+/** How long a connection may stay open after the answer to CONNECT. Less than a stopping server waits for open requests. */
+const CLOSE_WITHIN_MS = 2_000
+
 /** Node's codes for requests that it cannot parse. All others are answered with 400. */
 const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
   HPE_HEADER_OVERFLOW: () => new Refusal('headers_too_large'),
@@ -28,10 +31,25 @@ export function createClientErrorHandler(newRequestId: (request: IncomingMessage
 export function answerOddRequests(server: Server, newRequestId: (request: IncomingMessage) => string): void {
   // Unknown expectations may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
     socket.on('error', () => socket.destroy())
+    if (!isNextAnswerFree(socket)) {
+      socket.destroy()
+      return
+    }
     answerRaw(socket, new Refusal('method_not_allowed', 'This is not a proxy.'), newRequestId, { allow: '' })
+    closeSoon(socket)
   })
+}
+
+/**
+ * Closes a connection that Node no longer manages, after its last answer: when the caller has closed its half, or after
+ * `CLOSE_WITHIN_MS`. Closing it at once, with unread data, could destroy the answer on its way.
+ */
+function closeSoon(socket: Socket): void {
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), CLOSE_WITHIN_MS)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 function answerRaw(

@@ -1,7 +1,10 @@
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONDITION_WITHIN_MS, onThisMachine } from '../../../deadlines.ts'
+import { until } from '../../../until.ts'
 import { ApiHarness, type Created } from '../harness.ts'
 
 /** `npm run test:hostile` includes the slow tests. */
@@ -128,5 +131,33 @@ describe('a slow caller', () => {
     expect(slowHead.tookMs).toBeLessThan(onThisMachine(20_000))
     expect(slowHead.received).toContain('"request_timeout"')
     expect(slowBody.tookMs).toBeLessThan(onThisMachine(36_000))
+  })
+})
+
+describe('CONNECT', () => {
+  const CONNECT = 'CONNECT a:1 HTTP/1.1\r\nHost: x\r\n\r\n'
+
+  test.each([
+    ['nothing more', ''],
+    ['bytes for the tunnel', 'x'.repeat(200_000)],
+  ])('with %s gets 405, and the connection is closed even if the caller keeps its half open', async (_, more) => {
+    await using own = await ApiHarness.start()
+    const socket = connect({ port: own.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => undefined)
+    let received = ''
+    socket.setEncoding('latin1').on('data', text => {
+      received += text
+    })
+    const ended = once(socket, 'end')
+    socket.write(CONNECT + more)
+    await ended
+    const count = promisify(own.server.server.getConnections.bind(own.server.server))
+    await until('the end of the connection', async () => (await count()) === 0)
+    socket.destroy()
+    expect(received).toMatch(/^HTTP\/1\.1 405 [\s\S]*"method_not_allowed"/)
+  })
+
+  test('gets no answer in place of that of an earlier request', async () => {
+    const { statuses, closed } = await exchange(`GET /v1/instance HTTP/1.1\r\nHost: x\r\n\r\n${CONNECT}`)
+    expect([statuses, closed]).toEqual([[], true])
   })
 })
