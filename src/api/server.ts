@@ -14,10 +14,10 @@ import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.
 import {
   acceptJsonBodies,
   checkHost,
-  createRequestIds,
   MAX_BODY_BYTES,
   readableTarget,
   recordAnswers,
+  requestIdOf,
 } from './http/requests.ts'
 import { compileSerializer, compileValidator, refuseUnknownFilters } from './http/schemas.ts'
 import { SECURITY_HEADERS } from './http/security-headers.ts'
@@ -46,14 +46,13 @@ export type { ApiOptions, ApiSettings, DocumentedSettings } from './context.ts'
  * no access to live connections. `close()` refuses new requests with 503, ends streams and lets open requests finish.
  */
 export async function createServer(options: ApiOptions): Promise<Api> {
-  const newRequestId = createRequestIds()
   const answerError = createErrorHandler(options.logger)
   const callers = new KnownCallers()
   const { trustedProxies = [] } = options.settings
   const api: Api = Fastify({
     // Fastify's logging creates a child logger per request. `recordAnswers` writes one line instead.
     logger: false,
-    genReqId: newRequestId,
+    genReqId: requestIdOf,
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     bodyLimit: MAX_BODY_BYTES,
     return503OnClosing: false,
@@ -72,7 +71,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
         callers,
         handle,
       ),
-    clientErrorHandler: createClientErrorHandler(newRequestId),
+    clientErrorHandler: createClientErrorHandler(requestIdOf),
     frameworkErrors: answerError,
   })
   const { node = { isDraining: false } } = options
@@ -86,7 +85,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     node,
     closing: drainOnClose(api, node),
   }
-  answerOddRequests(api.server, newRequestId)
+  answerOddRequests(api.server, requestIdOf)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)
   api.setSerializerCompiler(compileSerializer)

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { randomBytes } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { newRequestId } from '../../domain/ids.ts'
 import { Refusal } from '../../domain/refusal.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
 import type { Api, ApiContext } from '../context.ts'
@@ -13,21 +13,14 @@ import { readBody } from './read-body.ts'
 export const MAX_BODY_BYTES = 1_048_576
 /** 1–128 visible ASCII characters (contract §1). */
 const KEPT = /^[\x21-\x7e]{1,128}$/
-const PREFIX_BYTES = 6
 const ABSOLUTE_FORM = /^https?:\/\/[^/?#]*\/?/i
 /** Statuses that are logged with the caller's address, to find guessing and excessive callers. */
 const REFUSED_CALLERS: ReadonlySet<number> = new Set([401, 429])
 
-/** Keeps a valid ID of the caller. Otherwise creates one: a counter after a prefix that is unique to this process. */
-export function createRequestIds(): (request: IncomingMessage) => string {
-  const prefix = `req_${randomBytes(PREFIX_BYTES).toString('hex')}_`
-  let count = 0
-  return request => {
-    const callerId = request.headers['x-request-id']
-    if (typeof callerId === 'string' && KEPT.test(callerId)) return callerId
-    count += 1
-    return prefix + count.toString(36)
-  }
+/** Keeps a valid ID of the caller. Otherwise creates one. */
+export function requestIdOf(request: IncomingMessage): string {
+  const callerId = request.headers['x-request-id']
+  return typeof callerId === 'string' && KEPT.test(callerId) ? callerId : newRequestId()
 }
 
 /**

@@ -36,7 +36,7 @@ export function refusalResponses(codes: readonly RefusalCode[]): Record<string, 
 function refusalResponse(codes: readonly RefusalCode[]) {
   const examples = codes.map(code => [
     code,
-    { value: { error: { code, message: REFUSALS[code][1], requestId: 'req_1f2e3d4c5b6a_1' } } },
+    { value: { error: { code, message: REFUSALS[code][1], requestId: 'req_1f2e3d4c5b6a79880f1e' } } },
   ])
   return {
     description: codes.map(code => `\`${code}\`: ${REFUSALS[code][1]}`).join(' '),
