@@ -115,7 +115,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     return row
   }
   const answer = (whatsappId: string, more: Partial<Acknowledgement> = {}) =>
-    sender.acknowledged({ whatsappId, error: undefined, devicesHash: undefined, ...more })
+    sender.acknowledged({ whatsappId, chat: undefined, error: undefined, devicesHash: undefined, ...more })
   cleanUps.push(() => {
     closing.abort()
     return sender.stop()

@@ -24,13 +24,18 @@ const MAX_HASHES = 2_000
 const MAX_RETRIED = 2_000
 
 /** WhatsApp's code if a stanza names devices that the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
-export const STALE_DEVICES = 479
+const STALE_DEVICES = 479
+/**
+ * WhatsApp's code if a stanza to a group names the members by numbers instead of LIDs, or the reverse
+ * (`StaleGroupAddressingMode` in WhatsApp Web). It has no known meaning for a message to a person.
+ */
+const STALE_ADDRESSING = 421
 
 /** The outcome of one attempt to send a message. The sender handles every kind. */
 export type SendOutcome =
   | { kind: 'acknowledged' }
-  /** To be sent again with the same ID and content. */
-  | { kind: 'unanswered'; why: string }
+  /** To be sent again with the same ID and content: after a pause, or `atOnce`. */
+  | { kind: 'unanswered'; why: string; atOnce?: true }
   | { kind: 'refused'; failure: MessageFailure }
   /** Not written: its file is still being fetched from its URL. */
   | { kind: 'fetching' }
@@ -86,8 +91,8 @@ export class Transmitter {
   readonly #options: TransmitterOptions
   /** Callbacks that receive WhatsApp's acknowledgement, by WhatsApp ID. */
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
-  /** Messages that WhatsApp refused once for stale devices. The second refusal is final. */
-  readonly #retriedDevices = new BoundedMap<string, true>(MAX_RETRIED)
+  /** Messages that were sent again because of `isStale`. The second refusal is final. */
+  readonly #retriedStale = new BoundedMap<string, true>(MAX_RETRIED)
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
 
@@ -265,12 +270,22 @@ export class Transmitter {
     }
     if (ack.error === undefined) return { kind: 'acknowledged' }
     shareKeyAgain(prepared.address, link)
-    if (ack.error === STALE_DEVICES && !this.#retriedDevices.has(message.whatsappId)) {
-      this.#retriedDevices.set(message.whatsappId, true)
-      return { kind: 'unanswered', why: 'stale_devices' }
+    if (isStale(ack.error, prepared.address) && !this.#retriedStale.has(message.whatsappId)) {
+      const isGroupStale = ack.error === STALE_ADDRESSING
+      const obstacle = isGroupStale ? await this.#refreshGroup(prepared.address, link) : null
+      if (obstacle) return obstacle
+      this.#retriedStale.set(message.whatsappId, true)
+      return { kind: 'unanswered', why: isGroupStale ? 'stale_group' : 'stale_devices', atOnce: true }
     }
     // A refusal is final. After 463, another attempt would also count against the account and prolong the restriction.
     return { kind: 'refused', failure: await this.#findFailure(prepared.address, ack.error, link) }
+  }
+
+  /** @returns null if the message can be sent again */
+  async #refreshGroup(group: string, link: SendingLink): Promise<SendOutcome | null> {
+    const membership = await this.#options.groups.query(group, link)
+    if (membership === 'not_member') return { kind: 'refused', failure: messageFailure('not_a_group_member') }
+    return membership === 'silent' ? { kind: 'unanswered', why: 'group_query' } : null
   }
 
   /** We do not know with which code WhatsApp refuses a message to a group that we have left, so we query the group. */
@@ -289,6 +304,12 @@ export class Transmitter {
     this.#devicesHashes.set(address, hash)
     return true
   }
+}
+
+/** True if WhatsApp refused a message only because the recipient's devices or the group have changed: it is sent again. */
+export function isStale(error: number | undefined, address: string | undefined): boolean {
+  if (error === STALE_DEVICES) return true
+  return error === STALE_ADDRESSING && parseRecipient(address ?? '')?.kind === 'group'
 }
 
 /** A message that did not reach its group may have carried the sender key. Only groups have one. */

@@ -104,7 +104,7 @@ describe('an acknowledgement', () => {
 })
 
 describe('a refusal', () => {
-  test.each([463, 421, 500])('with %i is final', async error => {
+  test.each([463, 421, 500])('of a message to a person with %i is final', async error => {
     const { sender, accept, answer, written, link } = stage()
     sender.start()
     sender.attach(link)
@@ -129,7 +129,7 @@ describe('a refusal', () => {
     await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     await vi.advanceTimersByTimeAsync(50)
     link.shareKeyAgain.mockClear()
-    answer(message.whatsappId, { error: 421 })
+    answer(message.whatsappId, { error: 500 })
     await vi.waitFor(() => expect(message.ended).toContain('rejected_by_whatsapp'), CONDITION_WITHIN_MS)
     expect(link.shareKeyAgain).toHaveBeenCalledExactlyOnceWith(group)
     expect(written).toHaveLength(1)

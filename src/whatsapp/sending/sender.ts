@@ -16,9 +16,9 @@ import { SendQueue } from './queue/send-queue.ts'
 import { OutcomeRecorder } from './record.ts'
 import { Schedule } from './schedule.ts'
 import {
+  isStale,
   type SendingLink,
   type SendOutcome,
-  STALE_DEVICES,
   shareKeyAgain,
   Transmitter,
   type TransmitterOptions,
@@ -210,7 +210,7 @@ export class Sender {
   /** A recorded receipt counts as an acknowledgement (contract §3). */
   noteReceipt(whatsappIds: readonly string[]): void {
     for (const whatsappId of whatsappIds) {
-      const ack = { whatsappId, error: undefined, devicesHash: undefined }
+      const ack = { whatsappId, chat: undefined, error: undefined, devicesHash: undefined }
       if (!this.#transmitter.acknowledged(ack)) this.#removeWaiting(whatsappId)
     }
   }
@@ -305,8 +305,8 @@ export class Sender {
         if (outcome.numbers !== null) this.#deferStranger(message, outcome.numbers)
         return
       case 'unanswered':
-        // No pause if the recipient's devices must be queried again, or if there is a new link.
-        if (outcome.why !== 'stale_devices' && link === this.#link) this.#claims.postpone(message)
+        // No pause if there is a new link.
+        if (!outcome.atOnce && link === this.#link) this.#claims.postpone(message)
         logger.info({ ...facts, why: outcome.why }, 'message.unanswered')
         return
     }
@@ -329,7 +329,7 @@ export class Sender {
   }
 
   async #recordLate(ack: Acknowledgement): Promise<void> {
-    if (ack.error === STALE_DEVICES) return
+    if (isStale(ack.error, ack.chat)) return
     const refused = ack.error === undefined ? undefined : this.#queue.findWaiting(ack.whatsappId)
     if (refused?.prepared && this.#link) shareKeyAgain(refused.prepared.address, this.#link)
     await this.#recorder.recordLate(ack)

@@ -57,6 +57,8 @@ export interface VitalSigns {
 /** WhatsApp's answer to a message of ours. */
 export interface Acknowledgement {
   whatsappId: string
+  /** The address of the chat, if WhatsApp names it. */
+  chat: string | undefined
   /** WhatsApp's error code if it refused the message. */
   error: number | undefined
   /** WhatsApp's hash of the recipient's devices. It differs from ours if we wrote to other devices. */

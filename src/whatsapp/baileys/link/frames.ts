@@ -157,12 +157,12 @@ export class AcknowledgementReader {
   }
 
   listen({ ws }: WASocket, events: Pick<LinkEvents, 'acknowledged'>): void {
-    ws.on('CB:ack', ({ attrs: { id, error, phash, ...rest } }: BinaryNode) => {
+    ws.on('CB:ack', ({ attrs: { id, from, error, phash, ...rest } }: BinaryNode) => {
       // Not every network sends the class, so the ID of a message of ours is enough.
       if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
       this.#unanswered.delete(id)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
-      events.acknowledged({ whatsappId: id, error: code, devicesHash: phash })
+      events.acknowledged({ whatsappId: id, chat: from, error: code, devicesHash: phash })
     })
   }
 }

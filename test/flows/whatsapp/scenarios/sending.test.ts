@@ -80,7 +80,7 @@ describe.concurrent('the first message to a group', () => {
   )
 
   test('is refused together with its key: the next message carries the key, and no member has to request it', async () => {
-    await using world = await openHarness([{ stanza: 'message', direction: 'in', times: 1 }, { error: '421' }], ASKING)
+    await using world = await openHarness([{ stanza: 'message', direction: 'in', times: 1 }, { error: '500' }], ASKING)
     const { harness, id } = world
     const { id: refused } = await harness.accept(id, GROUP, 'one')
     await harness.becomes(id, refused, 'failed')
