@@ -130,6 +130,7 @@ export class Account {
       devices: new DeviceCache(Date.now),
       caches: createLibraryCaches(),
       findGroup: async () => null,
+      refreshGroup: async () => undefined,
       findSent: async () => null,
       retryBudgets: createRetryBudgets(() => performance.now()),
       events,

@@ -32,7 +32,7 @@ export interface GroupDetails {
 /** The account's own addresses, as `GroupMember` has them. */
 export type OwnAddresses = Pick<GroupMember, 'phone' | 'lid'>
 
-/** A change of a group that a notification reports. */
+/** A change of a group that a notification reports. One notification may report several. */
 export type GroupChange =
   | { kind: 'add' | 'remove' | 'promote' | 'demote'; members: readonly GroupMember[] }
   | { kind: 'subject'; subject: string }
@@ -101,6 +101,28 @@ export function applyChange(group: GroupDetails, change: GroupChange, self: OwnA
       return { ...group, members }
     }
   }
+}
+
+/** The group after the changes of one notification, in their order. Repeating them changes nothing. */
+export function applyChanges(
+  group: GroupDetails | null,
+  changes: readonly GroupChange[],
+  self: OwnAddresses,
+): GroupDetails | null {
+  return changes.reduce<GroupDetails | null>((before, change) => {
+    if (change.kind === 'joined') return change.group
+    return before && applyChange(before, change, self)
+  }, group)
+}
+
+/** Whether the account enters or leaves the group by these changes; null if none of them says so. */
+export function ownStepIn(changes: readonly GroupChange[], self: OwnAddresses): 'enters' | 'leaves' | null {
+  const last = changes.findLast(change => {
+    if (change.kind !== 'add' && change.kind !== 'remove') return change.kind === 'deleted'
+    return change.members.some(member => isSameMember(member, self))
+  })
+  if (last === undefined) return null
+  return last.kind === 'add' ? 'enters' : 'leaves'
 }
 
 function without(group: GroupDetails, leavers: readonly GroupMember[]): GroupDetails {

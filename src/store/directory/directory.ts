@@ -77,11 +77,14 @@ export interface Directory {
   ): Promise<void>
   /** WhatsApp has answered that the account may not see the group. */
   recordNoMember(lease: Lease, id: string, now: number): Promise<void>
-  /** `unknown`: it was recorded that the group has to be queried (`listDueGroups`). */
-  recordGroupChange(
+  /**
+   * Records the changes of one notification in one commit, in their order.
+   * `unknown`: it was recorded that the group has to be queried (`listDueGroups`).
+   */
+  recordGroupChanges(
     lease: Lease,
     id: string,
-    change: GroupChange,
+    changes: readonly GroupChange[],
     of: { self: OwnAddresses; now: number },
   ): Promise<'recorded' | 'unknown'>
 

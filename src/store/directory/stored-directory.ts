@@ -49,13 +49,13 @@ export class StoredDirectory implements Directory {
     return this.#groups.deny(lease, id, now)
   }
 
-  recordGroupChange(
+  recordGroupChanges(
     lease: Lease,
     id: string,
-    change: GroupChange,
+    changes: readonly GroupChange[],
     of: { self: OwnAddresses; now: number },
   ): Promise<'recorded' | 'unknown'> {
-    return this.#groups.change(lease, id, change, of)
+    return this.#groups.change(lease, id, changes, of)
   }
 
   listDueGroups(instanceId: InstanceId): Promise<DueGroup[]> {

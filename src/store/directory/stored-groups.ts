@@ -1,12 +1,12 @@
 import { type Selectable, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import {
-  applyChange,
+  applyChanges,
   type GroupChange,
   type GroupDetails,
   type GroupMember,
-  isSameMember,
   type OwnAddresses,
+  ownStepIn,
 } from '../../domain/recipients/group.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -67,7 +67,7 @@ export class StoredGroups {
     )
     this.#change = fencedOneByOne(
       'directory.change',
-      (tx, input: OneGroup & { change: GroupChange; self: OwnAddresses }) => this.#changeOne(tx, input),
+      (tx, input: OneGroup & { changes: readonly GroupChange[]; self: OwnAddresses }) => this.#changeOne(tx, input),
     )
     this.#deny = fencedOneByOne('directory.deny', (tx, input: OneGroup) => this.#denyOne(tx, input))
     this.#fillContacts = fencedOneByOne(
@@ -127,10 +127,10 @@ export class StoredGroups {
   async change(
     lease: Lease,
     id: string,
-    change: GroupChange,
+    changes: readonly GroupChange[],
     { self, now }: { self: OwnAddresses; now: number },
   ): Promise<'recorded' | 'unknown'> {
-    const reported = await this.#core.write(this.#change, { lease, id, change, self, now })
+    const reported = await this.#core.write(this.#change, { lease, id, changes, self, now })
     if (reported === null) return 'unknown'
     this.#announce(lease, reported)
     return 'recorded'
@@ -232,20 +232,22 @@ export class StoredGroups {
   /** @returns null if the group has to be queried, which its row records */
   async #changeOne(
     tx: Transaction,
-    { lease, id, change, self, now }: OneGroup & { change: GroupChange; self: OwnAddresses },
+    { lease, id, changes, self, now }: OneGroup & { changes: readonly GroupChange[]; self: OwnAddresses },
   ): Promise<Reported | null> {
     const { instanceId } = lease
     const [row] = await this.#lock(tx, instanceId, id)
     const before = row ? toDetails(row) : null
-    if (before === null && change.kind !== 'joined') {
-      const hasJoined = enters(change, self)
+    const described = applyChanges(before, changes, self)
+    const after = described && { ...described, id }
+    const step = ownStepIn(changes, self)
+    if (after === null && (before === null || step === 'enters')) {
+      const hasJoined = step === 'enters'
       const isKnown = row !== undefined && row.query_due_at === null && !hasJoined
-      if (isKnown || isAbsence(change, self)) return NOTHING
+      if (isKnown || step === 'leaves') return NOTHING
       const has_joined = hasJoined || row?.has_joined === 1 ? 1 : 0
-      await this.#write(tx, instanceId, id, { query_due_at: now, has_joined })
+      await this.#write(tx, instanceId, id, { ...NO_MEMBER, query_due_at: now, has_joined })
       return null
     }
-    const after = change.kind === 'joined' ? { ...change.group, id } : before && applyChange(before, change, self)
     await this.#write(tx, instanceId, id, { ...(after ? columnsOf(after, self) : NO_MEMBER), ...NOT_DUE, as_of: now })
     return this.#report(tx, lease, groupEventsOf(instanceId, { before, after, self, hasJoined: true }, now))
   }
@@ -323,19 +325,6 @@ export class StoredGroups {
     const row = { ...NO_MEMBER, ...NOT_DUE, as_of: 0, queried_at: 0, ...columns }
     await tx.query(db.insertInto('groups').values({ instance_id, id, ...row }))
   }
-}
-
-/** Whether the account is not a member after the change. */
-function isAbsence(change: GroupChange, self: OwnAddresses): boolean {
-  return change.kind === 'deleted' || (change.kind === 'remove' && concerns(change.members, self))
-}
-
-function enters(change: GroupChange, self: OwnAddresses): boolean {
-  return change.kind === 'add' && concerns(change.members, self)
-}
-
-function concerns(members: readonly GroupMember[], self: OwnAddresses): boolean {
-  return members.some(member => isSameMember(member, self))
 }
 
 function leftOf(instanceId: InstanceId, row: Parameters<typeof toDetails>[0], now: number): NewEvent[] {

@@ -220,6 +220,7 @@ export class LinkManager {
       retryBudgets: this.#retryBudgets,
       mayAct,
       findGroup: group => directory.groups.describe(group),
+      refreshGroup: group => directory.groups.refresh(group, link),
       findSent: id => store.messages.findSent(lease.instanceId, id),
       logger: this.#options.logger.child({ instanceId: lease.instanceId }),
       events: {
@@ -247,7 +248,7 @@ export class LinkManager {
         frame: () => health.frame(),
         undecryptable: () => health.undecryptable(),
         restriction: notice => restriction.onNotice(notice),
-        groupChanged: (group, change) => directory.recordChange(group, change, link),
+        groupChanged: (group, changes) => directory.recordChanges(group, changes, link),
         groupsListed: groups => directory.recordListed(groups, link),
         contacts: contacts => directory.recordContacts(contacts, link),
         addressBookReadable: () => directory.readAddressBook(link),

@@ -1,8 +1,8 @@
 import pino from 'pino'
 import { expect, test, vi } from 'vitest'
-import type { GroupDetails } from '../../domain/recipients/group.ts'
+import type { GroupChange, GroupDetails } from '../../domain/recipients/group.ts'
 import type { Directory, DueGroup } from '../../store/directory/directory.ts'
-import { parseGroupChange } from '../baileys/parsing/group.ts'
+import { parseGroupChanges } from '../baileys/parsing/group.ts'
 import { DirectoryKeeper } from './directory-keeper.ts'
 
 const GROUP = '120363000000000777@g.us'
@@ -24,6 +24,7 @@ function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
   const filled = Promise.withResolvers<GroupDetails[]>()
   const end = new AbortController()
   let isFilled = false
+  const recorded: (readonly GroupChange[])[] = []
   const directory: Partial<Directory> = {
     findFilled: async () => ({ groups: isFilled, contacts: true }),
     listDueGroups: async () => [...due.values()],
@@ -31,8 +32,9 @@ function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
     recordGroups: async (_, groups, { reason }) => {
       if (reason === 'queried') for (const { id } of groups) due.delete(id)
     },
-    recordGroupChange: async (_, id, change) => {
-      due.set(id, { id, hasJoined: change.kind === 'add', queriedAt: 0 })
+    recordGroupChanges: async (_, id, changes) => {
+      recorded.push(changes)
+      due.set(id, { id, hasJoined: changes[0]?.kind === 'add', queriedAt: 0 })
       return 'unknown'
     },
     recordGroupsFilled: async () => {
@@ -56,8 +58,8 @@ function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
   }
   keeper.attach(link)
   const notify = (kind: 'subject' | 'add') =>
-    keeper.recordChange(GROUP, kind === 'add' ? { kind, members: [] } : { kind, subject: 'x' }, link)
-  return { due, queryGroup, keeper, link, notify, fill: () => filled.resolve([]), end: () => end.abort() }
+    keeper.recordChanges(GROUP, [kind === 'add' ? { kind, members: [] } : { kind, subject: 'x' }], link)
+  return { due, recorded, queryGroup, keeper, link, notify, fill: () => filled.resolve([]), end: () => end.abort() }
 }
 
 test('notifications about an unknown group cause one query, and none before all groups were read', async () => {
@@ -90,8 +92,23 @@ test('after the number of a member has changed, the next message to the group as
   await keeper.groups.find(GROUP, link)
   expect(queryGroup).not.toHaveBeenCalled()
   const content = [{ tag: 'modify', attrs: {}, content: [{ tag: 'participant', attrs: { jid: '2@lid' } }] }]
-  await keeper.recordChange(GROUP, parseGroupChange({ tag: 'notification', attrs: {}, content })!, link)
+  await keeper.recordChanges(GROUP, parseGroupChanges({ tag: 'notification', attrs: {}, content }), link)
   await keeper.groups.find(GROUP, link)
   expect(queryGroup).toHaveBeenCalledTimes(1)
+  end()
+})
+
+test('a notification with several changes records all of them at once, in their order', async () => {
+  const { keeper, link, recorded, end } = setUp(undefined, true)
+  const participant = { tag: 'participant', attrs: { jid: '2@lid' } }
+  const content = [
+    { tag: 'subject', attrs: { subject: 'New' } },
+    { tag: 'unknown', attrs: {} },
+    { tag: 'remove', attrs: {}, content: [participant] },
+    { tag: 'modify', attrs: {} },
+    { tag: 'add', attrs: {}, content: [participant] },
+  ]
+  await keeper.recordChanges(GROUP, parseGroupChanges({ tag: 'notification', attrs: {}, content }), link)
+  expect(recorded.map(changes => changes.map(({ kind }) => kind))).toEqual([['subject', 'remove', 'add']])
   end()
 })

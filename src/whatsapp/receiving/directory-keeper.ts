@@ -125,14 +125,16 @@ export class DirectoryKeeper {
     this.#silentAt.clear()
   }
 
-  /** Resolves when the change is recorded, or when it is recorded that the group has to be queried. */
-  async recordChange(group: string, change: GroupChange, link: DirectoryLink): Promise<void> {
+  /** Resolves when the changes are recorded, or when it is recorded that the group has to be queried. */
+  async recordChanges(group: string, reported: readonly GroupChange[], link: DirectoryLink): Promise<void> {
+    const changes = reported.filter(({ kind }) => kind !== 'unclear')
     // The next message to the group asks WhatsApp, at most once in an hour.
-    if (change.kind === 'unclear') return this.groups.doubt(group)
+    if (changes.length < reported.length) this.groups.doubt(group)
+    if (changes.length === 0) return
     const { lease, store, now } = this.#options
     const self = ownAddresses(link.self)
     const outcome = await this.#inOrder(link, () =>
-      untilStored(() => store.directory.recordGroupChange(lease, group, change, { self, now: now() }), link.closed),
+      untilStored(() => store.directory.recordGroupChanges(lease, group, changes, { self, now: now() }), link.closed),
     )
     this.groups.forget(group)
     if (outcome === 'unknown') this.#wake()

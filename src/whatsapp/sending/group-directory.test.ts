@@ -114,3 +114,31 @@ test('a deletion in an unknown group is delivered once more if WhatsApp does not
   await expect(isAdmin()).rejects.toThrow()
   expect(await isAdmin()).toBe(false)
 })
+
+test('a group is refreshed at most once a minute, whatever the answer is; concurrent refreshes share it', async () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  const { groups } = createGroupDirectory()
+  const link = new AbortController()
+  const queryGroup = vi.fn(() => Promise.reject(new Error('Rate limited.')))
+  const refresh = () => groups.refresh(GROUP, { self: SELF, queryGroup, closed: link.signal })
+  await Promise.all([refresh(), refresh()])
+  await refresh()
+  expect(queryGroup).toHaveBeenCalledTimes(1)
+  vi.advanceTimersByTime(60_000)
+  await refresh()
+  expect(queryGroup).toHaveBeenCalledTimes(2)
+  vi.useRealTimers()
+})
+
+test('a refresh that the end of the link interrupts does not count', async () => {
+  const { groups, rows } = createGroupDirectory()
+  const link = new AbortController()
+  const interrupted = async () => {
+    link.abort()
+    throw new Error('The link to WhatsApp has ended.')
+  }
+  await groups.refresh(GROUP, { self: SELF, queryGroup: interrupted, closed: link.signal })
+  const queryGroup = async () => describing('1@lid')
+  await groups.refresh(GROUP, { self: SELF, queryGroup, closed: new AbortController().signal })
+  expect(rows.get(GROUP)?.details?.members).toHaveLength(1)
+})

@@ -13,6 +13,8 @@ import { LinkClosed } from '../baileys/link.ts'
  * to date. The query covers a missed notification.
  */
 export const FRESH_MS = 3_600_000
+/** `refresh` asks WhatsApp about a group at most once in this time, in milliseconds. */
+const REFRESH_MS = 60_000
 const MAX_GROUPS = 500
 
 /** WhatsApp's codes for a group that does not exist or that the account may not see. */
@@ -42,6 +44,8 @@ export class GroupDirectory {
   readonly #doubtful = new BoundedMap<string, true>(MAX_GROUPS)
   /** Groups that WhatsApp did not describe when a change by an admin had to be checked. */
   readonly #undecided = new BoundedMap<string, true>(MAX_GROUPS)
+  /** When `refresh` last asked about a group (`performance.now()`). */
+  readonly #refreshedAt = new BoundedMap<string, number>(MAX_GROUPS)
   readonly #queries = new Map<string, Promise<Membership>>()
 
   constructor(options: GroupDirectoryOptions) {
@@ -67,6 +71,7 @@ export class GroupDirectory {
     this.#groups.clear()
     this.#doubtful.clear()
     this.#undecided.clear()
+    this.#refreshedAt.clear()
   }
 
   async find(group: string, source: GroupSource): Promise<Membership> {
@@ -82,6 +87,21 @@ export class GroupDirectory {
     // A notification may have changed the row during the query.
     const current = await this.#recall(group)
     return current === null ? 'silent' : membershipIn(current, source.self)
+  }
+
+  /**
+   * Asks WhatsApp about a group that somebody seems to have entered without a notification. Others can cause this at any
+   * time, so it happens at most once a minute. Also resolves if WhatsApp gives no answer.
+   */
+  async refresh(group: string, source: GroupSource & { readonly closed: AbortSignal }): Promise<void> {
+    this.doubt(group)
+    const now = performance.now()
+    const mayQuery = now - (this.#refreshedAt.get(group) ?? Number.NEGATIVE_INFINITY) >= REFRESH_MS
+    if (!mayQuery && !this.#queries.has(group)) return
+    if (mayQuery) this.#refreshedAt.set(group, now)
+    const answer = await this.query(group, source)
+    // WhatsApp repeats over the next link what it was not acknowledged.
+    if (answer === 'silent' && source.closed.aborted) this.#refreshedAt.delete(group)
   }
 
   /**

@@ -33,7 +33,7 @@ export interface LinkEvents extends VitalSigns {
    */
   called(call: IncomingCall): Promise<boolean>
   /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp repeats the notification. */
-  groupChanged(group: string, change: GroupChange): Promise<void>
+  groupChanged(group: string, changes: readonly GroupChange[]): Promise<void>
   /** Baileys has queried all groups after WhatsApp reported missed changes. */
   groupsListed(groups: readonly GroupDetails[]): void
   contacts(contacts: readonly HeardContact[]): void

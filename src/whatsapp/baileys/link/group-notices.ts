@@ -2,7 +2,7 @@ import { type BinaryNode, getBinaryNodeChild, isJidGroup, type WASocket } from '
 import { extractGroupMetadata } from 'baileys/lib/Socket/groups.js'
 import type { GroupChange } from '../../../domain/recipients/group.ts'
 import type { LibraryCalls } from '../library-scope.ts'
-import { parseGroupChange, toGroupDetails } from '../parsing/group.ts'
+import { parseGroupChanges, toGroupDetails } from '../parsing/group.ts'
 import type { LinkEvents } from './events.ts'
 
 const GROUP_NOTIFICATION = 'w:gp2'
@@ -10,11 +10,11 @@ const GROUP_NOTIFICATION = 'w:gp2'
 interface GroupNotices {
   events: Pick<LinkEvents, 'groupChanged' | 'groupsListed'>
   calls: LibraryCalls
-  /** A change could not be recorded and was not acknowledged. */
+  /** A notification could not be recorded and was not acknowledged. */
   onFailed(error: unknown): void
 }
 
-/** Records each change of a group before Baileys acknowledges it. */
+/** Records the changes of a group before Baileys acknowledges their notification. */
 export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFailed }: GroupNotices): void {
   const baileys = ws.listeners('CB:notification')
   ws.removeAllListeners('CB:notification')
@@ -24,9 +24,9 @@ export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFail
       for (const listener of baileys) listener.call(ws, node)
     }
     const group = node.attrs['from']
-    const change = node.attrs['type'] === GROUP_NOTIFICATION ? changeIn(node) : null
-    if (change === null || !group || !isJidGroup(group)) passOn()
-    else events.groupChanged(group, change).then(passOn, onFailed)
+    const changes = node.attrs['type'] === GROUP_NOTIFICATION ? changesIn(node) : []
+    if (changes.length === 0 || !group || !isJidGroup(group)) passOn()
+    else events.groupChanged(group, changes).then(passOn, onFailed)
   })
   ev.on('groups.update', groups => {
     const described = groups.flatMap(group => (isDescribed(group) ? [toGroupDetails(group)] : []))
@@ -34,9 +34,9 @@ export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFail
   })
 }
 
-function changeIn(node: BinaryNode): GroupChange | null {
+function changesIn(node: BinaryNode): GroupChange[] {
   const create = getBinaryNodeChild(node, 'create')
-  return create ? { kind: 'joined', group: toGroupDetails(extractGroupMetadata(create)) } : parseGroupChange(node)
+  return create ? [{ kind: 'joined', group: toGroupDetails(extractGroupMetadata(create)) }] : parseGroupChanges(node)
 }
 
 /** Baileys reports a change in the same event, with the changed fields only. */

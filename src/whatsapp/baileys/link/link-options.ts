@@ -22,6 +22,8 @@ export interface LinkOptions
   mayAct?: (() => boolean) | undefined
   /** The group as it is known without a query. */
   findGroup(group: string): Promise<GroupDetails | null>
+  /** Asks WhatsApp about the group, unless it was asked a moment ago. Also resolves if WhatsApp gives no answer. */
+  refreshGroup(group: string): Promise<void>
   findSent(whatsappId: string): Promise<PreparedMessage | null>
   events: LinkEvents
   /** For diagnosis: called with every stanza from WhatsApp before it is handled. */

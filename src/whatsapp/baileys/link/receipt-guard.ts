@@ -9,6 +9,8 @@ interface ReceiptGuardOptions {
   findSent(whatsappId: string): Promise<PreparedMessage | null>
   findLid(address: string): Promise<string | null>
   findGroup(group: string): Promise<GroupMetadata | undefined>
+  /** Asks WhatsApp about the group, unless it was asked a moment ago. */
+  refreshGroup(group: string): Promise<void>
 }
 
 /** Anybody can send a receipt for any message ID. This accepts receipts and retry requests only from the recipient. */
@@ -40,10 +42,18 @@ export class ReceiptGuard {
 
   async #isMember(group: string, participant: string | undefined): Promise<boolean> {
     if (!participant) return false
-    const addresses = await this.#options.correspondents.addressesOf(participant)
     // Without a list of members we rely on WhatsApp, which forwards receipts of members only.
+    if ((await this.#isListed(group, participant)) ?? true) return true
+    // The notification about a new member may have been missed.
+    await this.#options.refreshGroup(group)
+    return (await this.#isListed(group, participant)) ?? false
+  }
+
+  /** @returns null if the members are not known */
+  async #isListed(group: string, participant: string): Promise<boolean | null> {
+    const addresses = await this.#options.correspondents.addressesOf(participant)
     const metadata = await this.#options.findGroup(group).catch(() => undefined)
-    if (!metadata) return true
+    if (!metadata) return null
     const known = await Promise.all(
       metadata.participants
         .flatMap(({ id, lid, phoneNumber }) => [id, lid, phoneNumber])

@@ -19,6 +19,7 @@ interface ReceiptOptions {
   self(): Self
   findSent(whatsappId: string): Promise<PreparedMessage | null>
   findGroup(group: string): Promise<GroupDetails | null>
+  refreshGroup(group: string): Promise<void>
   record(receipt: SentReceipt): Promise<void>
   /** A receipt could not be recorded and was not acknowledged. */
   onFailed(error: unknown): void
@@ -34,6 +35,7 @@ export function recordReceipts(socket: WASocket, options: ReceiptOptions): void 
     findSent: id => untilStored(() => findSent(id), calls.closed),
     findLid: address => socket.signalRepository.lidMapping.getLIDForPN(address),
     findGroup: group => findMetadata(options, group),
+    refreshGroup: options.refreshGroup,
   })
 
   async function record(receipt: Receipt): Promise<void> {

@@ -59,10 +59,13 @@ export function toMetadata(group: GroupDetails): GroupMetadata {
   }
 }
 
-/** Null if the notification reports nothing that the directory contains. */
-export function parseGroupChange(notification: BinaryNode): GroupChange | null {
-  const [child] = Array.isArray(notification.content) ? notification.content : []
-  switch (child?.tag) {
+/** The changes in the order of the notification. Empty if it reports nothing that the directory contains. */
+export function parseGroupChanges({ content }: BinaryNode): GroupChange[] {
+  return Array.isArray(content) ? content.flatMap(child => parseChange(child) ?? []) : []
+}
+
+function parseChange(child: BinaryNode): GroupChange | null {
+  switch (child.tag) {
     case 'add':
     case 'remove':
     case 'promote':

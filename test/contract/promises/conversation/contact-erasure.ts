@@ -155,7 +155,7 @@ export function contactErasureContract(createHarness: CreateHarness): void {
         const group = describing({ members: [{ ...self, role: 'member' }], memberCount: 1 })
         await store.directory.recordGroups(lease, [group], { self, askedAt: 1, now: 1, reason: 'listed' })
         const report = (kind: 'add' | 'promote', members: GroupMember[], now: number) =>
-          store.directory.recordGroupChange(lease, group.id, { kind, members }, { self, now })
+          store.directory.recordGroupChanges(lease, group.id, [{ kind, members }], { self, now })
         await report('add', [them, other], 2)
         await report('promote', [them], 3)
         await report('promote', [other], 4)

@@ -95,7 +95,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       const { directory } = store
       for (let times = 0; times < 2; times += 1) {
         const change = { kind: 'add', members: [bia] } as const
-        expect(await directory.recordGroupChange(lease, group.id, change, { self: SELF, now: 2 })).toBe('recorded')
+        expect(await directory.recordGroupChanges(lease, group.id, [change], { self: SELF, now: 2 })).toBe('recorded')
       }
       expect(await directory.findGroup(lease.instanceId, group.id)).toEqual({
         id: group.id,
@@ -108,10 +108,10 @@ export function groupsContract(createHarness: CreateHarness): void {
         members: [own, ana, bia].map(member => ({ ...member, name: null })),
       })
       const locked = { kind: 'admins_only', adminsOnly: true } as const
-      await directory.recordGroupChange(lease, group.id, locked, { self: SELF, now: 3 })
+      await directory.recordGroupChanges(lease, group.id, [locked], { self: SELF, now: 3 })
       const promoted = { kind: 'promote', members: [{ ...own, phone: null }] } as const
       expect((await directory.findGroup(lease.instanceId, group.id))?.canSend).toBe(false)
-      await directory.recordGroupChange(lease, group.id, promoted, { self: SELF, now: 4 })
+      await directory.recordGroupChanges(lease, group.id, [promoted], { self: SELF, now: 4 })
       expect(await directory.findGroup(lease.instanceId, group.id)).toMatchObject({
         canSend: true,
         isAdmin: true,
@@ -126,11 +126,11 @@ export function groupsContract(createHarness: CreateHarness): void {
       const group = describing()
       await record(lease, [group])
       const of = { self: SELF, now: 2 }
-      await directory.recordGroupChange(lease, group.id, { kind: 'remove', members: [own] }, of)
+      await directory.recordGroupChanges(lease, group.id, [{ kind: 'remove', members: [own] }], of)
       expect(await directory.findGroup(lease.instanceId, group.id)).toBeNull()
       expect(await subjects(store, lease.instanceId)).toEqual([])
       expect(await directory.readGroup(lease.instanceId, group.id)).toMatchObject({ details: null, asOf: 2 })
-      expect(await directory.recordGroupChange(lease, group.id, { kind: 'joined', group }, of)).toBe('recorded')
+      expect(await directory.recordGroupChanges(lease, group.id, [{ kind: 'joined', group }], of)).toBe('recorded')
       expect(await subjects(store, lease.instanceId)).toEqual([group.subject])
     })
 
@@ -152,7 +152,7 @@ export function groupsContract(createHarness: CreateHarness): void {
         { kind: 'remove', members: [own] },
         { kind: 'joined', group },
       ]
-      for (const change of changes) await directory.recordGroupChange(lease, group.id, change, of)
+      for (const change of changes) await directory.recordGroupChanges(lease, group.id, [change], of)
       const { data } = await store.events.list(lease.instanceId, { limit: 20 })
       const events = await Promise.all(data.map(({ id }) => store.events.find(lease.instanceId, id)))
       const bodies = events.map(event => JSON.parse(Buffer.from(event!.body).toString())).reverse()
@@ -168,11 +168,48 @@ export function groupsContract(createHarness: CreateHarness): void {
       ])
     })
 
+    test('change by all that one notification reports, with one event, and nothing is reported twice', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { directory } = store
+      const group = describing()
+      await record(lease, [group])
+      const changes: GroupChange[] = [
+        { kind: 'subject', subject: 'Renamed' },
+        { kind: 'remove', members: [ana] },
+        { kind: 'add', members: [ana, bia] },
+      ]
+      for (let times = 0; times < 2; times += 1)
+        expect(await directory.recordGroupChanges(lease, group.id, changes, { self: SELF, now: 2 })).toBe('recorded')
+      const described = await directory.findGroup(lease.instanceId, group.id)
+      expect(described).toMatchObject({ subject: 'Renamed', memberCount: 3 })
+      const { data } = await store.events.list(lease.instanceId, { limit: 20 })
+      expect(data.map(({ kind }) => kind)).toEqual(['group.changed'])
+      const event = await store.events.find(lease.instanceId, data[0]!.id)
+      expect(JSON.parse(Buffer.from(event!.body).toString()).data).toMatchObject({
+        changed: ['subject', 'members'],
+        added: [{ phone: bia.phone, lid: bia.lid }],
+      })
+    })
+
+    test('that the account leaves and enters by one notification have to be queried', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { directory } = store
+      const group = describing()
+      await record(lease, [group])
+      const [leave, enter] = [{ kind: 'remove', members: [own] } as const, { kind: 'add', members: [own] } as const]
+      const of = { self: SELF, now: 2 }
+      expect(await directory.recordGroupChanges(lease, group.id, [leave, enter], of)).toBe('unknown')
+      expect(await directory.listDueGroups(lease.instanceId)).toMatchObject([{ id: group.id, hasJoined: true }])
+      expect(await directory.recordGroupChanges(lease, group.id, [enter, leave], of)).toBe('recorded')
+    })
+
     test('that are unknown have to be queried, unless the account leaves them', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const change = (id: string, kind: 'add' | 'remove', member: GroupMember) =>
-        store.directory.recordGroupChange(lease, id, { kind, members: [member] }, { self: SELF, now: 5 })
+        store.directory.recordGroupChanges(lease, id, [{ kind, members: [member] }], { self: SELF, now: 5 })
       expect(await change('1@g.us', 'add', bia)).toBe('unknown')
       expect(await change('1@g.us', 'remove', own)).toBe('recorded')
       await store.directory.recordNoMember(lease, '2@g.us', 4)
@@ -191,7 +228,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       const { directory } = store
       const group = describing()
       const notify = (kind: 'add' | 'remove', member: GroupMember, now: number) =>
-        directory.recordGroupChange(lease, group.id, { kind, members: [member] }, { self: SELF, now })
+        directory.recordGroupChanges(lease, group.id, [{ kind, members: [member] }], { self: SELF, now })
       const due = () => directory.listDueGroups(lease.instanceId)
       const answer = (askedAt: number) =>
         directory.recordGroups(lease, [group], { self: SELF, askedAt, now: askedAt, reason: 'queried' })
@@ -215,7 +252,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       const group = describing()
       await record(lease, [group], { now: 1 })
       const renamed = { kind: 'subject', subject: 'New' } as const
-      await store.directory.recordGroupChange(lease, group.id, renamed, { self: SELF, now: 10 })
+      await store.directory.recordGroupChanges(lease, group.id, [renamed], { self: SELF, now: 10 })
       await store.directory.recordGroups(lease, [group], { self: SELF, askedAt: 9, now: 11, reason: 'queried' })
       expect(await store.directory.readGroup(lease.instanceId, group.id)).toMatchObject({
         details: { subject: 'New' },
@@ -234,7 +271,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       const { directory } = store
       const [kept, left, joined] = [describing(), describing(), describing()]
       await record(lease, [kept, left], { now: 1 })
-      await directory.recordGroupChange(lease, joined.id, { kind: 'joined', group: joined }, { self: SELF, now: 6 })
+      await directory.recordGroupChanges(lease, joined.id, [{ kind: 'joined', group: joined }], { self: SELF, now: 6 })
       expect((await directory.findFilled(lease.instanceId)).groups).toBe(false)
       await directory.recordGroupsFilled(lease, [kept.id], { askedAt: 5, now: 7 })
       expect((await directory.findFilled(lease.instanceId)).groups).toBe(true)
