@@ -44,7 +44,8 @@ export interface Endpoints {
   replaceSecret(instanceId: InstanceId, id: EndpointId, secret: string, now: number): Promise<boolean>
   /**
    * The endpoints other than the default one. Deleted endpoints and operator endpoints are included if they have
-   * unfinished deliveries.
+   * unfinished deliveries. The endpoints of a deleted instance are included until it is erased, because its last events
+   * are still posted to them.
    */
   listPosting(instanceId: InstanceId): Promise<EndpointId[]>
   /**

@@ -67,7 +67,7 @@ export class StoredEndpoints implements Endpoints {
         .selectFrom('endpoints')
         .select('id')
         .where('instance_id', '=', p.instanceId)
-        .where(sql<boolean>`(deleted_at is null or ${HAS_DELIVERIES})`)
+        .where(sql<boolean>`(deleted_at is null or ${HAS_DELIVERIES} or ${WAS_DELETED_WITH_INSTANCE})`)
         .unionAll(statements.db.selectFrom('operator_endpoints').select('id').where(hasDeliveries(p.instanceId))),
     )
   }
@@ -183,6 +183,10 @@ export const HAS_DELIVERIES = sql<boolean>`(exists (select 1 from deliveries as 
     and d.instance_id = endpoints.instance_id and d.endpoint_id = endpoints.id)
   or exists (select 1 from deliveries as d where d.readiness = 'retry'
     and d.instance_id = endpoints.instance_id and d.endpoint_id = endpoints.id))`
+
+/** Whether the endpoint in a row of `endpoints` was deleted by the deletion of its instance. It still receives the instance's events. */
+export const WAS_DELETED_WITH_INSTANCE = sql<boolean>`exists (select 1 from instances as i
+  where i.id = endpoints.instance_id and i.deleted_at = endpoints.deleted_at)`
 
 function selectDefault({ db }: Statements) {
   return db

@@ -152,7 +152,11 @@ export interface Subscription {
   events: readonly string[]
 }
 
-/** Reads the endpoints of instances in a transaction. The instances and the endpoints are locked until its commit. */
+/**
+ * Reads the endpoints of instances in a transaction. The instances and the endpoints are locked until its commit.
+ *
+ * An endpoint that was deleted by the deletion of its instance still receives the instance's last events.
+ */
 export class Subscriptions {
   readonly #findDefault
   readonly #findOthers
@@ -161,9 +165,12 @@ export class Subscriptions {
   constructor(statements: Statements) {
     const operators = statements.db.selectFrom('operator_endpoints').select(['id', 'url', 'events'])
     this.#findOperators = statements.locking(operators.where('deleted_at', 'is', null), 'share', 'operator_endpoints')
-    this.#findDefault = statements.find('instances', { id: 'text' }, ['id', 'webhook_url', 'webhook_events'], {
-      lock: 'no key update',
-    })
+    this.#findDefault = statements.find(
+      'instances',
+      { id: 'text' },
+      ['id', 'webhook_url', 'webhook_events', 'deleted_at'],
+      { lock: 'no key update' },
+    )
     this.#findOthers = statements.find(
       'endpoints',
       { instance_id: 'text' },
@@ -187,10 +194,14 @@ export class Subscriptions {
       tx.each(this.#findOthers, rows),
       reach === 'all' ? tx.query(this.#findOperators) : [],
     ])
-    for (const { id, webhook_url: url, webhook_events } of defaults)
+    const deletedAt = new Map<InstanceId, number | null>()
+    for (const { id, webhook_url: url, webhook_events, deleted_at } of defaults) {
       found.set(id, url === null ? [] : [{ id: DEFAULT_ENDPOINT, url, events: eventsOf(webhook_events) }])
+      deletedAt.set(id, deleted_at)
+    }
     for (const { instance_id, id, url, events, deleted_at } of others)
-      if (deleted_at === null) found.get(instance_id)?.push({ id, url, events: eventsOf(events) })
+      if (deleted_at === null || deleted_at === deletedAt.get(instance_id))
+        found.get(instance_id)?.push({ id, url, events: eventsOf(events) })
     for (const { id, url, events } of operators)
       for (const subscriptions of found.values()) subscriptions.push({ id, url, events: eventsOf(events) })
     return found

@@ -57,7 +57,7 @@ export interface Instances {
   /**
    * Marks the instance and its endpoints as deleted, invalidates its token, erases its API keys and WhatsApp
    * credentials, and increments the lease's epoch, which fences late writes of its connection. All this is one commit.
-   * Pending deliveries stay. False if there is no such instance.
+   * Pending deliveries stay, and the last events still go to these endpoints. False if there is no such instance.
    */
   delete(id: InstanceId, now: number): Promise<boolean>
   /**

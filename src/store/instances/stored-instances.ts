@@ -243,7 +243,13 @@ function operations(core: Core) {
             .set(eb => ({ owner: null, epoch: eb('epoch', '+', 1), lease_until: now }))
             .where('instance_id', '=', id),
         )
-        await tx.query(db.updateTable('endpoints').set({ deleted_at: deletedAt }).where('instance_id', '=', id))
+        await tx.query(
+          db
+            .updateTable('endpoints')
+            .set({ deleted_at: deletedAt })
+            .where('instance_id', '=', id)
+            .where('deleted_at', 'is', null),
+        )
         await tx.query(db.deleteFrom('credentials').where('instance_id', '=', id))
         await tx.query(db.deleteFrom('api_keys').where('instance_id', '=', id))
         return true

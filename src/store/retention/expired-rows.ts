@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { HAS_DELIVERIES } from '../endpoints/stored-endpoints.ts'
+import { HAS_DELIVERIES, WAS_DELETED_WITH_INSTANCE } from '../endpoints/stored-endpoints.ts'
 import { hasDeliveries } from '../endpoints/stored-operator-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { type Operation, oneByOne } from '../engine/operation.ts'
@@ -14,7 +14,7 @@ const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 
 /**
  * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints are erased
- * when their deliveries have ended.
+ * when their deliveries have ended, those of a deleted instance with the instance.
  */
 export function eraseExpiredOperation(statements: Statements): Operation<{ now: number }, number> {
   const { db, now, dialect } = statements
@@ -31,6 +31,7 @@ export function eraseExpiredOperation(statements: Statements): Operation<{ now: 
     .deleteFrom('endpoints')
     .where('deleted_at', 'is not', null)
     .where(({ not }) => not(HAS_DELIVERIES))
+    .where(({ not }) => not(WAS_DELETED_WITH_INSTANCE))
     .returning('instance_id')
   const idleOperators = db
     .deleteFrom('operator_endpoints')

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { ConnectionState } from '../../../src/domain/connection/connection.ts'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
+import { newEndpointId } from '../../../src/domain/ids.ts'
 import { InvalidCursor, LeaseLost } from '../../../src/store/errors.ts'
 import {
   accept,
+  attempt,
   createConnected,
   createOwned,
   deliverAll,
@@ -241,6 +243,39 @@ export function instancesContract(createHarness: CreateHarness): void {
         expect(await rowsOf(harness, id)).toEqual([])
         expect(await store.connections.find(id)).toBeNull()
         await expect(store.instances.erase(closing)).rejects.toThrow(LeaseLost)
+      })
+
+      test('reports later events to the endpoints that the instance had, and to no others', async () => {
+        const { store } = context
+        const { instanceId } = await createConnected(store)
+        const add = async (settings: { events?: string[]; active?: boolean }) => {
+          const id = newEndpointId()
+          const endpoint = { instanceId, id, secret: 'whsec_b3RoZXI=', url: URL, description: null }
+          await store.endpoints.create({ ...endpoint, events: ['*'], active: true, ...settings }, 0)
+          return id
+        }
+        const all = await add({})
+        const paused = await add({ events: ['message.failed'], active: false })
+        const reads = await add({ events: ['message.read'] })
+        const gone = await add({})
+        await store.endpoints.delete(instanceId, gone, 1)
+        await accept(store, instanceId)
+        await store.instances.delete(instanceId, 2)
+        const closing = await take(store, instanceId)
+        await store.retention.step(0, 0)
+        expect(await store.endpoints.findPosting(instanceId, gone, 0)).toBeNull()
+        expect(new Set(await store.endpoints.listPosting(instanceId))).toEqual(new Set([all, paused, reads]))
+        const failure = { code: 'instance_deleted', message: 'Deleted.' } as const
+        expect(await store.messages.recordQueueFailed(closing, failure, 3, 100)).toBe(1)
+        const firsts = (id: string) => store.deliveries.listFirst(instanceId, 0, 100, id)
+        expect(await firsts(reads)).toEqual([])
+        for (const id of [DEFAULT_ENDPOINT, all, paused]) {
+          expect(await store.endpoints.findPosting(instanceId, id, 0)).toMatchObject({ active: true })
+          const [delivery] = await firsts(id)
+          await store.deliveries.recordAttempt(closing, delivery!, attempt(delivery!), { kind: 'delivered' })
+        }
+        expect(await store.instances.erase(closing)).toBe(true)
+        expect(await store.endpoints.findPosting(instanceId, all, 0)).toBeNull()
       })
 
       test('does not affect other instances', async () => {

@@ -22,7 +22,7 @@ export interface EndpointsTable {
   active: number
   description: string | null
   created_at: number
-  /** The row stays until its deliveries have ended. */
+  /** The row stays until its deliveries have ended. If the instance is deleted, its endpoints get the same value. */
   deleted_at: number | null
 }
 
