@@ -105,8 +105,11 @@ class ContactEraser {
     const eventKeys = events.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, eventKeys)).map(row => row.event_id))
     const posted = new Set(events.filter(({ id }) => open.has(id)).map(event => event.message_id))
-    const goes = ({ id }: { id: string }) => !posted.has(id)
-    const erasedEvents = events.filter(event => !posted.has(event.message_id))
+    const files = await this.#findFiles(tx, instanceId, received)
+    const needed = received.filter(({ media_id }) => media_id !== null && files.inUse.has(media_id))
+    const kept = new Set([...posted, ...needed.map(({ id }) => id)])
+    const goes = ({ id }: { id: string }) => !kept.has(id)
+    const erasedEvents = events.filter(event => !kept.has(event.message_id))
     await tx.each(
       this.#prepared.blank,
       erasedEvents.map(({ id, body, message_id }) => ({
@@ -119,16 +122,17 @@ class ContactEraser {
       this.#prepared.removeAttempts,
       erasedEvents.map(({ id }) => ({ instance_id: instanceId, event_id: id })),
     )
-    const files = received.filter(goes).flatMap(({ media_id }) => (media_id === null ? [] : [media_id]))
-    for (const id of files) await this.#eraseFile(tx, instanceId, id, now)
+    const erasedFiles = received.filter(goes).flatMap(({ media_id }) => media_id ?? [])
+    for (const medium of files.free)
+      if (erasedFiles.includes(medium.id)) await this.#files.letGo(tx, medium, 'erased', now)
     const keys = (rows: readonly { id: string }[]) =>
       rows.filter(goes).map(({ id }) => ({ instance_id: instanceId, id }))
     const gone = [
       ...(await tx.each(this.#prepared.removeSent, keys(sent))),
       ...(await tx.each(this.#prepared.removeReceived, keys(received))),
     ]
-    const kept = messages.length - gone.length
-    return { messages: gone.length, events: erasedEvents.length, files: files.length, kept }
+    const counts = { messages: gone.length, events: erasedEvents.length, files: erasedFiles.length }
+    return { ...counts, kept: messages.length - gone.length }
   }
 
   /** Removes the contact from events about the members of groups. */
@@ -149,15 +153,22 @@ class ContactEraser {
     return { events: changed.length, kept: open.size }
   }
 
-  async #eraseFile(tx: Transaction, instanceId: InstanceId, id: string, now: number): Promise<void> {
+  /** Locks the files of received messages. @returns those that may be erased, and the IDs of those in queued messages */
+  async #findFiles(tx: Transaction, instanceId: InstanceId, received: readonly { media_id: string | null }[]) {
+    const ids = received.flatMap(({ media_id }) => media_id ?? [])
+    if (ids.length === 0) return { free: [], inUse: new Set<string>() }
     const query = this.#statements.db
       .selectFrom('media')
       .select(['instance_id', 'id', 'file_id'])
       .where('gone_at', 'is', null)
       .where('instance_id', '=', instanceId)
-      .where('id', '=', id)
-    const [medium] = await tx.query(this.#statements.locking(query, 'update', 'media'))
-    if (medium !== undefined) await this.#files.letGo(tx, medium, 'erased', now)
+      .where('id', 'in', ids)
+      .orderBy('id')
+    const media = await tx.query(this.#statements.locking(query, 'update', 'media'))
+    const free = await this.#files.withoutQueued(tx, media)
+    const inUse = new Set(media.map(({ id }) => id))
+    for (const { id } of free) inUse.delete(id)
+    return { free, inUse }
   }
 
   /** Erases other rows that name the contact. @returns true */

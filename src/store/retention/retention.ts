@@ -56,8 +56,9 @@ export interface Retention {
   /**
    * Erases the messages of a contact in both directions, those that the person wrote in groups, and the received files.
    * Events lose their content, but events about groups lose only this member. Keeps messages that are queued, sent
-   * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), and messages
-   * whose events are still being posted. If nothing is kept, the other rows that name the contact are erased too.
+   * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), messages whose
+   * file a queued message contains, and messages whose events are still being posted. If nothing is kept, the other
+   * rows that name the contact are erased too.
    * @param contact a number or a LID
    */
   eraseContact(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact>

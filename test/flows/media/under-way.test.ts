@@ -8,7 +8,7 @@ import { eventOf } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { MediaClient, sha256 } from './harness.ts'
 import { type MediaPlace, openMediaPlace } from './media-place.ts'
-import { newContact } from './receiving-harness.ts'
+import { newContact, sendFrom, untilSettled } from './receiving-harness.ts'
 import { sampleFile } from './sample-files.ts'
 
 /** More than what the buffers of a connection hold. */
@@ -76,6 +76,38 @@ describe.each(STORES)('a file on %s', store => {
       await untilRead(number, id)
       expect(await shownTo(to)).toEqual([{ hash, copies: 1 }])
       expect((await clientOf(number).call('DELETE', media)).status).toBe(204)
+    },
+    LONG_TEST_WITHIN_MS,
+  )
+
+  test.each([{ killed: false }, { killed: true }])(
+    'that is being forwarded is not erased with the contact who sent it until it has arrived (killed: $killed)',
+    async ({ killed }) => {
+      const number = await harness.link()
+      const [contact, to] = [newContact(), newContact()]
+      const { id: received, hash } = await sendFrom(harness, number, contact, 'document', { size: SENT_BYTES })
+      const [event] = await untilSettled(harness, number, received)
+      const media = event!.data.media.id
+      const erase = async () => {
+        const url = `${harness.service.url}/admin/v1/instances/${number.id}/contacts/${contact}`
+        const headers = { authorization: `Bearer ${harness.service.adminKey}` }
+        return ((await (await fetch(url, { method: 'DELETE', headers })).json()) as { data: object }).data
+      }
+      await misbehave('upload', { bytesPerSecond: 50_000 })
+      const response = await fetch(`${harness.service.url}/v1/messages/media`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${number.instance.token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ to, media }),
+      })
+      const { id } = ((await response.json()) as { data: { id: string } }).data
+      await until('the upload to begin', async () => (await uploads()) > 0)
+      expect(await erase()).toMatchObject({ messages: 0, files: 0, kept: 1 })
+      if (killed) await afterKill(number)
+      await harness.network.misbehave({ kind: 'clear' })
+      await untilRead(number, id)
+      expect(await shownTo(to)).toEqual([{ hash, copies: 1 }])
+      expect(await erase()).toMatchObject({ messages: 1, files: 1, kept: 0 })
+      expect(await clientOf(number).codeOf('GET', media)).toBe('media_gone')
     },
     LONG_TEST_WITHIN_MS,
   )

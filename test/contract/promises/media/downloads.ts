@@ -11,7 +11,7 @@ import type { CreateHarness, StoreHarness } from '../../harness.ts'
 const TERMS: MediaTerms = { quotaBytes: 1_000, retentionMs: 50_000 }
 const FACTS = { mimetype: 'image/png', size: 100, filename: null, seconds: null, width: 3, height: null }
 
-function fileOf(size = 100): IncomingFile {
+export function fileOf(size = 100): IncomingFile {
   const sha256 = new Uint8Array(randomBytes(32))
   const source = {
     form: 'image' as const,
