@@ -117,12 +117,19 @@ export function isErasable(before: number) {
  * `cross join` make PostgreSQL and SQLite search the events of each message. Otherwise they would read all events or
  * all unfinished deliveries of the instance.
  */
-export function hasNoOpenDelivery(message: 'm' | 'i') {
+function hasNoOpenDelivery(message: 'm' | 'i') {
   return sql<boolean>`(select 1 from events as of_message cross join deliveries as d
     where of_message.instance_id = ${sql.ref(`${message}.instance_id`)}
       and of_message.message_id = ${sql.ref(`${message}.id`)}
       and d.instance_id = of_message.instance_id and d.event_id = of_message.id limit 1) is null`
 }
+
+/**
+ * Whether the received message `i` may be erased. It stays as long as its file, which only the message connects with the
+ * person who sent it.
+ */
+export const IS_ERASABLE_INCOMING = sql<boolean>`(not exists (select 1 from media where media.instance_id = i.instance_id
+    and media.id = i.media_id and media.gone_at is null) and ${hasNoOpenDelivery('i')})`
 
 export const EVENT_HAS_NO_OPEN_DELIVERY = sql<boolean>`not exists (select 1 from deliveries as d
     where d.instance_id = e.instance_id and d.event_id = e.id)`
@@ -158,7 +165,7 @@ function prepare(statements: Statements) {
     incoming: statements.one((p: Part) =>
       db
         .selectFrom('incoming_messages as i')
-        .select(['i.id', hasNoOpenDelivery('i').as('erasable')])
+        .select(['i.id', IS_ERASABLE_INCOMING.as('erasable')])
         .where('i.instance_id', '=', p.instanceId)
         .where('i.id', '>', p.after)
         .where('i.id', '<', p.beforeMessage)

@@ -10,7 +10,7 @@ import { eraseExpiredOperation } from './expired-rows.ts'
 import {
   EVENT_HAS_NO_OPEN_DELIVERY,
   HAS_NO_MESSAGE,
-  hasNoOpenDelivery,
+  IS_ERASABLE_INCOMING,
   isErasable,
   type OldRows,
   OldRowsWalk,
@@ -164,7 +164,7 @@ class Eraser {
       .select('i.id')
       .where('i.instance_id', '=', instanceId)
       .where('i.id', 'in', ids)
-      .where(hasNoOpenDelivery('i'))
+      .where(IS_ERASABLE_INCOMING)
       .orderBy('i.id')
     return tx.query(this.#statements.locking(query, 'update', 'i'))
   }

@@ -61,5 +61,36 @@ export function filesOfContactsContract(createHarness: CreateHarness): void {
       })
       expect(await kindOf(mediaId)).toBe('gone')
     })
+
+    test.each(['with its contact', 'with its chat', 'at its end'])(
+      'keeps its message beyond the retention of messages, until it is erased %s',
+      async how => {
+        const { instanceId } = lease
+        const now = Date.now()
+        const mediaId = await receive(now - 10 * DAY_MS)
+        const without = incoming({ from: THEM, text: 'without a file' })
+        await store.events.storeIncoming(lease, without, now - 10 * DAY_MS)
+        await deliverAll(store, lease)
+        const eraseOld = async () => {
+          while ((await store.retention.step(now - 7 * DAY_MS, now)) > 0);
+        }
+        const texts = async () => (await harness.execute('select text from incoming_messages')).map(({ text }) => text)
+        await eraseOld()
+        expect(await texts()).toEqual([JSON.stringify('a caption')])
+        const { messages } = await store.retention.openContact(instanceId, THEM, now)
+        for await (const message of messages()) expect(message.mediaId).toBe(mediaId)
+        const { data } = await store.conversations.listFiles(instanceId, { limit: 10 }, THEM)
+        expect(data).toEqual([mediaId])
+
+        if (how === 'with its contact')
+          expect(await store.retention.eraseContact(instanceId, THEM, now)).toMatchObject({ files: 1, kept: 0 })
+        else if (how === 'with its chat') await store.media.erase(instanceId, mediaId, now)
+        else while ((await store.media.expire(now + 30 * DAY_MS, 0)) > 0);
+        expect(await kindOf(mediaId)).toBe('gone')
+        await eraseOld()
+        expect(await texts()).toEqual([])
+        expect(await harness.execute('select id from events')).toEqual([])
+      },
+    )
   })
 }
