@@ -10,6 +10,7 @@ import { changesContract } from './promises/conversation/changes.ts'
 import { commandsContract } from './promises/conversation/commands.ts'
 import { contactErasureContract } from './promises/conversation/contact-erasure.ts'
 import { conversationContract } from './promises/conversation/conversation.ts'
+import { eventsOfContactsContract } from './promises/conversation/events-of-contacts.ts'
 import { filesOfContactsContract } from './promises/conversation/files-of-contacts.ts'
 import { inboxContract } from './promises/conversation/inbox.ts'
 import { incomingContract } from './promises/conversation/incoming.ts'
@@ -76,6 +77,7 @@ export function storeContract(createHarness: CreateHarness): void {
   keepingContract(createHarness)
   retentionContract(createHarness)
   contactErasureContract(createHarness)
+  eventsOfContactsContract(createHarness)
   filesOfContactsContract(createHarness)
   scheduledContract(createHarness)
   paceContract(createHarness)

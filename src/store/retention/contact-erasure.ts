@@ -6,7 +6,7 @@ import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows } from '../media/file-rows.ts'
 import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
-import { type GroupEvent, GroupMemberships, split } from './group-memberships.ts'
+import { blanked, type NamingEvent, NamingEvents, split } from './naming-events.ts'
 import type { ErasedContact } from './retention.ts'
 
 /** Idempotency keys last a day and name their message, so younger messages stay. */
@@ -18,9 +18,9 @@ interface Step {
   now: number
 }
 
-interface GroupStep {
+interface EventStep {
   instanceId: InstanceId
-  events: readonly GroupEvent[]
+  events: readonly NamingEvent[]
   names: Names
 }
 
@@ -34,20 +34,20 @@ interface GroupStep {
 export class ContactErasure {
   readonly #core: Core
   readonly #rows: ContactRows
-  readonly #groups: GroupMemberships
+  readonly #events: NamingEvents
   readonly #step
-  readonly #groupStep
+  readonly #eventStep
   readonly #forget
 
   constructor(core: Core) {
     this.#core = core
     this.#rows = new ContactRows(core)
-    this.#groups = new GroupMemberships(core)
+    this.#events = new NamingEvents(core)
     const eraser = new ContactEraser(core.statements)
     const instanceOf = ({ instanceId }: { instanceId: InstanceId }) => instanceId
     this.#step = oneByOne('contacts.erase', instanceOf, (tx, step: Step) => eraser.erase(tx, step))
-    this.#groupStep = oneByOne('contacts.eraseMember', instanceOf, (tx, step: GroupStep) =>
-      eraser.eraseMember(tx, step),
+    this.#eventStep = oneByOne('contacts.eraseNaming', instanceOf, (tx, step: EventStep) =>
+      eraser.eraseNaming(tx, step),
     )
     this.#forget = oneByOne('contacts.forget', instanceOf, (tx, input: { instanceId: InstanceId; names: Names }) =>
       eraser.forget(tx, input.instanceId, input.names),
@@ -61,8 +61,8 @@ export class ContactErasure {
       const erased = await this.#core.write(this.#step, { instanceId, messages, now })
       for (const name of ['messages', 'events', 'files', 'kept'] as const) total[name] += erased[name]
     }
-    for await (const events of this.#groups.walk(instanceId, names)) {
-      const erased = await this.#core.write(this.#groupStep, { instanceId, events, names })
+    for await (const events of this.#events.walk(instanceId, names)) {
+      const erased = await this.#core.write(this.#eventStep, { instanceId, events, names })
       total.events += erased.events
       total.kept += erased.kept
     }
@@ -135,14 +135,14 @@ class ContactEraser {
     return { ...counts, kept: messages.length - gone.length }
   }
 
-  /** Removes the contact from events about the members of groups. */
-  async eraseMember(tx: Transaction, { instanceId, events, names }: GroupStep) {
+  /** Removes the contact from events that no stored message leads to. */
+  async eraseNaming(tx: Transaction, { instanceId, events, names }: EventStep) {
     const keys = events.map(({ id }) => ({ instance_id: instanceId, id }))
     const locked = await tx.each(this.#prepared.findEvent, keys)
     const ofEvents = locked.map(({ id }) => ({ instance_id: instanceId, event_id: id }))
     const open = new Set((await tx.each(this.#prepared.findOpen, ofEvents)).map(row => row.event_id))
-    const changed = locked.flatMap(({ id, body }) => {
-      const parts = open.has(id) ? null : split(body, names)
+    const changed = locked.flatMap(({ id, body, message_id: messageId }) => {
+      const parts = open.has(id) ? null : split({ body, messageId }, names)
       return parts === null ? [] : [{ instance_id: instanceId, id, body: parts.others }]
     })
     await tx.each(this.#prepared.blank, changed)
@@ -187,12 +187,6 @@ class ContactEraser {
   }
 }
 
-/** The body of the event without its data about the contact. */
-function blanked(body: string, messageId: string | null): string {
-  const { data, ...envelope } = JSON.parse(body) as { data: unknown }
-  return JSON.stringify({ ...envelope, data: { id: messageId, erased: true } })
-}
-
 function prepare(statements: Statements) {
   const row = { instance_id: 'text', id: 'text' } as const
   const ofEvent = { instance_id: 'text', event_id: 'text' } as const
@@ -211,7 +205,7 @@ function prepare(statements: Statements) {
       ['id', 'message_id', 'body'],
       lock,
     ),
-    findEvent: statements.find('events', row, ['id', 'body'], lock),
+    findEvent: statements.find('events', row, ['id', 'message_id', 'body'], lock),
     findOpen: statements.find('deliveries', ofEvent, ['event_id']),
     blank: statements.update('events', row, { body: 'text' }),
     removeAttempts: statements.remove('attempts', ofEvent),

@@ -1,10 +1,11 @@
-import { firstMessageId, type InstanceId } from '../../domain/ids.ts'
+import { type EventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { Names } from '../conversations/chat-lines.ts'
 import { readEntries } from '../conversations/read-entries.ts'
 import type { Core } from '../engine/core.ts'
 import { measure } from '../messages/sizes.ts'
 import { ContactRows, NAMING_TABLES } from './contact-rows.ts'
-import { GroupMemberships, split } from './group-memberships.ts'
+import { GroupMemberships } from './group-memberships.ts'
+import { NamingEvents, split } from './naming-events.ts'
 import type { ContactData, ContactEvent, ContactMessage } from './retention.ts'
 
 /** Reads the stored data of one contact, a few rows at a time: what its erasure removes, and the person's groups. */
@@ -12,11 +13,13 @@ export class ContactExport {
   readonly #core: Core
   readonly #rows: ContactRows
   readonly #groups: GroupMemberships
+  readonly #events: NamingEvents
 
   constructor(core: Core) {
     this.#core = core
     this.#rows = new ContactRows(core)
     this.#groups = new GroupMemberships(core)
+    this.#events = new NamingEvents(core)
   }
 
   async open(instanceId: InstanceId, contact: string, now: number): Promise<ContactData> {
@@ -67,23 +70,26 @@ export class ContactExport {
 
   async *#readEvents(instanceId: InstanceId, names: Names, now: number): AsyncGenerator<ContactEvent, void> {
     const { db } = this.#core.statements
+    // Edits and deletions by the person in groups are found in both ways.
+    const changes = new Set<EventId>()
     for await (const found of this.#rows.walk(instanceId, names, firstMessageId(now + 1))) {
       const ids = found.map(({ id }) => id)
       const events = await this.#core.reader.query(
         db
           .selectFrom('events')
-          .select(['id', 'message_id as messageId', 'created_at as createdAt', 'body'])
+          .select(['id', 'kind', 'message_id as messageId', 'created_at as createdAt', 'body'])
           .where('instance_id', '=', instanceId)
           .where('message_id', 'in', ids)
           .orderBy('seq')
           .orderBy('id'),
       )
+      for (const { id, kind } of events) if (kind === 'message.edited' || kind === 'message.deleted') changes.add(id)
       yield* await this.#withAttempts(instanceId, events)
     }
-    for await (const found of this.#groups.walk(instanceId, names)) {
-      const events = found.filter(({ createdAt }) => createdAt <= now)
+    for await (const found of this.#events.walk(instanceId, names)) {
+      const events = found.filter(({ id, createdAt }) => createdAt <= now && !changes.has(id))
       // Without the other people.
-      const own = events.map(event => ({ ...event, messageId: null, body: split(event.body, names)?.person ?? '' }))
+      const own = events.map(event => ({ ...event, body: split(event, names)?.person ?? '' }))
       yield* await this.#withAttempts(instanceId, own)
     }
   }
@@ -107,9 +113,12 @@ export class ContactExport {
         .orderBy('started_at'),
     )
     const attemptsOf = Map.groupBy(attempts, row => row.event_id)
-    return events.map(event => ({
-      ...event,
-      attempts: (attemptsOf.get(event.id) ?? []).map(row => ({
+    return events.map(({ id, messageId, createdAt, body }) => ({
+      id,
+      messageId,
+      createdAt,
+      body,
+      attempts: (attemptsOf.get(id) ?? []).map(row => ({
         url: row.url,
         startedAt: row.started_at,
         status: row.status,

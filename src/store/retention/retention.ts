@@ -1,7 +1,7 @@
 import type { EventId, InstanceId, MessageId } from '../../domain/ids.ts'
 import type { ChatEntry } from '../conversations/conversations.ts'
 
-/** How much of a contact was erased. `kept`: messages, and events about groups, that must stay for now. */
+/** How much of a contact was erased. `kept`: messages, and events without a message of the contact, that must stay for now. */
 export interface ErasedContact {
   messages: number
   events: number
@@ -16,10 +16,13 @@ export interface ContactMessage {
   mediaId: string | null
 }
 
-/** An event of a message of a contact, or one that reports the contact as a member of a group. */
+/**
+ * An event of a message of a contact, or one that names the contact without such a message: it is about a member of a group,
+ * about a message that is unknown or erased, or about an edit or deletion by the contact.
+ */
 export interface ContactEvent {
   id: EventId
-  /** Null: it is about a group. */
+  /** Null: it is about a group, or about a message that Pombal does not know. */
   messageId: MessageId | null
   createdAt: number
   /** As posted; of an event about a group, without the other people. */
@@ -35,7 +38,7 @@ export interface ContactEvent {
 
 /**
  * The stored data of a contact. Every iteration reads the messages or events again, the newest first, but those of
- * groups after those of the chat.
+ * groups after those of the chat, and events without a message of the contact last.
  */
 export interface ContactData {
   /** All numbers and LIDs of the person. */
@@ -55,7 +58,7 @@ export interface Retention {
   openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
    * Erases the messages of a contact in both directions, those that the person wrote in groups, and the received files.
-   * Events lose their content, but events about groups lose only this member. Keeps messages that are queued, sent
+   * Events lose their content, also those of unknown messages, but events about groups lose only this member. Keeps messages that are queued, sent
    * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), messages whose
    * file a queued message contains, and messages whose events are still being posted. If nothing is kept, the other
    * rows that name the contact are erased too.
