@@ -186,7 +186,7 @@ export interface Messages {
    * @returns when the next scheduled message is due; null if there is none
    */
   releaseDue(lease: Lease, now: number): Promise<number | null>
-  /** A sent or received message. Null if it is unknown, deleted or erased. */
+  /** A message in either direction. Null if it is unknown, deleted or erased, except that a failed message is always found. */
   findQuoted(instanceId: InstanceId, id: MessageId): Promise<QuotedMessage | null>
   /**
    * Moves a prepared message forward (`movesTo`). All moves, with their events and deliveries, are one commit. An

@@ -46,7 +46,9 @@ export class QuotesAndCommands {
     const [own] = await reader.each(this.#findOwn, [{ instance_id: instanceId, id }])
     if (own) {
       const { state, sent_at, text, content, deleted_at } = own
-      return deleted_at === null ? { state, sentAt: sent_at, type: 'text', text, content } : null
+      // The deletion of a message that was never written made it fail, so nothing can be done with it on WhatsApp.
+      const isKnown = deleted_at === null || state === 'failed'
+      return isKnown ? { state, sentAt: sent_at, type: 'text', text, content } : null
     }
     const [row] = await reader.run(this.#findReceived, { instanceId, id })
     if (row === undefined) return null

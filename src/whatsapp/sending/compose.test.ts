@@ -60,6 +60,14 @@ test('an erased message can be deleted on WhatsApp, and other messages are not c
   for (const other of [extras, QUOTE, undefined]) expect(await composer.checkAgain({ extras: other })).toBeNull()
 })
 
+test.each([
+  ['reaction', { kind: 'reaction', emoji: '👍', target: TARGET }],
+  ['deletion', { kind: 'delete', target: TARGET }],
+] as const)('a %s fails if its message has failed', async (_, command) => {
+  const { compose } = setUp({ ...SENT, state: 'failed' })
+  expect(codeOf(await compose({ command }))).toBe('message_failed')
+})
+
 test('a text waits while the message that it quotes is queued', async () => {
   const { compose, unquoted } = setUp(QUEUED)
   expect(await compose(QUOTE)).toEqual({ kind: 'unanswered', why: 'quoted_queued' })

@@ -3,6 +3,8 @@ import { STORES } from '../../databases/database.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
+const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
+
 describe.each(STORES)('commands, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
@@ -113,9 +115,28 @@ describe.each(STORES)('commands, on %s', store => {
     expect(['message_failed', 'recipient_not_on_whatsapp']).toContain(code)
   })
 
+  test('a command on a cancelled message fails, is never sent, and its call can be repeated', async () => {
+    const to = '5511987652008'
+    const id = await talking.send({ to, text: 'nunca', sendAt: inAnHour() })
+    const withKey = () => talking.call('DELETE', `/messages/${id}`, undefined, { 'idempotency-key': 'cancel-1' })
+    const { data: cancellation } = (await withKey()).body
+    await talking.event('message.failed', data => data.id === id)
+    const commands = [
+      await request('DELETE', `/messages/${id}`),
+      await request('PUT', `/messages/${id}/reaction`, { emoji: '👍' }),
+    ]
+    for (const command of commands) {
+      const { data } = await talking.event('command.failed', found => found.id === command)
+      expect(data).toMatchObject({ messageId: id, error: { code: 'message_failed' } })
+    }
+    expect(await refusalOf('PATCH', `/messages/${id}`, { text: 'x' })).toBe('409 not_editable')
+    expect(await withKey()).toMatchObject({ status: 202, body: { data: cancellation } })
+    await talking.becomes(await talking.send({ to, text: 'fim' }), 'read')
+    expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['fim'])
+  })
+
   test('concurrent deletions of a scheduled message report its failure once', async () => {
-    const sendAt = new Date(Date.now() + 3_600_000).toISOString()
-    const id = await talking.send({ to: '5511987652007', text: 'depois', sendAt })
+    const id = await talking.send({ to: '5511987652007', text: 'depois', sendAt: inAnHour() })
     const answers = await Promise.all(Array.from({ length: 30 }, () => talking.call('DELETE', `/messages/${id}`)))
     expect(answers.map(({ status }) => status)).toContain(202)
     await talking.event('message.failed', data => data.id === id)
