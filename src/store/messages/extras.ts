@@ -123,14 +123,14 @@ export class ExtrasResolver {
     const ours = keys.filter(({ id }) => id.startsWith('msg_'))
     // All nodes lock rows in the same order, which prevents deadlocks.
     const deleted = ours.filter(({ isDeletion }) => isDeletion).toSorted(byKey)
-    for (const row of [
-      ...(await tx.each(this.#find.ownLocked, deleted)),
-      ...(await tx.each(
-        this.#find.own,
+    const own = await tx.each(this.#find.ownLocked, deleted)
+    own.push(
+      ...(await this.#findOwn(
+        tx,
         ours.filter(({ isDeletion }) => !isDeletion),
       )),
-    ])
-      note(row.instance_id, row.id, toOwn(row))
+    )
+    for (const row of own) note(row.instance_id, row.id, toOwn(row))
     const rest = ours.filter(({ instance_id, id }) => !candidates.has(keyOf(instance_id, id)))
     for (const row of await tx.each(this.#find.received, rest)) note(row.instance_id, row.id, toReceived(row))
     const theirs = keys.flatMap(({ instance_id, id }) =>
@@ -142,6 +142,18 @@ export class ExtrasResolver {
     for (const row of await tx.each(this.#find.receivedByWhatsappId, encoded))
       note(row.instance_id, JSON.parse(row.whatsapp_id), toReceived(row))
     return candidates
+  }
+
+  /**
+   * Reads scheduled messages again with a lock: a cancellation fails only the commands that are committed. So it must be
+   * committed before this read, or wait for this commit.
+   */
+  async #findOwn(tx: Transaction, keys: readonly { instance_id: InstanceId; id: string }[]): Promise<Own[]> {
+    const rows = await tx.each(this.#find.own, keys)
+    const scheduled = rows.filter(row => waitsUntil(row) !== null)
+    if (scheduled.length === 0) return rows
+    const locked = await tx.each(this.#find.ownShared, scheduled.toSorted(byKey))
+    return [...rows.filter(row => !scheduled.includes(row)), ...locked]
   }
 
   /** All names of each recipient: as the caller wrote it, and by number and LID as far as they are known. */
@@ -212,9 +224,14 @@ function toOwn({ recipient, address, state, sent_at: sentAt, ...row }: Own): Ref
       sentAt,
       isWritten: address !== null,
       isText: row.file === null && row.deleted_at === null,
-      waitsUntil: state === 'queued' && row.seq < 0 ? row.not_before : null,
+      waitsUntil: waitsUntil({ state, ...row }),
     },
   }
+}
+
+/** When a scheduled message is due; null if it was released or has ended. */
+function waitsUntil({ state, seq, not_before }: Pick<Own, 'state' | 'seq' | 'not_before'>): number | null {
+  return state === 'queued' && seq < 0 ? not_before : null
 }
 
 function toReceived(row: Pick<Selectable<IncomingMessagesTable>, (typeof RECEIVED)[number]>): Referenced {
@@ -268,6 +285,7 @@ function prepare(statements: Statements) {
     own: statements.find('messages', { instance_id: 'text', id: 'text' }, OWN),
     // Locked, so that a deletion is decided before or after the message is prepared.
     ownLocked: statements.find('messages', { instance_id: 'text', id: 'text' }, OWN, { lock: 'update' }),
+    ownShared: statements.find('messages', { instance_id: 'text', id: 'text' }, OWN, { lock: 'share' }),
     ownByWhatsappId: statements.find('messages', { instance_id: 'text', whatsapp_id: 'text' }, OWN, {
       where: IS_PREPARED,
     }),

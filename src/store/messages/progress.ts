@@ -19,6 +19,7 @@ import type { Lease } from '../leases/leases.ts'
 import { Contacts, chatOf, type Talk } from '../numbers/contacts.ts'
 import type { Cancellation } from './accepting.ts'
 import { Changes, type Change as TextChange } from './changes.ts'
+import { CommandsOnMessages } from './commands-on-messages.ts'
 import type { ProgressOutcome } from './messages.ts'
 
 /** The state that a message reaches, or why it fails. */
@@ -91,12 +92,14 @@ export class Progress {
   readonly #recorder: EventRecorder
   readonly #contacts: Contacts
   readonly #changes: Changes
+  readonly #commands: CommandsOnMessages
   readonly #statements
 
   constructor(statements: Statements, recorder: EventRecorder) {
     this.#recorder = recorder
     this.#contacts = new Contacts(statements)
     this.#changes = new Changes(statements)
+    this.#commands = new CommandsOnMessages(statements)
     this.#statements = prepare(statements)
     this.record = this.#recordOperation()
     this.failQueue = {
@@ -168,17 +171,24 @@ export class Progress {
     return { count: queued.length, steps, deliverable: deliverable.size > 0 }
   }
 
-  /** Ends messages that were never written, and the commands that delete them. The rows are locked or new. */
+  /**
+   * Ends messages that were never written, the commands that wait for them, and the commands that delete them. The rows of the
+   * messages and of the last commands are locked or new.
+   */
   async cancel(tx: Transaction, cancellations: readonly Cancellation[]): Promise<void> {
-    const keys = cancellations.flatMap(({ instanceId: instance_id, message, command }) => [
-      { instance_id, id: message },
-      { instance_id, id: command },
-    ])
-    const rows = new Map((await tx.each(this.#statements.find, keys)).map(row => [row.id, row]))
-    const changes = cancellations.flatMap(({ message, command, now }): Change[] => [
-      { message: rows.get(message)!, moves: [messageFailure('cancelled')], now },
-      { message: rows.get(command)!, moves: ['sent'], now },
-    ])
+    const changes: Change[] = []
+    for (const cancellation of cancellations) {
+      const { instanceId, message, command, now } = cancellation
+      const waiting = (await this.#commands.findWaiting(tx, cancellation)).filter(id => id !== command)
+      const keys = [message, ...waiting, command].map(id => ({ instance_id: instanceId, id }))
+      const rows = new Map((await tx.each(this.#statements.find, keys)).map(row => [row.id, row]))
+      changes.push({ message: rows.get(message)!, moves: [messageFailure('cancelled')], now })
+      for (const id of waiting) {
+        const row = rows.get(id)
+        if (row?.state === 'queued') changes.push({ message: row, moves: [messageFailure('message_failed')], now })
+      }
+      changes.push({ message: rows.get(command)!, moves: ['sent'], now })
+    }
     await this.#advance(tx, changes)
   }
 

@@ -119,9 +119,11 @@ describe.each(STORES)('commands, on %s', store => {
     const to = '5511987652008'
     const id = await talking.send({ to, text: 'nunca', sendAt: inAnHour() })
     const withKey = () => talking.call('DELETE', `/messages/${id}`, undefined, { 'idempotency-key': 'cancel-1' })
+    const waiting = await request('PUT', `/messages/${id}/reaction`, { emoji: '👀' })
     const { data: cancellation } = (await withKey()).body
     await talking.event('message.failed', data => data.id === id)
     const commands = [
+      waiting,
       await request('DELETE', `/messages/${id}`),
       await request('PUT', `/messages/${id}/reaction`, { emoji: '👍' }),
     ]

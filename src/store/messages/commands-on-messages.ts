@@ -1,0 +1,82 @@
+import type { Command, MessageExtras } from '../../domain/conversation.ts'
+import { firstCommandId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
+import type { Transaction } from '../engine/backend.ts'
+import { IS_QUEUED, IS_SCHEDULED } from '../engine/schema/messages.ts'
+import type { Statements } from '../engine/statement.ts'
+
+/** So that the commit of a cancellation stays short. The sender fails the other commands at their turn. */
+const MAX_WAITING = 500
+
+/** A message that commands concern. */
+export interface Target {
+  instanceId: InstanceId
+  message: MessageId
+}
+
+interface Found {
+  id: MessageId
+  extras: string | null
+}
+
+/** Finds the commands on a message. Their rows name it only in their extras. */
+export class CommandsOnMessages {
+  readonly #findPlace
+  readonly #findScheduled
+  readonly #findQueued
+
+  constructor(statements: Statements) {
+    const { db } = statements
+    this.#findPlace = statements.find('messages', { instance_id: 'text', id: 'text' }, ['seq', 'not_before'])
+    // A command on a scheduled message is due at the same time.
+    this.#findScheduled = statements.one(
+      (p: { instanceId: InstanceId; notBefore: number; naming: string; limit: number }) =>
+        db
+          .selectFrom('messages')
+          .select(['id', 'extras'])
+          .where('instance_id', '=', p.instanceId)
+          .where(IS_SCHEDULED)
+          .where('not_before', '=', p.notBefore)
+          .where('id', '<', firstMessageId(0))
+          .where('extras', 'like', p.naming)
+          .orderBy('created_at')
+          .orderBy('id')
+          .limit(p.limit),
+    )
+    this.#findQueued = statements.one((p: { instanceId: InstanceId; seq: number; naming: string; limit: number }) =>
+      db
+        .selectFrom('messages')
+        .select(['id', 'extras'])
+        .where('instance_id', '=', p.instanceId)
+        .where(IS_QUEUED)
+        .where('seq', '>', p.seq)
+        .where('id', '>=', firstCommandId(0))
+        .where('id', '<', firstMessageId(0))
+        .where('extras', 'like', p.naming)
+        .orderBy('seq')
+        .limit(p.limit),
+    )
+  }
+
+  /** @returns the queued commands on a queued message in their order, at most 500 released and 500 scheduled ones */
+  async findWaiting(tx: Transaction, { instanceId, message }: Target): Promise<MessageId[]> {
+    const [place] = await tx.each(this.#findPlace, [{ instance_id: instanceId, id: message }])
+    if (place === undefined) return []
+    const { seq, not_before: notBefore } = place
+    const query = { instanceId, naming: naming(message), limit: MAX_WAITING }
+    const found: Found[] = []
+    // A negative number: the message was not released yet.
+    if (seq > 0) found.push(...(await tx.run(this.#findQueued, { ...query, seq })))
+    if (notBefore !== null) found.push(...(await tx.run(this.#findScheduled, { ...query, notBefore })))
+    return found.filter(row => commandOn(message, row) !== null).map(({ id }) => id)
+  }
+}
+
+/** A pattern that the extras of every command on the message match. Metadata may match it as well. */
+function naming(message: MessageId): string {
+  return `%"messageId":"${message}"%`
+}
+
+function commandOn(message: MessageId, { extras }: Found): Command | null {
+  const { command }: MessageExtras = JSON.parse(extras ?? '{}')
+  return command?.target.messageId === message ? command : null
+}
