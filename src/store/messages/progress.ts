@@ -10,6 +10,7 @@ import {
   messageFailure,
   movesTo,
 } from '../../domain/message.ts'
+import { addressOf } from '../conversations/chat-lines.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { fenced, fencedOneByOne, type Operation } from '../engine/operation.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
@@ -187,7 +188,12 @@ export class Progress {
         const row = rows.get(id)
         if (row?.state === 'queued') changes.push({ message: row, moves: [messageFailure('message_failed')], now })
       }
-      changes.push({ message: rows.get(command)!, moves: ['sent'], now })
+      const deletion = rows.get(command)!
+      // As if it had been sent, so that it is found among the messages of its chat.
+      tx.post(this.#statements.setAddress, [
+        { instance_id: instanceId, id: command, address: addressOf(deletion.recipient), content: new Uint8Array() },
+      ])
+      changes.push({ message: deletion, moves: ['sent'], now })
     }
     await this.#advance(tx, changes)
   }
@@ -303,6 +309,12 @@ function prepare(statements: Statements) {
         'update',
         'messages',
       ),
+    ),
+
+    setAddress: statements.update(
+      'messages',
+      { instance_id: 'text', id: 'text' },
+      { address: 'text', content: 'blob' },
     ),
 
     update: statements.update(

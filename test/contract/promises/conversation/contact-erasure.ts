@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { newEndpointId, newMessageId } from '../../../../src/domain/ids.ts'
+import { newCommandId, newEndpointId, newMessageId } from '../../../../src/domain/ids.ts'
 import type { GroupMember } from '../../../../src/domain/recipients/group.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { accept, attempt, createConnected, deliverAll, incoming, newMessage, PREPARED, URL } from '../../fixture.ts'
@@ -137,6 +137,32 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       const empty = await store.retention.openContact(instanceId, name, now)
       expect(await all(empty.messages())).toEqual([])
       expect(await all(empty.events())).toEqual([])
+    })
+
+    test('erases cancelled messages, their commands and the deletions that cancelled them', async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const then = Date.now() - 2 * DAY_MS
+      const message = newMessage(instanceId, { id: newMessageId(then), to: THEM, notBefore: then + 1_000 })
+      const id = message.id
+      expect(await store.messages.accept(message, then)).toMatchObject({ kind: 'accepted' })
+      for (const command of [
+        { kind: 'edit', text: 'new', targetId: id } as const,
+        { kind: 'delete', targetId: id } as const,
+      ])
+        expect(
+          await store.messages.accept(
+            newMessage(instanceId, { id: newCommandId(then), to: '', extras: { command } }),
+            then,
+          ),
+        ).toMatchObject({ kind: 'accepted' })
+      await deliverAll(store, lease)
+      const exported = await all((await store.retention.openContact(instanceId, THEM, Date.now())).messages())
+      expect(exported).toHaveLength(3)
+      expect(await store.retention.eraseContact(instanceId, THEM, Date.now())).toMatchObject({ messages: 3, kept: 0 })
+      expect(await everything()).not.toContain(THEM)
     })
 
     test.each([THEM, LID])(
