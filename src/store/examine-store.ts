@@ -7,7 +7,7 @@ import type { DatabaseKind } from './engine/database-kind.ts'
 import { findMissingSteps, refuseIncompatible } from './engine/migrations/migrate.ts'
 import { createMigrationPool, reach } from './engine/postgres/pools.ts'
 import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
-import { explained as explainedPostgres, refuseOldVersion } from './engine/postgres/unusable.ts'
+import { explained as explainedPostgres, refuseOldVersion, refuseOtherEncoding } from './engine/postgres/unusable.ts'
 import type { Database } from './engine/schema/database.ts'
 import { refuseMoved } from './engine/sqlite/move-marker.ts'
 import { refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
@@ -84,6 +84,7 @@ async function examinePostgres(
   try {
     await reach(pool.query('select 1'))
     await refuseOldVersion(pool, databaseUrl)
+    await refuseOtherEncoding(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
     const found = await examine(db, 'postgres', keyCheck)
     await refuseUnmovedData(db, dataDir)

@@ -13,7 +13,7 @@ import { PostgresBackend } from './engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
 import { retryUntilLocked } from './engine/postgres/retry-until-locked.ts'
 import { SharedHints } from './engine/postgres/shared-hints.ts'
-import { explained as explainedPostgres, refuseOldVersion } from './engine/postgres/unusable.ts'
+import { explained as explainedPostgres, refuseOldVersion, refuseOtherEncoding } from './engine/postgres/unusable.ts'
 import type { Database } from './engine/schema/database.ts'
 import { lockDataDir } from './engine/sqlite/data-dir-lock.ts'
 import { completeRestore, refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
@@ -153,6 +153,7 @@ async function migratePostgres(
   try {
     await reach(pool.query('select 1'))
     await refuseOldVersion(pool, databaseUrl)
+    await refuseOtherEncoding(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
     const keyCheck = new KeyCheck(sealing)
     await retryUntilLocked(async () => {

@@ -9,7 +9,7 @@ import { refuseIncompatible } from '../engine/migrations/migrate.ts'
 import { createMigrationPool, reach } from '../engine/postgres/pools.ts'
 import { PostgresBackend } from '../engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from '../engine/postgres/refuse-transaction-pooler.ts'
-import { explained as explainedPostgres } from '../engine/postgres/unusable.ts'
+import { explained as explainedPostgres, refuseOtherEncoding } from '../engine/postgres/unusable.ts'
 import { waitUntilAlone } from '../engine/postgres/wait-until-alone.ts'
 import type { Database } from '../engine/schema/database.ts'
 import { lockDataDir } from '../engine/sqlite/data-dir-lock.ts'
@@ -79,6 +79,7 @@ async function rotateOnPostgres(databaseUrl: string, options: RotationOptions): 
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
   try {
     await reach(pool.query('select 1'))
+    await refuseOtherEncoding(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
     const openBackend = () => new PostgresBackend(databaseUrl, options.logger)
     return await rotate({ ...options, kind: 'postgres', db, openBackend, untilAlone: () => waitUntilAlone(pool) })

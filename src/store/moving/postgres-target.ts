@@ -6,7 +6,7 @@ import { findMissingSteps, migrate, refuseIncompatible } from '../engine/migrati
 import { createMigrationPool, reach } from '../engine/postgres/pools.ts'
 import { refuseTransactionPooler } from '../engine/postgres/refuse-transaction-pooler.ts'
 import { retryUntilLocked } from '../engine/postgres/retry-until-locked.ts'
-import { refuseOldVersion } from '../engine/postgres/unusable.ts'
+import { refuseOldVersion, refuseOtherEncoding } from '../engine/postgres/unusable.ts'
 import { waitUntilAlone } from '../engine/postgres/wait-until-alone.ts'
 import type { Database } from '../engine/schema/database.ts'
 import { StoreUnusable, WrongMasterKey } from '../errors.ts'
@@ -58,12 +58,8 @@ export class PostgresTarget {
   async refuseUnusable(): Promise<void> {
     await reach(this.#pool.query('select 1'))
     await refuseOldVersion(this.#pool, this.#url)
+    await refuseOtherEncoding(this.#pool, this.#url)
     await refuseTransactionPooler(this.#url)
-    const { rows } = await this.#pool.query<{ server_encoding: string }>('show server_encoding')
-    if (rows[0]?.server_encoding !== 'UTF8')
-      throw new StoreUnusable(
-        `The PostgreSQL database has the encoding ${rows[0]?.server_encoding}: create it with the encoding UTF8. Nothing was changed.`,
-      )
     await refuseIncompatible(this.#db, 'postgres')
   }
 

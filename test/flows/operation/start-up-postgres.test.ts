@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createCertificate } from '../../certificate.ts'
 import { startOldTlsServer } from '../../databases/old-tls.ts'
@@ -9,6 +11,9 @@ import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 
+const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
+/** Nothing listens there. */
+const CLOSED_PORT = '1'
 const PASSWORD = 'confidential-password'
 
 let server: PostgresServer
@@ -34,15 +39,17 @@ afterEach(async () => {
   for (const cleanUp of cleanUps.splice(0)) await cleanUp()
 })
 
+function settingsFor(url: string): Record<string, string> {
+  return {
+    DATABASE_URL: url,
+    ADMIN_KEY: randomBytes(32).toString('hex'),
+    MASTER_KEY: randomBytes(32).toString('base64'),
+    SANDBOX: 'on',
+  }
+}
+
 function serviceOn(url: string): Service {
-  service = new Service({
-    env: {
-      DATABASE_URL: url,
-      ADMIN_KEY: randomBytes(32).toString('hex'),
-      MASTER_KEY: randomBytes(32).toString('base64'),
-      SANDBOX: 'on',
-    },
-  })
+  service = new Service({ env: settingsFor(url) })
   return service
 }
 
@@ -55,6 +62,19 @@ async function startInVain(url: string): Promise<string> {
   expect(vain.output).toMatch(/^Pombal cannot start:\n {2}- .+\.( \(\w{5}\))?\n$/m)
   expect(vain.output).not.toMatch(/ {4}at |confidential/)
   return vain.output
+}
+
+/** What a command prints that fails. */
+async function runInVain(command: string, url: string): Promise<string> {
+  const NEW_MASTER_KEY = randomBytes(32).toString('base64')
+  const env = { PATH: process.env['PATH'], PORT: CLOSED_PORT, ...settingsFor(url), NEW_MASTER_KEY }
+  const { code, said } = await new Promise<{ code: unknown; said: string }>(resolve =>
+    execFile(process.execPath, [PROGRAM, command], { env }, (error, stdout, stderr) =>
+      resolve({ code: error?.code, said: stdout + stderr }),
+    ),
+  )
+  expect(code).toBe(1)
+  return said
 }
 
 function urlWith(changes: Partial<Pick<URL, 'username' | 'password' | 'pathname' | 'host' | 'search'>>): string {
@@ -128,6 +148,18 @@ describe('a failed start on PostgreSQL names the address, the reason and the rem
     const name = new URL(url).pathname.slice(1)
     await queryPostgres(server.url, `alter database ${name} set default_transaction_read_only = on`)
     expect(await startInVain(url)).toMatch(/is read-only/)
+  })
+
+  test('a database whose encoding has no emoji, also in "pombal doctor" and "pombal rotate-keys"', async () => {
+    const latin = 'latin'
+    await queryPostgres(server.url, `create database ${latin} encoding LATIN1 template template0`)
+    const url = urlWith({ pathname: `/${latin}` })
+    const sentence = /database "latin" .* has the encoding LATIN1\. Create one with the encoding UTF8 /
+    expect(await startInVain(url)).toMatch(sentence)
+    for (const command of ['doctor', 'rotate-keys']) expect(await runInVain(command, url)).toMatch(sentence)
+    expect(
+      await queryPostgres(url, 'select from pg_class where relnamespace = current_schema()::regnamespace'),
+    ).toEqual([])
   })
 })
 

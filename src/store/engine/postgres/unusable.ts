@@ -38,6 +38,17 @@ export async function refuseOldVersion(pool: pg.Pool, databaseUrl: string): Prom
   )
 }
 
+/** In any other encoding PostgreSQL refuses or garbles some characters. @throws StoreUnusable */
+export async function refuseOtherEncoding(pool: pg.Pool, databaseUrl: string): Promise<void> {
+  const { rows } = await pool.query<{ server_encoding: string }>('show server_encoding')
+  const encoding = rows[0]?.server_encoding
+  if (encoding === 'UTF8') return
+  const { host, database } = targetOf(databaseUrl)
+  throw new StoreUnusable(
+    `The database "${database}" of PostgreSQL at ${host} has the encoding ${encoding}. Create one with the encoding UTF8 (createdb --encoding=UTF8 --template=template0 NAME) and set DATABASE_URL to it. Nothing was changed.`,
+  )
+}
+
 function targetOf(databaseUrl: string): Target {
   const { hostname, port, username, pathname } = new URL(databaseUrl)
   const user = decodeURIComponent(username)

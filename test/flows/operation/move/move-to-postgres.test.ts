@@ -192,6 +192,11 @@ describe('pombal move-to-postgres', () => {
     const row = `insert into kysely_migration (name, timestamp) values ('${newest}', '2099-01-01')`
     await source.run(row, dataDir)
 
+    await target.run('create database latin encoding LATIN1 template template0', dataDir)
+    const latin = await runMove({ ...moved(), DATABASE_URL: target.url!.replace(/[^/]+$/, 'latin') })
+    await target.run('drop database latin', dataDir)
+    expect(latin).toMatchObject({ code: 1, output: expect.stringContaining('has the encoding LATIN1') })
+
     const other = await new Service({ env: { ...target.env, SANDBOX: 'on' } }).start()
     await other.admin.createConnected()
     await other.dispose()
