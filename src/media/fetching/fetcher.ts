@@ -4,7 +4,7 @@ import { backoffMs } from '../../kit/backoff.ts'
 import type { AddressGuard } from '../../outbound/address-guard.ts'
 import { createConnector } from '../../outbound/connector.ts'
 import { type Lookup, Resolver } from '../../outbound/resolver.ts'
-import type { Fetch, FetchFailure } from '../../store/media/fetches.ts'
+import { type Fetch, type FetchFailure, LONGEST_FETCH_PAUSE_MS } from '../../store/media/fetches.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import type { FileReceiver } from '../file-receiver.ts'
@@ -16,7 +16,6 @@ import { Places } from './places.ts'
 const ATTEMPT_MS = 60_000
 const EXTEND_EVERY_MS = 2_500
 const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 20_000
 /** About two and a half minutes, if every attempt fails immediately. */
 const MAX_ATTEMPTS = 12
 /** Finds fetches whose hint was lost. */
@@ -145,7 +144,8 @@ export class Fetcher {
     logger.info({ ...namesOf(fetch), outcome: outcome.kind, ...why, attempts, durationMs }, 'media.url_fetched')
     if (end === 'stored' || end === 'given_up') return
     if (end !== 'retry') return this.#fail(fetch, end)
-    const pauseMs = counted > attempts ? backoffMs(attempts, FIRST_PAUSE_MS, LONGEST_PAUSE_MS) : LONGEST_PAUSE_MS
+    const pauseMs =
+      counted > attempts ? backoffMs(attempts, FIRST_PAUSE_MS, LONGEST_FETCH_PAUSE_MS) : LONGEST_FETCH_PAUSE_MS
     await untilStored(() => store.fetches.recordRetry(fetch, counted, pauseMs), signal)
   }
 

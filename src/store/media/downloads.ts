@@ -3,6 +3,11 @@ import type { FileFacts, FileSource, ReceivingFailure } from '../../domain/media
 import type { Lease } from '../leases/leases.ts'
 import type { FileName } from './media.ts'
 
+/** The longest pause before a file is fetched again. */
+export const LONGEST_PAUSE_MS = 3_600_000
+/** The longest pause after the phone was asked to upload the file again. */
+export const LONGEST_REQUEST_PAUSE_MS = 12 * 3_600_000
+
 /** A received file that is to be fetched from WhatsApp. */
 export interface Download {
   mediaId: string
@@ -49,7 +54,10 @@ export interface DueDownloads {
  * | after `recordFetched` or `recordFailed` | the file or its failure, with the event; the download is gone |
  */
 export interface Downloads {
-  /** Up to `limit` downloads that are due, the most overdue first. */
+  /**
+   * Up to `limit` downloads that are due, the most overdue first. A download that is due later than the longest pause was recorded by
+   * a clock that was ahead, and is due at once.
+   */
   listDue(instanceId: InstanceId, now: number, limit: number): Promise<DueDownloads>
   /**
    * Gives the medium its bytes, which are in the storage under a file that `MediaRows.begin` announced, and records

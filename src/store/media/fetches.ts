@@ -2,6 +2,9 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { GoneReason } from '../../domain/media.ts'
 import type { FetchedFile } from './downloads.ts'
 
+/** The longest pause before an attempt. A fetch that is due later was recorded by a clock that was ahead, and is due at once. */
+export const LONGEST_FETCH_PAUSE_MS = 20_000
+
 /** A file of a queued message that is to be fetched from its URL. */
 export interface Fetch {
   instanceId: InstanceId
@@ -43,7 +46,7 @@ export interface Fetches {
    * erased, or writing this file took too long.
    */
   recordFetched(fetch: Fetch, file: FetchedFile): Promise<'stored' | 'full' | 'given_up'>
-  /** The attempt failed and will be repeated. */
+  /** The attempt failed and will be repeated. @param pauseMs at most `LONGEST_FETCH_PAUSE_MS` */
   recordRetry(fetch: Fetch, attempts: number, pauseMs: number): Promise<void>
   /** Gives the fetch up. Its message fails when it is to be sent. */
   recordFailed(fetch: Fetch, failure: FetchFailure, now: number): Promise<void>

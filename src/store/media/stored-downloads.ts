@@ -9,9 +9,20 @@ import type { MediaDownloadsTable } from '../engine/schema/media.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { selectIncoming, toIncoming } from '../messages/incoming.ts'
-import type { Download, Downloads, DueDownloads, FetchedFile, NextTry } from './downloads.ts'
+import {
+  type Download,
+  type Downloads,
+  type DueDownloads,
+  type FetchedFile,
+  LONGEST_PAUSE_MS,
+  LONGEST_REQUEST_PAUSE_MS,
+  type NextTry,
+} from './downloads.ts'
 import { FileRows } from './file-rows.ts'
 import { openSource, sealSource } from './received-files.ts'
+
+/** A step of the clock that is not taken for a correction. */
+const CLOCK_TOLERANCE_MS = 1_000
 
 type DownloadRow = Selectable<MediaDownloadsTable>
 
@@ -55,15 +66,31 @@ export class StoredDownloads implements Downloads {
     const query = statements.db.selectFrom('media_downloads').selectAll().where('instance_id', '=', instanceId)
     const rows = await reader.query(query.orderBy('due_at').limit(limit + 1))
     const dueRows = rows.slice(0, limit).filter(row => row.due_at <= now)
+    const hasLater = rows.length > dueRows.length && dueRows.length < limit
+    const skewed = hasLater ? await this.#listSkewed(instanceId, now, limit - dueRows.length) : []
     const due: Download[] = []
     const unreadable: string[] = []
-    for (const { media_id: mediaId, message_id: messageId, created_at: createdAt, ...row } of dueRows) {
+    for (const { media_id: mediaId, message_id: messageId, created_at: createdAt, ...row } of [...dueRows, ...skewed]) {
       const { attempts, requests, sealed_source } = row
       const opened = openSource(sealing, instanceId, mediaId, sealed_source)
       if (opened === null) unreadable.push(mediaId)
       else due.push({ mediaId, messageId, createdAt, attempts, requests, ...opened })
     }
     return { due, unreadable, nextAt: rows[dueRows.length]?.due_at ?? null }
+  }
+
+  /** The rows that a clock which was ahead recorded: they are due later than any pause allows. */
+  #listSkewed(instanceId: InstanceId, now: number, limit: number): Promise<DownloadRow[]> {
+    const { statements, reader } = this.#core
+    const query = statements.db.selectFrom('media_downloads').selectAll().where('instance_id', '=', instanceId)
+    const latest = now + CLOCK_TOLERANCE_MS
+    return reader.query(
+      query
+        .where('due_at', '>', latest + LONGEST_PAUSE_MS)
+        .where(({ eb, or }) => or([eb('requests', '=', 0), eb('due_at', '>', latest + LONGEST_REQUEST_PAUSE_MS)]))
+        .orderBy('due_at')
+        .limit(limit),
+    )
   }
 
   async recordFetched(

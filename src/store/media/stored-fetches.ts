@@ -8,7 +8,7 @@ import { oneByOne } from '../engine/operation.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import type { FetchedFile } from './downloads.ts'
-import type { Fetch, Fetches, FetchFailure, FullPlaces } from './fetches.ts'
+import { type Fetch, type Fetches, type FetchFailure, type FullPlaces, LONGEST_FETCH_PAUSE_MS } from './fetches.ts'
 import { FileRows } from './file-rows.ts'
 
 /** A fetch that its node has not extended for this long is claimed again. */
@@ -17,6 +17,9 @@ const CLAIM_MS = 8_000
 const MAX_TRIES = 50
 /** At most this many fetches of an instance are examined for a claim, so that a backlog does not block the process. */
 const EXAMINED = 200
+
+/** A step of the clock that is not taken for a correction. */
+const CLOCK_TOLERANCE_MS = 1_000
 
 type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>
 
@@ -37,7 +40,7 @@ export class StoredFetches implements Fetches {
     const { db, now } = this.#core.statements
     const next = sql<{
       in_ms: number
-    }>`select f.due_at - ${now} as in_ms from ${firstOfEach(full)} order by f.due_at limit 1`
+    }>`select ${dueAt('f', now)} - ${now} as in_ms from ${firstOfEach(full, now)} order by in_ms limit 1`
     const [row] = await this.#core.reader.query({ compile: () => next.compile(db) })
     return row === undefined ? null : Number(row.in_ms)
   }
@@ -69,11 +72,18 @@ export class StoredFetches implements Fetches {
   }
 }
 
+/** When the fetch is due; 0 if a clock that was ahead recorded it. */
+function dueAt(table: 'f' | 'candidates', now: RawBuilder<number>): RawBuilder<number> {
+  const column = sql.ref(`${table}.due_at`)
+  const latest = sql`${now} + ${sql.lit(LONGEST_FETCH_PAUSE_MS + CLOCK_TOLERANCE_MS)}`
+  return sql`case when ${column} > ${latest} then 0 else ${column} end`
+}
+
 /**
  * Selects as `f`, for each instance that is not full, the fetch that is due first among those whose host is not full.
  * Each instance is found by one search in the index, however many rows the previous instance has.
  */
-function firstOfEach({ instances, hosts }: FullPlaces): RawBuilder<unknown> {
+function firstOfEach({ instances, hosts }: FullPlaces, now: RawBuilder<number>): RawBuilder<unknown> {
   const and = (conditions: RawBuilder<unknown>[]) => sql.join([sql`1 = 1`, ...conditions], sql` and `)
   const hasPlace = and(instances.map(id => sql`owners.id <> ${id}`))
   const hostHasPlace = and(
@@ -89,7 +99,7 @@ function firstOfEach({ instances, hosts }: FullPlaces): RawBuilder<unknown> {
       select candidates.media_id from (
         select own.media_id, own.host, own.due_at from media_fetches as own
         where own.instance_id = owners.id order by own.due_at limit ${sql.lit(EXAMINED)}) as candidates
-      where ${hostHasPlace} order by candidates.due_at limit 1) as media_id
+      where ${hostHasPlace} order by ${dueAt('candidates', now)} limit 1) as media_id
     from owners where owners.id is not null and ${hasPlace}) as firsts
     join media_fetches as f on f.instance_id = firsts.instance_id and f.media_id = firsts.media_id`
 }
@@ -119,8 +129,8 @@ function operations(statements: Statements) {
             tx,
             sql<{ instance_id: string; media_id: string; url: string; host: string; attempts: number }>`
             update media_fetches set due_at = ${claimedUntil} where (instance_id, media_id) in (
-              select f.instance_id, f.media_id from ${firstOfEach(full)} where f.due_at <= ${databaseNow}
-              order by f.due_at limit 1 ${dialect.lock(sql`for update of f skip locked`)})
+              select f.instance_id, f.media_id from ${firstOfEach(full, databaseNow)}
+              where ${dueAt('f', databaseNow)} <= ${databaseNow} order by ${dueAt('f', databaseNow)} limit 1 ${dialect.lock(sql`for update of f skip locked`)})
             returning instance_id, media_id, url, host, attempts`,
           )
         for (let tries = 0; tries < MAX_TRIES; tries += 1) {

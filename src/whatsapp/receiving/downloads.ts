@@ -6,7 +6,13 @@ import { backoffMs } from '../../kit/backoff.ts'
 import type { Turns } from '../../kit/turns.ts'
 import { LeaseLost } from '../../store/errors.ts'
 import type { Lease } from '../../store/leases/leases.ts'
-import type { Download, FetchedFile, NextTry } from '../../store/media/downloads.ts'
+import {
+  type Download,
+  type FetchedFile,
+  LONGEST_PAUSE_MS,
+  LONGEST_REQUEST_PAUSE_MS,
+  type NextTry,
+} from '../../store/media/downloads.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { type Link, LinkClosed } from '../baileys/link.ts'
@@ -24,11 +30,9 @@ const READ_AGAIN_AFTER_MS = 1_000
 /** The file is given up after this time. */
 const GIVE_UP_AFTER_MS = 3 * 86_400_000
 const FIRST_PAUSE_MS = 2_000
-const LONGEST_PAUSE_MS = 3_600_000
 /** Fetches of a file whose bytes are wrong, before and after the phone has uploaded it again. */
 const ALTERED_FETCHES = 2
 const FIRST_REQUEST_PAUSE_MS = 5 * 60_000
-const LONGEST_REQUEST_PAUSE_MS = 12 * 3_600_000
 const MAX_REQUESTS = 20
 
 type ReceiveOutcome = 'stored' | 'full' | 'given_up'

@@ -133,6 +133,23 @@ describe.each(['sqlite', 'postgres'] as const)('files from URLs (%s)', store => 
     expect(faults).toEqual([])
   })
 
+  test('a file that was to be fetched by a clock that was ahead is fetched when the clock has been corrected', async () => {
+    const { bytes } = sampleFile('document', 20_000)
+    let isThere = false
+    const url = host.serve('/early', response => response.writeHead(isThere ? 200 : 503).end(bytes))
+    const to = nextContact()
+    const { id } = await send(to, url)
+    await until('a failed attempt', async () => host.requestsOf('/early') > 0)
+    await harness.service.kill('SIGKILL')
+    await harness.database.run('update media_fetches set due_at = due_at + 86400000', harness.service.dataDir)
+    isThere = true
+    await harness.database.expireLeases()
+    await harness.service.start()
+    await harness.service.admin.untilState(number.id, 'connected')
+    expect((await becomes(id)).error).toBeNull()
+    expect(await shownTo(to)).toEqual([sha256(bytes)])
+  })
+
   test('an address that files may not come from is refused immediately', async () => {
     for (const url of [
       'http://127.0.0.1/',

@@ -173,6 +173,20 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect((await due(5_000))[0]).toMatchObject({ attempts: 2, requests: 1, source: { directPath: '/v/new' } })
     })
 
+    test('is due after a clock that was ahead is corrected', async () => {
+      const hour = 3_600_000
+      const { id } = await receive()
+      const [download] = await due()
+      const listed = async (more: { requests: number; dueAt: number }) => {
+        await store.downloads.recordRetry(lease, id, { ...download!, attempts: 2, ...more })
+        return (await due(1_000)).length
+      }
+      expect(await listed({ requests: 0, dueAt: 1_000 + hour })).toBe(0)
+      expect(await listed({ requests: 0, dueAt: 10_000 + hour })).toBe(1)
+      expect(await listed({ requests: 1, dueAt: 1_000 + 12 * hour })).toBe(0)
+      expect(await listed({ requests: 1, dueAt: 10_000 + 12 * hour })).toBe(1)
+    })
+
     test('that is given up says why', async () => {
       const { id, messageId } = await receive()
       await store.downloads.recordFailed(lease, id, 'media_damaged', 2_000)

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { newMediaId, newMessageId, newWhatsappId } from '../../../../src/domain/ids.ts'
 import { messageFailure } from '../../../../src/domain/message.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
-import type { Fetch } from '../../../../src/store/media/fetches.ts'
+import { type Fetch, LONGEST_FETCH_PAUSE_MS } from '../../../../src/store/media/fetches.ts'
 import type { NewMessageFile } from '../../../../src/store/messages/messages.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { createConnected } from '../../fixture.ts'
@@ -146,6 +146,24 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await claim()).toBeNull()
       expect(await store.media.find(lease.instanceId, mediaId)).toEqual({ kind: 'gone', reason: 'not_fetched' })
       expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeNull()
+    })
+
+    test('is claimed after a clock that was ahead is corrected, and before those that wait for a retry', async () => {
+      const early = await accept('https://a.example/1')
+      await accept('https://b.example/1')
+      await harness.execute(`update media_fetches set due_at = due_at + 86400000 where media_id = '${early.mediaId}'`)
+      expect(
+        await claim({ instances: [], hosts: [{ instanceId: lease.instanceId, host: 'a.example' }] }),
+      ).toMatchObject({
+        host: 'b.example',
+      })
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeLessThanOrEqual(0)
+      const fetch = await claim()
+      expect(fetch).toMatchObject({ mediaId: early.mediaId })
+      // The longest pause is kept.
+      await store.fetches.recordRetry(fetch!, 1, LONGEST_FETCH_PAUSE_MS)
+      expect(await claim()).toBeNull()
+      expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeGreaterThan(0)
     })
 
     test('waits while its instance or its host has no place', async () => {
