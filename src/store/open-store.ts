@@ -71,9 +71,9 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
     try {
       const keyCheck = new KeyCheck(sealing)
       giveToOwnerOf(dataDir, path)
-      const isUpgrade = await prepareUpgrade(db, keyCheck, options)
+      const copy = await prepareUpgrade(db, keyCheck, options)
       await migrate(db, 'sqlite', keyCheck)
-      if (isUpgrade) eraseOlderCopies(dataDir, options.upgradeBackups ?? 0)
+      if (copy !== null) eraseOlderCopies(copy, options.upgradeBackups ?? 1)
       // The lock guarantees that no other process is left that could hold a lease or write a file.
       // The time may be in the future. It is cleared because `acquireLeftOver` compares it even for a released lease.
       await db.updateTable('leases').set({ owner: null, lease_until: 0 }).execute()
@@ -98,20 +98,20 @@ async function openOnSqlite(options: StoreOptions, sealing: Sealing): Promise<St
 
 /**
  * Copies the database before an upgrade, if copies are kept.
- * @returns whether this is an upgrade
+ * @returns the path of the copy; null if none is needed or kept
  * @throws StoreUnusable
  */
 async function prepareUpgrade(
   db: Kysely<Database>,
   keyCheck: KeyCheck,
   { dataDir, upgradeBackups = 0, logger }: StoreOptions,
-): Promise<boolean> {
+): Promise<string | null> {
   const steps = await findUpgrade(db, 'sqlite')
-  if (steps.length === 0) return false
+  if (steps.length === 0) return null
   await keyCheck.verify(db, 'sqlite')
   const backup = upgradeBackups === 0 ? null : await backUpBeforeUpgrade(dataDir, new Date())
   logger?.info({ steps, backup }, 'store.upgrading')
-  return true
+  return backup
 }
 
 /** Checks through a read-only connection: opening for writing would already change another application's file. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
@@ -99,6 +99,19 @@ test('an upgrade that fails at each start makes one copy, and erases none before
   expect(more).toEqual([])
   // The database has changed since the first copy.
   expect([former, failed]).not.toContain(copy)
+})
+
+test('a copy that was made by a clock that was ahead does not displace that of the next upgrade', async () => {
+  service = await new Service({ dataDir, env: { UPGRADE_BACKUPS: '2' } }).start()
+  await service.kill('SIGTERM')
+  downgrade()
+  mkdirSync(folder())
+  const ahead = ['before-upgrade-2098-01-01T00-00-00.db', 'before-upgrade-2099-01-01T00-00-00.db']
+  for (const name of ahead) writeFileSync(join(folder(), name), '')
+  await service.start()
+  const { backup } = service.logLines.findLast(({ msg }) => msg === 'store.upgrading') as unknown as { backup: string }
+  expect(readdirSync(folder())).toEqual([basename(backup), ahead[1]])
+  expect(stepsIn(backup)).not.toContain(NEWEST_STEP)
 })
 
 test('without room for the copy nothing is upgraded, and UPGRADE_BACKUPS=0 makes none', async () => {

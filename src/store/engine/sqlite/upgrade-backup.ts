@@ -1,5 +1,5 @@
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { StoreUnusable } from '../../errors.ts'
 import { giveToOwnerOf } from '../file-owner.ts'
@@ -24,8 +24,9 @@ export async function backUpBeforeUpgrade(dataDir: string, now: Date): Promise<s
     giveToOwnerOf(dataDir, folder)
     for (const name of listCopies(folder).filter(name => !name.endsWith('.db'))) rmSync(join(folder, name))
     writeLogBack(source)
-    const newest = newestCopy(folder)
-    if (newest !== undefined && isCopyOf(newest, source)) return newest
+    const earlier = listCopies(folder).map(name => join(folder, name))
+    const complete = earlier.findLast(copy => isCopyOf(copy, source))
+    if (complete !== undefined) return complete
     const file = freePath(now, stamp => join(folder, `${PREFIX}${stamp}.db`))
     await backUp(dataDir, file)
     giveToOwnerOf(dataDir, file)
@@ -43,14 +44,15 @@ export async function backUpBeforeUpgrade(dataDir: string, now: Date): Promise<s
 
 /**
  * Call when an upgrade has succeeded.
- * @param keep how many copies to keep, including that of this upgrade; 0: none was made, and nothing is erased
+ * @param copy the path of the copy of this upgrade, which is kept even if a clock that was ahead gave another one a later name
+ * @param keep how many copies to keep, including `copy`; at least 1
  */
-export function eraseOlderCopies(dataDir: string, keep: number): void {
-  const folder = folderOf(dataDir)
-  if (keep === 0 || !existsSync(folder)) return
-  const copies = listCopies(folder).filter(name => name.endsWith('.db'))
+export function eraseOlderCopies(copy: string, keep: number): void {
+  const folder = dirname(copy)
+  const others = listCopies(folder).filter(name => name.endsWith('.db') && name !== basename(copy))
   // Names contain the time, so the oldest come first.
-  for (const name of copies.slice(0, -keep)) rmSync(join(folder, name), { force: true })
+  for (const name of others.slice(0, Math.max(0, others.length - (keep - 1))))
+    rmSync(join(folder, name), { force: true })
   syncFolder(folder)
 }
 
@@ -62,11 +64,6 @@ function listCopies(folder: string): string[] {
   return readdirSync(folder)
     .filter(name => name.startsWith(PREFIX))
     .toSorted()
-}
-
-function newestCopy(folder: string): string | undefined {
-  const name = listCopies(folder).at(-1)
-  return name && join(folder, name)
 }
 
 /** Writes the log back, so that the time of the file shows whether the database has changed since the last copy. */
