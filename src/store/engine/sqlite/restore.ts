@@ -38,10 +38,11 @@ interface RestoreOptions {
  * | after it is in place | the restored database; the next start or restore gives the former one its final name |
  *
  * @returns the paths of the former database's files; none if there were none
- * @throws StoreUnusable if the backup is damaged, is not one of Pombal, or has another master key; DataDirInUse while the service runs
+ * @throws StoreUnusable if the backup is damaged, is not one of Pombal, has another master key, or belongs to an unfinished restore;
+ * DataDirInUse while the service runs
  */
 export async function restore({ dataDir, backup, masterKey, now }: RestoreOptions): Promise<readonly string[]> {
-  if (!existsSync(backup)) throw new StoreUnusable(`${backup} does not exist: check the path.`)
+  refuseWrongFile(dataDir, backup)
   const unlock = lockDataDir(dataDir)
   const file = join(dataDir, DATABASE)
   const draft = join(dataDir, DRAFT)
@@ -93,6 +94,19 @@ export function refuseUnfinishedRestore(dataDir: string): void {
   throw new StoreUnusable(
     `A restore was not finished: run "pombal restore" again. To start with an empty database instead, move ${left.join(' and ')} away.`,
   )
+}
+
+/** @throws StoreUnusable unless `backup` is a file that the restore itself does not erase or rename */
+function refuseWrongFile(dataDir: string, backup: string): void {
+  const found = statSync(backup, { bigint: true, throwIfNoEntry: false })
+  if (found === undefined) throw new StoreUnusable(`${backup} does not exist: check the path.`)
+  for (const name of [DRAFT, FORMER].flatMap(name => SUFFIXES.map(suffix => name + suffix))) {
+    const own = statSync(join(dataDir, name), { bigint: true, throwIfNoEntry: false })
+    if (own?.dev === found.dev && own.ino === found.ino)
+      throw new StoreUnusable(
+        `${backup} belongs to a restore that was not finished, and another restore would replace it: rename it first. Nothing was changed.`,
+      )
+  }
 }
 
 /** @throws StoreUnusable unless Pombal could start on it */

@@ -141,6 +141,23 @@ describe('pombal restore', () => {
     expect(kept()).toEqual([])
   })
 
+  test.each(['restored', 'former'])(
+    'refuses pombal.db.%s, a file of an unfinished restore, and keeps it',
+    async name => {
+      const left = file(`.${name}`)
+      for (const hasDatabase of [true, false]) {
+        cpSync(backup, left)
+        if (!hasDatabase) for (const suffix of ['', '-wal', '-shm']) rmSync(file(suffix), { force: true })
+        const refused = await run(['restore', left])
+        expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('rename it first') })
+        expect(existsSync(left)).toBe(true)
+      }
+      renameSync(left, join(dataDir, 'renamed.db'))
+      expect(await run(['restore', join(dataDir, 'renamed.db')])).toMatchObject({ code: 0 })
+      expect(await start()).toEqual(['first'])
+    },
+  )
+
   test('refuses a backup of another master key, and restores it if no master key is given', async () => {
     const refused = await run(['restore', backup], { MASTER_KEY: randomBytes(32).toString('base64') })
     expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('The master key does not match') })
