@@ -100,6 +100,7 @@ export function refuseUnfinishedRestore(dataDir: string): void {
 function refuseWrongFile(dataDir: string, backup: string): void {
   const found = statSync(backup, { bigint: true, throwIfNoEntry: false })
   if (found === undefined) throw new StoreUnusable(`${backup} does not exist: check the path.`)
+  if (found.isDirectory()) throw new StoreUnusable(`${backup} is a folder: name the file of the backup in it.`)
   for (const name of [DRAFT, FORMER].flatMap(name => SUFFIXES.map(suffix => name + suffix))) {
     const own = statSync(join(dataDir, name), { bigint: true, throwIfNoEntry: false })
     if (own?.dev === found.dev && own.ino === found.ino)

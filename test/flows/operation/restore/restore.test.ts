@@ -141,6 +141,11 @@ describe('pombal restore', () => {
     expect(kept()).toEqual([])
   })
 
+  test('says that a folder is not a backup', async () => {
+    const refused = await run(['restore', backups])
+    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining(`${backups} is a folder`) })
+  })
+
   test.each(['restored', 'former'])(
     'refuses pombal.db.%s, a file of an unfinished restore, and keeps it',
     async name => {
