@@ -80,7 +80,7 @@ test('the texts of a deleted instance remain in no file, and those of others do'
   expect(await store.instances.erase(lease!)).toBe(true)
   expect(filesWith(folder, 'GONE-WORD')).toEqual([])
   expect(filesWith(folder, 'KEPT-WORD')).not.toEqual([])
-  await backUp(folder, join(folder, 'backup.db'))
+  await backUp(folder, new Date(), () => join(folder, 'backup.db'))
   expect(filesWith(folder, 'GONE-WORD')).toEqual([])
 })
 

@@ -3,6 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import type { MessageView } from '../../api-client.ts'
 import { createDatabase } from '../../databases/database.ts'
@@ -110,6 +111,39 @@ describe('a backup', () => {
     } finally {
       await service.dispose()
     }
+  })
+
+  test('several backups into one folder at the same time are all made, also beside what a killed one has left', async () => {
+    const service = await new Service().start()
+    try {
+      const nextSeconds = Array.from({ length: 60 }, (_, second) => new Date(Date.now() + second * 1_000))
+      const left = nextSeconds.map(at => `pombal-${at.toISOString().slice(0, 19).replaceAll(':', '-')}.db.partial`)
+      for (const name of left) writeFileSync(join(folder, name), '')
+      const runs = await Promise.all(Array.from({ length: 4 }, () => run('backup', folder, service.dataDir)))
+      for (const { code, said } of runs) expect(code, said).toBe(0)
+      const made = readdirSync(folder).filter(name => name.endsWith('.db'))
+      expect(runs.map(({ said }) => said.slice(0, said.indexOf(','))).toSorted()).toEqual(
+        made.map(name => join(folder, name)),
+      )
+      expect(readdirSync(folder)).toHaveLength(left.length + made.length)
+    } finally {
+      await service.dispose()
+    }
+  })
+
+  test('of a database that another program has locked is refused with a sentence', async () => {
+    const service = await new Service().start()
+    await service.kill('SIGTERM')
+    const other = new Sqlite(join(service.dataDir, 'pombal.db'))
+    other.pragma('locking_mode = EXCLUSIVE')
+    other.exec('begin exclusive')
+    const refused = await run('backup', folder, service.dataDir)
+    other.close()
+    expect(refused).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/^No backup was made: .* is in use by another program/),
+    })
+    await service.dispose()
   })
 
   test('cannot replace a database that is in use, and is refused if it is damaged', async () => {

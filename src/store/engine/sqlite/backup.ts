@@ -1,14 +1,16 @@
-import { existsSync, renameSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { StoreUnusable } from '../../errors.ts'
 import { syncFile, syncFolder } from '../sync-to-disk.ts'
-import { DATABASE, eraseDatabase } from './database-files.ts'
+import { DATABASE, eraseDatabase, freePath } from './database-files.ts'
 import { refuseMoved } from './move-marker.ts'
 import { explained } from './unusable.ts'
 
 /** Copies all pages in one step. A backup in several steps restarts after every write in between. */
 const ALL_PAGES = 0x7fff_ffff
+
+const PRIVATE_FILE = 0o600
 
 interface BackupReport {
   file: string
@@ -18,14 +20,14 @@ interface BackupReport {
 /**
  * Makes a consistent copy of the database, without blocking a running service. The file appears under its name only once it is
  * complete, checked and synced. It does not contain the master key.
- * @throws StoreUnusable if there is no database, `file` exists, or the copy is damaged; DataMoved if the data is in PostgreSQL
+ * @param pathAt makes the path from a timestamp; a later one is used if the path is taken, also by a backup in progress
+ * @throws StoreUnusable if there is no database, or the copy is damaged; DataMoved if the data is in PostgreSQL
  */
-export async function backUp(dataDir: string, file: string): Promise<BackupReport> {
+export async function backUp(dataDir: string, now: Date, pathAt: (stamp: string) => string): Promise<BackupReport> {
   refuseMoved(dataDir)
   const source = join(dataDir, DATABASE)
   if (!existsSync(source)) throw new StoreUnusable(`${source} does not exist: there is nothing to back up.`)
-  if (existsSync(file)) throw new StoreUnusable(`${file} exists already: choose another folder.`)
-  const draft = `${file}.partial`
+  const { file, draft } = createDraft(now, pathAt)
   try {
     await copyDatabase(source, draft)
     refuseDamaged(draft)
@@ -35,6 +37,29 @@ export async function backUp(dataDir: string, file: string): Promise<BackupRepor
     eraseDatabase(draft)
   }
   return { file, bytes: statSync(file).size }
+}
+
+/** Reserves the first free path by an empty draft, which no other backup has. */
+function createDraft(now: Date, pathAt: (stamp: string) => string): { file: string; draft: string } {
+  for (let moment = now.getTime(); ; moment += 1_000) {
+    const file = freePath(new Date(moment), pathAt)
+    const draft = `${file}.partial`
+    if (!createNew(draft)) continue
+    if (!existsSync(file)) return { file, draft }
+    // Another backup has finished in between.
+    rmSync(draft)
+  }
+}
+
+/** @returns false if the file exists */
+function createNew(file: string): boolean {
+  try {
+    closeSync(openSync(file, 'wx', PRIVATE_FILE))
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
+  }
 }
 
 /**

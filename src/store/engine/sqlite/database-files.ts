@@ -5,7 +5,7 @@ export const DATABASE = 'pombal.db'
 export const SUFFIXES = ['', '-wal', '-shm', '-journal'] as const
 
 /** A timestamp for file names, without characters that file systems refuse. */
-export function stampOf(moment: Date): string {
+function stampOf(moment: Date): string {
   return moment.toISOString().slice(0, 19).replaceAll(':', '-')
 }
 

@@ -32,6 +32,7 @@ const SENTENCES: readonly (readonly [RegExp, string])[] = [
     /^SQLITE_(READONLY|PERM|AUTH|CANTOPEN)/,
     'cannot be opened for writing. The file and its folder must belong to the user who runs Pombal.',
   ],
+  [/^SQLITE_(BUSY|LOCKED)/, 'is in use by another program. Stop that program, or try again when it has finished.'],
   [
     /^SQLITE_(FULL|IOERR)/,
     'cannot be read or written. The disk is full or failing. Committed data is intact; start again when the disk works.',

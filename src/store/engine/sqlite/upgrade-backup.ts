@@ -5,7 +5,7 @@ import { StoreUnusable } from '../../errors.ts'
 import { giveToOwnerOf } from '../file-owner.ts'
 import { syncFolder } from '../sync-to-disk.ts'
 import { backUp } from './backup.ts'
-import { DATABASE, freePath } from './database-files.ts'
+import { DATABASE } from './database-files.ts'
 
 const PREFIX = 'before-upgrade-'
 const PRIVATE_FOLDER = 0o700
@@ -27,8 +27,7 @@ export async function backUpBeforeUpgrade(dataDir: string, now: Date): Promise<s
     const earlier = listCopies(folder).map(name => join(folder, name))
     const complete = earlier.findLast(copy => isCopyOf(copy, source))
     if (complete !== undefined) return complete
-    const file = freePath(now, stamp => join(folder, `${PREFIX}${stamp}.db`))
-    await backUp(dataDir, file)
+    const { file } = await backUp(dataDir, now, stamp => join(folder, `${PREFIX}${stamp}.db`))
     giveToOwnerOf(dataDir, file)
     const { mtime } = statSync(source)
     utimesSync(file, mtime, mtime)
