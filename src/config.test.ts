@@ -138,6 +138,16 @@ describe('settings', () => {
     ).toEqual([])
   })
 
+  test('name a URL of PostgreSQL with a % that is not part of an escape', () => {
+    const keys = { ADMIN_KEY: 'k'.repeat(32), MASTER_KEY: Buffer.alloc(32, 1).toString('base64') }
+    for (const wrong of ['us%er@h/db', 'user:100%@h/db', 'user:a%ff@h/db', 'user@h/100%', 'user@%zz/db'])
+      expect(problemsOf({ DATABASE_URL: `postgres://${wrong}`, ...keys })).toEqual([
+        expect.stringMatching(/^DATABASE_URL must be .* % is written as %25\.$/),
+      ])
+    const right = 'postgres://us%25er:p%40ss@%2Fvar%2Frun/100%25'
+    expect(readSettings({ DATABASE_URL: right, ...keys }).databaseUrl).toBe(right)
+  })
+
   test('allow private webhooks only if no setting indicates that strangers can reach the service', () => {
     const privateAllowed = (env: NodeJS.ProcessEnv) => readSettings(env).webhook.privateAllowed
     expect(privateAllowed({ HOST: '::1', PUBLIC_URL: 'http://localhost:3000' })).toBe(true)

@@ -18,6 +18,7 @@ const MAX_ADMIN_KEY_LENGTH = 1_024
 export const ADMIN_KEY_FORMAT = `${MIN_ADMIN_KEY_LENGTH} to ${MAX_ADMIN_KEY_LENGTH} visible ASCII characters`
 /** The required format of a master key. */
 export const MASTER_KEY_FORMAT = '32 bytes as base64 (openssl rand -base64 32) or as 64 hex digits'
+const POSTGRES_URL_FORMAT = 'a postgres:// URL, in whose user, password and database name % is written as %25'
 /** The largest part of a version that WhatsApp's handshake can carry. */
 const MAX_UINT32 = 2 ** 32 - 1
 /** A stop takes at most 10 s, including work in flight. */
@@ -127,7 +128,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     /[\s/]/.test(text) ? undefined : text,
   )
   const publicUrl = read('PUBLIC_URL', null, 'an absolute http or https URL', parseHttpUrl)
-  const databaseUrl = read('DATABASE_URL', null, 'a postgres:// URL', parsePostgresUrl)
+  const databaseUrl = read('DATABASE_URL', null, POSTGRES_URL_FORMAT, parsePostgresUrl)
   const adminKey = read('ADMIN_KEY', null, ADMIN_KEY_FORMAT, parseAdminKey)
   const masterKey = read('MASTER_KEY', null, MASTER_KEY_FORMAT, parseMasterKey)
   for (const [name, key] of Object.entries({ ADMIN_KEY: adminKey, MASTER_KEY: masterKey }))
@@ -261,7 +262,18 @@ function parseIssuer(text: string): URL | undefined {
 }
 
 function parsePostgresUrl(text: string): string | undefined {
-  return /^postgres(ql)?:\/\//.test(text) && URL.canParse(text) ? text : undefined
+  const url = URL.parse(text)
+  if (!url || !/^postgres(ql)?:\/\//.test(text)) return undefined
+  return [url.username, url.password, url.hostname, url.pathname].every(canDecode) ? text : undefined
+}
+
+function canDecode(part: string): boolean {
+  try {
+    decodeURIComponent(part)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /**
