@@ -32,16 +32,19 @@ export interface Keys {
 }
 
 /**
- * Reads the keys from the settings, or else from the data folder, where the first start creates them (mode 0600).
+ * Reads the keys from the settings, or else from the data folder, where the first start creates them (mode 0600). Does not need the
+ * folder if the data and both keys are elsewhere.
  * @throws BadSettings if a key file is damaged or accessible to others, or if there is data but no master key
  */
 export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'adminKey' | 'masterKey'>): Keys {
-  mkdirSync(settings.dataDir, { recursive: true, mode: PRIVATE_FOLDER })
-  const adminFile = join(settings.dataDir, 'admin.key')
+  const { dataDir, databaseUrl, adminKey, masterKey } = settings
+  if (databaseUrl === null || adminKey === null || masterKey === null)
+    mkdirSync(dataDir, { recursive: true, mode: PRIVATE_FOLDER })
+  const adminFile = join(dataDir, 'admin.key')
   return {
-    adminKey: settings.adminKey ?? readAdminKey(adminFile, readOrCreate(adminFile, 'base64url')),
-    adminKeyPlace: settings.adminKey === null ? adminFile : 'the environment variable ADMIN_KEY',
-    masterKey: settings.masterKey ?? openMasterKey(settings.dataDir),
+    adminKey: adminKey ?? readAdminKey(adminFile, readOrCreate(adminFile, 'base64url')),
+    adminKeyPlace: adminKey === null ? adminFile : 'the environment variable ADMIN_KEY',
+    masterKey: masterKey ?? openMasterKey(dataDir),
   }
 }
 

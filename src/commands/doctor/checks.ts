@@ -30,7 +30,7 @@ const SIGNATURE_TOLERANCE_MS = 300_000
 /** Every check with its name, in the order of the output. None of them writes. */
 export const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['Settings', async ({ misspelled }) => checkSettings(misspelled)],
-  ['Data folder', ({ dataDir }) => checkDataFolder(resolve(dataDir))],
+  ['Data folder', settings => checkDataFolder(settings, resolve(settings.dataDir))],
   ['Disk', ({ dataDir }) => checkDisk(resolve(dataDir))],
   ['Master key', async settings => [checkMasterKey(settings)]],
   ['Admin key', async settings => [checkAdminKey(settings)]],
@@ -55,7 +55,8 @@ function checkSettings(misspelled: readonly string[]): Finding[] {
   return misspelled.length === 0 ? [ok('All can be read.')] : misspelled.map(warning)
 }
 
-async function checkDataFolder(dataDir: string): Promise<Finding[]> {
+async function checkDataFolder({ databaseUrl, sandbox }: Settings, dataDir: string): Promise<Finding[]> {
+  if (databaseUrl !== null && !sandbox) return [ok('With DATABASE_URL and SANDBOX=off it is not needed.')]
   const folder = existing(dataDir)
   const mayWrite = await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
     () => true,

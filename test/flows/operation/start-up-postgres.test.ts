@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
@@ -9,6 +8,7 @@ import { HAS_PGBOUNCER, startPgBouncer } from '../../databases/pgbouncer.ts'
 import { type PostgresServer, startPostgres } from '../../databases/postgres.ts'
 import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
+import { runCommand } from '../../sessions/run-command.ts'
 import { until } from '../../until.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
@@ -67,14 +67,9 @@ async function startInVain(url: string): Promise<string> {
 /** What a command prints that fails. */
 async function runInVain(command: string, url: string): Promise<string> {
   const NEW_MASTER_KEY = randomBytes(32).toString('base64')
-  const env = { PATH: process.env['PATH'], PORT: CLOSED_PORT, ...settingsFor(url), NEW_MASTER_KEY }
-  const { code, said } = await new Promise<{ code: unknown; said: string }>(resolve =>
-    execFile(process.execPath, [PROGRAM, command], { env }, (error, stdout, stderr) =>
-      resolve({ code: error?.code, said: stdout + stderr }),
-    ),
-  )
+  const { code, output } = await runCommand([command], { PORT: CLOSED_PORT, ...settingsFor(url), NEW_MASTER_KEY })
   expect(code).toBe(1)
-  return said
+  return output
 }
 
 function urlWith(changes: Partial<Pick<URL, 'username' | 'password' | 'pathname' | 'host' | 'search'>>): string {
@@ -161,6 +156,17 @@ describe('a failed start on PostgreSQL names the address, the reason and the rem
       await queryPostgres(url, 'select from pg_class where relnamespace = current_schema()::regnamespace'),
     ).toEqual([])
   })
+})
+
+test('a node without a sandbox needs no folder that it may write to', async () => {
+  const url = await server.createDatabase()
+  // A folder in a file cannot be created.
+  const env = { ...settingsFor(url), SANDBOX: 'off', DATA_DIR: join(PROGRAM, 'data') }
+  const examined = await runCommand(['doctor'], { PORT: CLOSED_PORT, ...env })
+  expect(examined).toMatchObject({ code: 0, output: expect.stringContaining('it is not needed') })
+  service = new Service({ env })
+  await service.start()
+  expect(await service.admin.createInstance()).toMatchObject({ id: expect.any(String) })
 })
 
 describe.skipIf(!HAS_PGBOUNCER)('behind the real PgBouncer (skipped where it is not installed)', () => {
