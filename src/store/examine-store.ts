@@ -7,12 +7,17 @@ import type { DatabaseKind } from './engine/database-kind.ts'
 import { findMissingSteps, refuseIncompatible } from './engine/migrations/migrate.ts'
 import { createMigrationPool, reach } from './engine/postgres/pools.ts'
 import { refuseTransactionPooler } from './engine/postgres/refuse-transaction-pooler.ts'
-import { explained as explainedPostgres, refuseOldVersion, refuseOtherEncoding } from './engine/postgres/unusable.ts'
+import {
+  explained as explainedPostgres,
+  refuseOldVersion,
+  refuseOtherEncoding,
+  refuseUnwritable,
+} from './engine/postgres/unusable.ts'
 import type { Database } from './engine/schema/database.ts'
 import { refuseMoved } from './engine/sqlite/move-marker.ts'
 import { refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
 import { openSqlite } from './engine/sqlite/sqlite-backend.ts'
-import { explained, isInterruptedWrite } from './engine/sqlite/unusable.ts'
+import { explained, isInterruptedWrite, refuseReadOnlyFiles } from './engine/sqlite/unusable.ts'
 import { StoreUnusable } from './errors.ts'
 import { refuseUnmovedData } from './unmoved-data.ts'
 
@@ -54,6 +59,7 @@ async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promis
   refuseMoved(dataDir)
   refuseUnfinishedRestore(dataDir)
   if (!existsSync(path)) return null
+  refuseReadOnlyFiles(path)
   try {
     const database = openSqlite(path, { readonly: true })
     const db = new Kysely<Database>({ dialect: new SqliteDialect({ database }) })
@@ -88,6 +94,7 @@ async function examinePostgres(
     await refuseTransactionPooler(databaseUrl)
     const found = await examine(db, 'postgres', keyCheck)
     await refuseUnmovedData(db, dataDir)
+    await refuseUnwritable(pool, databaseUrl, found.missingSteps.length > 0)
     const askedAt = Date.now()
     const { rows } = await sql<{ now: number; bytes: number }>`select
       floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now,

@@ -1,7 +1,9 @@
+import { connect } from 'node:net'
 import type { Settings } from '../../config.ts'
 
 const ANSWER_WITHIN_MS = 5_000
-const EVERY_ADDRESS: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
+/** By the address that stands for every address. */
+const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }
 
 interface ServiceFound {
   state: 'ready' | 'not_ready' | 'foreign' | 'stopped'
@@ -11,7 +13,7 @@ interface ServiceFound {
 
 /** Asks the service on this machine, at the address in its settings, whether it is ready. */
 export async function checkService({ host, port }: Pick<Settings, 'host' | 'port'>): Promise<ServiceFound> {
-  const name = EVERY_ADDRESS[host] ?? (host.includes(':') ? `[${host}]` : host)
+  const name = LOOPBACK[host] ?? (host.includes(':') ? `[${host}]` : host)
   const url = `http://${name}:${port}`
   try {
     const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS), redirect: 'manual' })
@@ -26,4 +28,18 @@ export async function checkService({ host, port }: Pick<Settings, 'host' | 'port
     if (!(error instanceof SyntaxError)) return { state: 'stopped', text: `No service answers at ${url}.` }
   }
   return { state: 'foreign', text: `Another program uses ${url}: set PORT to a free port.` }
+}
+
+/** Whether a program listens on the port. Binds nothing, because a service may be starting. */
+export function isPortTaken(host: string, port: number): Promise<boolean> {
+  const name = (LOOPBACK[host] ?? host).replaceAll(/[[\]]/g, '')
+  return new Promise(resolve => {
+    const socket = connect({ host: name, port, timeout: ANSWER_WITHIN_MS })
+    const end = (isTaken: boolean) => {
+      socket.destroy()
+      resolve(isTaken)
+    }
+    socket.once('connect', () => end(true))
+    for (const event of ['error', 'timeout']) socket.once(event, () => end(false))
+  })
 }

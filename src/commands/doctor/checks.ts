@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, statSync } from 'node:fs'
 import { access, constants } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { BadSettings, type Settings } from '../../config.ts'
@@ -9,7 +9,7 @@ import { mediaOf } from '../../media-settings.ts'
 import { readDiskSpace } from '../../ops/disk.ts'
 import { StoreUnavailable, StoreUnusable } from '../../store/errors.ts'
 import { examineStore, type StoreExamination } from '../../store/examine-store.ts'
-import { checkService } from './check-service.ts'
+import { checkService, isPortTaken } from './check-service.ts'
 
 export interface Finding {
   state: 'ok' | 'warning' | 'problem'
@@ -57,6 +57,8 @@ function checkSettings(misspelled: readonly string[]): Finding[] {
 
 async function checkDataFolder({ databaseUrl, sandbox }: Settings, dataDir: string): Promise<Finding[]> {
   if (databaseUrl !== null && !sandbox) return [ok('With DATABASE_URL and SANDBOX=off it is not needed.')]
+  const link = findDanglingLink(dataDir)
+  if (link !== null) return [problem(`${link} is a link that leads nowhere: create its target, or set DATA_DIR.`)]
   const folder = existing(dataDir)
   const mayWrite = await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
     () => true,
@@ -160,8 +162,28 @@ async function checkPort(settings: Settings): Promise<Finding[]> {
   if (settings.port === 0) return [ok('PORT is 0: the system chooses one.')]
   const { state, text } = await checkService(settings)
   if (state === 'ready') return [ok(text)]
-  if (state === 'stopped') return [ok(text)]
-  return [state === 'foreign' ? problem(text) : warning(text)]
+  if (state === 'not_ready') return [warning(text)]
+  return [state === 'foreign' ? problem(text) : ok(text), ...(await checkMetricsPort(settings))]
+}
+
+/** Call only if the service does not run. */
+async function checkMetricsPort({ host, metricsPort }: Settings): Promise<Finding[]> {
+  if (metricsPort === null || metricsPort === 0 || !(await isPortTaken(host, metricsPort))) return []
+  return [problem(`Another program uses port ${metricsPort} of ${host}: set METRICS_PORT to a free port.`)]
+}
+
+/** The link that leads nowhere, if the folder is one or is below one. */
+function findDanglingLink(folder: string): string | null {
+  if (existsSync(folder) || dirname(folder) === folder) return null
+  return isLink(folder) ? folder : findDanglingLink(dirname(folder))
+}
+
+function isLink(path: string): boolean {
+  try {
+    return lstatSync(path).isSymbolicLink()
+  } catch {
+    return false
+  }
 }
 
 /** The folder, or the nearest one above it that exists. */

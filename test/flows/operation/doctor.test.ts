@@ -1,6 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -9,6 +10,7 @@ import { pathToFileURL } from 'node:url'
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
 import { createDatabase } from '../../databases/database.ts'
+import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 import { S3Server } from '../media/s3-server.ts'
@@ -142,6 +144,67 @@ describe('pombal doctor', () => {
     expect(moved).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Database\s+The data was moved/) })
     const backup = await run('backup', settings, join(folder, 'backups'))
     expect(backup).toMatchObject({ code: 1, said: expect.stringContaining('The data was moved to PostgreSQL') })
+  })
+
+  test('names a PostgreSQL that is read-only or in which the user may not create tables', async () => {
+    const database = await createDatabase('postgres', inject('postgresUrl'))
+    const name = new URL(database.url!).pathname.slice(1)
+    const alice = `alice_${name}`
+    const asAlice = Object.assign(new URL(database.url!), { username: alice }).href
+    await database.run(`create role ${alice} login`, '')
+    try {
+      const refused = await run('doctor', { ...database.env, DATABASE_URL: asAlice })
+      expect(refused).toMatchObject({
+        code: 1,
+        said: expect.stringMatching(/PROBLEM\s+Database\s.*permission denied for schema public.*grant usage, create/),
+      })
+      await database.run(`alter database ${name} set default_transaction_read_only = on`, '')
+      const readOnly = await run('doctor', database.env)
+      expect(readOnly).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Database\s.*is read-only/) })
+      expect(await database.read("select from pg_class where relnamespace = 'public'::regnamespace", '')).toEqual([])
+    } finally {
+      await queryPostgres(inject('postgresUrl'), `drop role ${alice}`)
+      await database.dispose()
+    }
+  })
+
+  // For root every file is writable.
+  test.skipIf(process.getuid?.() === 0)('names a database that it may not write to', async () => {
+    const settings = await startService()
+    await service!.kill('SIGTERM')
+    const file = join(settings['DATA_DIR'] as string, 'pombal.db')
+    chmodSync(file, 0o400)
+    const refused = await run('doctor', settings)
+    expect(refused).toMatchObject({
+      code: 1,
+      said: expect.stringMatching(/PROBLEM\s+Database\s+\S+pombal\.db cannot be opened for writing/),
+    })
+  })
+
+  test('names a data folder that is a link to nowhere', async () => {
+    const link = join(folder, 'link')
+    symlinkSync(join(folder, 'nowhere'), link)
+    for (const DATA_DIR of [link, join(link, 'data')]) {
+      const { code, said } = await run('doctor', { DATA_DIR })
+      expect(said).toMatch(/PROBLEM\s+Data folder\s+\S+link is a link that leads nowhere/)
+      expect(code).toBe(1)
+    }
+    expect(existsSync(join(folder, 'nowhere'))).toBe(false)
+  })
+
+  test('names a port of the metrics that another program uses, but not that of the service itself', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const METRICS_PORT = `${(other.address() as AddressInfo).port}`
+    try {
+      const { code, said } = await run('doctor', { METRICS_PORT })
+      expect(said).toMatch(/PROBLEM\s+Service\s+Another program uses port \d+ of 127.0.0.1: set METRICS_PORT/)
+      expect(code).toBe(1)
+    } finally {
+      other.close()
+    }
+    const own = await run('doctor', await startService({ METRICS_PORT }))
+    expect(own).toMatchObject({ code: 0, said: expect.stringContaining('is ready') })
   })
 
   test('names a PostgreSQL that cannot be reached', async () => {

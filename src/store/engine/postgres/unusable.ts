@@ -49,6 +49,26 @@ export async function refuseOtherEncoding(pool: pg.Pool, databaseUrl: string): P
   )
 }
 
+/**
+ * Finds out without a write whether a start could write.
+ * @param needsTables whether it would create tables
+ * @throws StoreUnusable
+ */
+export async function refuseUnwritable(pool: pg.Pool, databaseUrl: string, needsTables: boolean): Promise<void> {
+  const { rows } = await pool.query<{ is_read_only: boolean; schema: string | null; may_create: boolean | null }>(
+    `select pg_is_in_recovery() or current_setting('default_transaction_read_only')::boolean as is_read_only,
+      current_schema() as schema, has_schema_privilege(current_schema(), 'create') as may_create`,
+  )
+  const { is_read_only: isReadOnly, schema, may_create: mayCreate } = rows[0]!
+  const refuse = (code: string, message: string) => {
+    throw new StoreUnusable(`${REFUSALS[code]!(targetOf(databaseUrl), message)} (${code})`)
+  }
+  if (isReadOnly) refuse('25006', 'read-only')
+  if (!needsTables) return
+  if (schema === null) refuse('3F000', 'no schema')
+  if (!mayCreate) refuse('42501', `permission denied for schema ${schema}`)
+}
+
 function targetOf(databaseUrl: string): Target {
   const { hostname, port, username, pathname } = new URL(databaseUrl)
   const user = decodeURIComponent(username)
