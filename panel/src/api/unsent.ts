@@ -90,9 +90,12 @@ export async function sendOnce(instanceId: string, place: string, content: Conte
   return { id, key }
 }
 
-/** Sends the message of a place. The place gets the answer, even if its form is gone by then. */
-export function useSend(instanceId: string, place: string) {
-  return useMutation({
+/**
+ * Sends the message of a place. The place gets the answer, even if its form is gone by then.
+ * @returns a function that does nothing while a call of this place runs
+ */
+export function useSend(instanceId: string, place: string): (content: Content) => void {
+  const { mutate } = useMutation({
     mutationFn: (content: Content) => sendOnce(instanceId, place, content),
     onMutate: () => changeUnsent(place, { isPending: true, error: null }),
     onSuccess: ({ id }) => set(place, { sentId: id }),
@@ -102,4 +105,7 @@ export function useSend(instanceId: string, place: string) {
       changeUnsent(place, { isPending: false, error: hasEnded ? null : error })
     },
   })
+  return content => {
+    if (!messages.get(place)?.isPending) mutate(content)
+  }
 }

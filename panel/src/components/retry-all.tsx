@@ -1,7 +1,8 @@
 import { Button } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { call } from '../api/client.ts'
 import { endpointsQuery } from '../api/queries.ts'
+import { useAction } from '../api/use-action.ts'
 import { useMay } from '../api/use-role.ts'
 import { useWords } from '../i18n/i18n.tsx'
 import { problemText } from './feedback/problem.tsx'
@@ -20,7 +21,7 @@ export function RetryAll({ instanceId, endpoint }: RetryAllProps) {
   const toast = useToast()
   const client = useQueryClient()
   const mayRetry = useMay('operator')
-  const retry = useMutation({
+  const retry = useAction({
     mutationFn: async () => {
       const endpoints = endpoint ? [endpoint] : await client.fetchQuery({ ...endpointsQuery(instanceId), staleTime: 0 })
       const path = `/instances/${instanceId}/endpoints`

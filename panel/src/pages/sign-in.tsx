@@ -1,9 +1,9 @@
 import { Button, PasswordInput, Stack, TextInput } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { useSearch } from '@tanstack/react-router'
 import { useState } from 'react'
 import { ApiError, callData } from '../api/client.ts'
 import type { Session } from '../api/types.ts'
+import { useAction } from '../api/use-action.ts'
 import { problemText } from '../components/feedback/problem.tsx'
 import { useTitle } from '../components/title.ts'
 import dove from '../dove.svg'
@@ -21,10 +21,13 @@ export function SignIn() {
   const [name, setName] = useState('')
   useTitle(words.signIn.action)
 
-  const signIn = useMutation({
-    mutationFn: () => enter(key, name.trim()),
-    onSuccess: session => signedIn(session, from),
-  })
+  const signIn = useAction(
+    {
+      mutationFn: () => enter(key, name.trim()),
+      onSuccess: session => signedIn(session, from),
+    },
+    { isFinal: true },
+  )
 
   return (
     <main className={classes.page}>

@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useLayoutEffect, useState } from 'react'
+import { useAction } from '../../api/use-action.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { Problem } from './problem.tsx'
 
@@ -20,10 +20,14 @@ interface ConfirmProps {
 export function Confirm({ opened, onClose, title, children, action, danger, typed, onConfirm }: ConfirmProps) {
   const words = useWords()
   const [text, setText] = useState('')
-  const act = useMutation({ mutationFn: onConfirm, onSuccess: close })
+  const act = useAction({ mutationFn: onConfirm, onSuccess: close }, { isFinal: true })
+  const { reset } = act
+  useLayoutEffect(() => {
+    if (opened) reset()
+  }, [opened, reset])
   function close(): void {
     setText('')
-    act.reset()
+    reset()
     onClose()
   }
   return (

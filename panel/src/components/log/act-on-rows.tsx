@@ -1,6 +1,6 @@
 import { Button, Group, Modal, Stack } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { useAction } from '../../api/use-action.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { Problem } from '../feedback/problem.tsx'
 import { useToast } from '../feedback/toasts.tsx'
@@ -69,7 +69,7 @@ function useRun<T extends { id: string }>({ selection, rows, act }: ActOnRowsPro
   const [isStopped, setStopped] = useState(false)
   const stopping = useRef(new AbortController())
   useEffect(() => () => stopping.current.abort(), [])
-  const run = useMutation({
+  const run = useAction({
     mutationFn: () => {
       stopping.current = new AbortController()
       setStopped(false)

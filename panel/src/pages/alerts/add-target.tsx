@@ -1,9 +1,10 @@
 import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { alertTargetsQuery } from '../../api/queries.ts'
 import type { CreatedAlertTarget, NewAlertTarget } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import type { Words } from '../../i18n/en.ts'
@@ -72,17 +73,24 @@ function Form({ onAdded, onCancel }: { onAdded: (secret: string | null) => void;
   const [channel, setChannel] = useState<Channel>('ntfy')
   const [texts, setTexts] = useState<Record<string, string>>({})
   const fields = [...(channel === 'email' ? [] : ['url' as const]), ...FIELDS[channel]]
-  const add = useMutation({
-    mutationFn: () => {
-      const given = fields.map(field => [field, texts[field]?.trim()] as const).filter(([, text]) => text)
-      const body = { channel, name: texts['name']?.trim() ?? '', ...Object.fromEntries(given) } satisfies NewAlertTarget
-      return callData<CreatedAlertTarget>('/alerts/targets', { method: 'POST', body })
+  const add = useAction(
+    {
+      mutationFn: () => {
+        const given = fields.map(field => [field, texts[field]?.trim()] as const).filter(([, text]) => text)
+        const body = {
+          channel,
+          name: texts['name']?.trim() ?? '',
+          ...Object.fromEntries(given),
+        } satisfies NewAlertTarget
+        return callData<CreatedAlertTarget>('/alerts/targets', { method: 'POST', body })
+      },
+      onSuccess: ({ secret }) => {
+        void client.invalidateQueries(alertTargetsQuery)
+        onAdded(secret)
+      },
     },
-    onSuccess: ({ secret }) => {
-      void client.invalidateQueries(alertTargetsQuery)
-      onAdded(secret)
-    },
-  })
+    { isFinal: true },
+  )
   const labelOf = (field: (typeof fields)[number]) =>
     field === 'url' && channel !== 'email' ? words.alerts.url[channel] : words.alerts[field === 'url' ? 'to' : field]
   const isComplete = texts['name']?.trim() && fields.every(field => field === 'token' || texts[field]?.trim())

@@ -1,9 +1,10 @@
 import { Button } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { operatorEndpointsQuery } from '../../api/queries.ts'
 import type { OperatorEndpoint, WebhookTest } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Badge } from '../../components/badges.tsx'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { formatCount } from '../../components/delivery-health.tsx'
@@ -71,7 +72,7 @@ function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
   const { id, url, description, events, active, secret, previousSecretUntil, deliveries } = endpoint
   const client = useQueryClient()
   const refresh = () => client.invalidateQueries(operatorEndpointsQuery)
-  const test = useMutation({
+  const test = useAction({
     mutationFn: () => callData<WebhookTest>(`/endpoints/${id}/test`, { method: 'POST' }),
   })
   return (
@@ -133,7 +134,7 @@ interface RetryProps {
 function Retry({ endpoint: { id, url }, refresh }: RetryProps) {
   const words = useWords()
   const toast = useToast()
-  const retry = useMutation({
+  const retry = useAction({
     mutationFn: () => callData<{ count: number }>(`/endpoints/${id}/retry`, { method: 'POST' }),
     onSuccess: async ({ count }) => {
       toast(words.deliveryHealth.retriedAll(count))

@@ -1,9 +1,10 @@
 import { Button } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import { alertTargetsQuery } from '../../api/queries.ts'
 import type { AlertTarget } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -47,7 +48,7 @@ function Target({ target }: { target: AlertTarget }) {
   const client = useQueryClient()
   const [isRemoving, setRemoving] = useState(false)
   const { id, name, channel, address, lastSentAt, failures, lastError } = target
-  const test = useMutation({
+  const test = useAction({
     mutationFn: () => callData<{ error: string | null }>(`/alerts/targets/${id}/test`, { method: 'POST' }),
     onSuccess: result => {
       if (result.error === null) toast(words.alerts.tested)

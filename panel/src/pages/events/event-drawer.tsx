@@ -1,9 +1,10 @@
 import { Alert, Button, Group } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { ApiError, call } from '../../api/client.ts'
 import { eventQuery } from '../../api/queries.ts'
 import type { Attempt, EventDetail } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge } from '../../components/badges.tsx'
 import { CodeBlock, CopyIconButton } from '../../components/copy/copy.tsx'
@@ -113,7 +114,7 @@ function Redeliver({ instanceId, event }: { instanceId: string; event: EventDeta
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
-  const redeliver = useMutation({
+  const redeliver = useAction({
     mutationFn: () => call(`/instances/${instanceId}/events/${event.id}/redeliver`, { method: 'POST' }),
     onSuccess: async () => {
       await client.invalidateQueries(eventQuery(instanceId, event.id))
@@ -197,7 +198,7 @@ function TryNow({ instanceId, deliveryId }: { instanceId: string; deliveryId: st
   const words = useWords()
   const toast = useToast()
   const mayRetry = useMay('operator')
-  const retry = useMutation({
+  const retry = useAction({
     mutationFn: () => call(`/instances/${instanceId}/deliveries/${deliveryId}/retry`, { method: 'POST' }),
     onSuccess: () => toast(words.event.retryRequested),
   })

@@ -1,10 +1,11 @@
 import { Button, Group, Modal, Progress, SegmentedControl, Select, Stack } from '@mantine/core'
-import { useMutation, useQuery } from '@tanstack/react-query'
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { countsQuery, endpointsQuery, notPostedQuery } from '../../api/queries.ts'
 import type { DeliveryCounts } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './redeliver-many.module.css'
@@ -48,17 +49,20 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   const { data: endpoints } = useQuery(endpointsQuery(instanceId))
   const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
   const { data: notPosted } = useQuery({ ...notPostedQuery(instanceId, since), enabled: ended === 'not_posted' })
-  const redeliver = useMutation({
-    mutationFn: async () => {
-      const queued = await callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
-        method: 'POST',
-        body: { since, state: ended },
-      })
-      // The earlier count predates the redeliveries and would show all of them as done.
-      await refetch()
-      return queued
+  const redeliver = useAction(
+    {
+      mutationFn: async () => {
+        const queued = await callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
+          method: 'POST',
+          body: { since, state: ended },
+        })
+        // The earlier count predates the redeliveries and would show all of them as done.
+        await refetch()
+        return queued
+      },
     },
-  })
+    { isFinal: true },
+  )
   const known = ended === 'not_posted' ? notPosted : counts?.[ended]
   const count = known ?? 0
 

@@ -1,9 +1,9 @@
 import { Button, Textarea } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { ApiError, call } from '../../api/client.ts'
 import type { ChatLine } from '../../api/types.ts'
 import { changeUnsent, useSend, useUnsent } from '../../api/unsent.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { SendIcon } from '../../components/icons.tsx'
@@ -41,7 +41,7 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   useEffect(() => field.current?.focus(), [edited, quote])
 
   const send = useSend(instanceId, place)
-  const edit = useMutation({
+  const edit = useAction({
     mutationFn: (text: string) =>
       call(`/instances/${instanceId}/messages/${edited?.id}`, { method: 'PATCH', body: { text } }),
     onSuccess: onEdited,
@@ -58,7 +58,7 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   const submit = () => {
     if (text.trim() === '' || isPending) return
     if (edited) edit.mutate(text)
-    else send.mutate({ to: chat, text, ...(quote && { quote: quote.id }) })
+    else send({ to: chat, text, ...(quote && { quote: quote.id }) })
   }
   return (
     <form

@@ -1,7 +1,8 @@
-import { type QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type QueryClient, queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
 import { callData } from '../../api/client.ts'
 import { connectionQuery, instanceQuery } from '../../api/queries.ts'
 import type { Connection } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 
 /** `since` of the connection when this page last requested a link. It changes once the service acts on the request. */
 function requestedQuery(instanceId: string) {
@@ -28,7 +29,7 @@ export async function requestConnect(
 
 export function useConnect(instanceId: string) {
   const client = useQueryClient()
-  return useMutation({ mutationFn: (phone?: string) => requestConnect(client, instanceId, phone ? { phone } : {}) })
+  return useAction({ mutationFn: (phone?: string) => requestConnect(client, instanceId, phone ? { phone } : {}) })
 }
 
 /** True if a link was requested that the connection does not show yet. */

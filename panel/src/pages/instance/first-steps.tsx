@@ -1,11 +1,12 @@
 import { Button, CloseButton } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { isTestReceiver, TEST_RECEIVER_URL } from '../../../../src/domain/events/endpoint.ts'
 import { call, callData } from '../../api/client.ts'
 import { endpointsQuery, listPage } from '../../api/queries.ts'
 import type { Event, Instance } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { CheckIcon } from '../../components/icons.tsx'
 import { Card } from '../../components/panels.tsx'
@@ -125,7 +126,7 @@ function useFirst(
 /** Posts new events to the test receiver, and also the events of the last hour that were not posted. */
 function useTestReceiver(instanceId: string) {
   const client = useQueryClient()
-  return useMutation({
+  return useAction({
     mutationFn: async () => {
       const path = `/instances/${instanceId}`
       await callData(`${path}/webhook`, { method: 'PUT', body: { url: TEST_RECEIVER_URL } })

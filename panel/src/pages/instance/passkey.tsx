@@ -1,7 +1,7 @@
 import { Button, Group, Textarea } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Connection } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { CodeBlock } from '../../components/copy/copy.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -47,7 +47,7 @@ function Ask({ connection, instance, answer, step, request }: PasskeyProps & { s
   const now = useNow(1_000)
   const [text, setText] = useState('')
   const [isTried, setTried] = useState(false)
-  const send = useMutation({ mutationFn: answer })
+  const send = useAction({ mutationFn: answer })
   const assertion = parseAssertion(text)
   const minutesLeft = Math.max(0, Math.ceil((Date.parse(step.expiresAt) - now) / 60_000))
   return (
@@ -95,8 +95,8 @@ function Ask({ connection, instance, answer, step, request }: PasskeyProps & { s
 
 function Compare({ code, confirm, cancel }: PasskeyProps & { code: string }) {
   const words = useWords()
-  const confirming = useMutation({ mutationFn: confirm })
-  const cancelling = useMutation({ mutationFn: async () => cancel?.() })
+  const confirming = useAction({ mutationFn: confirm })
+  const cancelling = useAction({ mutationFn: async () => cancel?.() })
   return (
     <div className={classes.passkey}>
       <Code label={words.passkey.compare} code={code} />

@@ -1,10 +1,11 @@
 import { Button, Group, Input, Modal, Radio, Stack, TextInput } from '@mantine/core'
-import { type QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { useId, useState } from 'react'
+import { useId, useLayoutEffect, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { instanceQuery, sessionQuery } from '../../api/queries.ts'
 import type { CreatedInstance, InstanceKind } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -52,13 +53,20 @@ export function CreateInstance({ opened, onClose, choice = 'whatsapp' }: CreateI
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState<FileList | null>(null)
   const folderId = useId()
-  const create = useMutation({
-    mutationFn: () =>
-      kind === 'import'
-        ? importSession(client, name.trim(), chosen)
-        : createInstance(client, { kind, ...(name.trim() && { name: name.trim() }) }),
-    onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
-  })
+  const create = useAction(
+    {
+      mutationFn: () =>
+        kind === 'import'
+          ? importSession(client, name.trim(), chosen)
+          : createInstance(client, { kind, ...(name.trim() && { name: name.trim() }) }),
+      onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
+    },
+    { isFinal: true },
+  )
+  const { reset } = create
+  useLayoutEffect(() => {
+    if (opened) reset()
+  }, [opened, reset])
   return (
     <Modal
       opened={opened}

@@ -1,9 +1,10 @@
 import { Button, Select, TextInput } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { activityQuery, sessionQuery } from '../../api/queries.ts'
 import type { Activity, Instance } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { type Log, useLog } from '../../api/use-log.ts'
 import { useMay } from '../../api/use-role.ts'
 import { ConnectionBadge } from '../../components/badges.tsx'
@@ -242,11 +243,14 @@ function FirstInstance() {
   const navigate = useNavigate()
   const { data: session } = useQuery(sessionQuery)
   const [isImporting, setImporting] = useState(false)
-  const create = useMutation({
-    mutationFn: (kind: 'sandbox' | 'whatsapp') =>
-      createInstance(client, { kind, ...(kind === 'sandbox' && { name: words.instances.sandboxName }) }),
-    onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
-  })
+  const create = useAction(
+    {
+      mutationFn: (kind: 'sandbox' | 'whatsapp') =>
+        createInstance(client, { kind, ...(kind === 'sandbox' && { name: words.instances.sandboxName }) }),
+      onSuccess: ({ id }) => navigate({ to: '/instances/$id', params: { id } }),
+    },
+    { isFinal: true },
+  )
   return (
     <div className={classes.first}>
       <Empty level={1} title={words.instances.emptyTitle}>

@@ -1,9 +1,10 @@
 import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core'
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import { linksQuery } from '../../api/queries.ts'
 import type { CreatedLink, HandedOutLink } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -95,14 +96,17 @@ function CreateLink({ instanceId, onClose }: { instanceId: string; onClose: () =
   const [title, setTitle] = useState('')
   const [back, setBack] = useState('')
   const [minutes, setMinutes] = useState<(typeof LIFETIMES)[number]>('60')
-  const create = useMutation({
-    mutationFn: () =>
-      callData<CreatedLink>(`/instances/${instanceId}/links`, {
-        method: 'POST',
-        body: { expiresInMinutes: Number(minutes), title: title.trim() || null, returnUrl: back.trim() || null },
-      }),
-    onSuccess: () => client.invalidateQueries(linksQuery(instanceId)),
-  })
+  const create = useAction(
+    {
+      mutationFn: () =>
+        callData<CreatedLink>(`/instances/${instanceId}/links`, {
+          method: 'POST',
+          body: { expiresInMinutes: Number(minutes), title: title.trim() || null, returnUrl: back.trim() || null },
+        }),
+      onSuccess: () => client.invalidateQueries(linksQuery(instanceId)),
+    },
+    { isFinal: true },
+  )
   const url = create.data && new URL(create.data.url, window.location.origin).href
   return (
     <Modal

@@ -1,8 +1,9 @@
 import { Button } from '@mantine/core'
-import { type UseMutationResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { type UseMutationResult, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ApiError, callData } from '../../api/client.ts'
 import type { ConnectionCause, LinkPageState } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { useTitle } from '../../components/title.ts'
@@ -39,7 +40,7 @@ export function LinkPage() {
     retry: false,
     refetchInterval: ({ state }) => (state.data?.linked || isEnd(state.error) ? false : POLL_MS),
   })
-  const start = useMutation({
+  const start = useAction({
     mutationFn: (phone?: string) => post('/start', { token, ...(phone && { phone }) }),
     onMutate: () => ({ since: client.getQueryData<LinkPageState>(key)?.since ?? null }),
     onSuccess: shown => client.setQueryData(key, shown),

@@ -130,9 +130,12 @@ function useMessage(instance: Instance, after: MessageLife | undefined, onSent: 
 
   /** A message that was sent while no form was open is shown only to a person who wants to send it again. */
   const isShown = useRef(after !== undefined)
+  /** The form is about to close, and shows its first text again. */
+  const isSent = useRef(false)
   useEffect(() => {
     if (sentId !== undefined) {
       changeUnsent(place, { sentId: undefined })
+      isSent.current = isShown.current
       if (isShown.current) onSent(sentId)
     }
     isShown.current = true
@@ -146,10 +149,15 @@ function useMessage(instance: Instance, after: MessageLife | undefined, onSent: 
     recipient,
     extras,
     unsent,
-    change: (changed: Unsent) => changeUnsent(place, changed),
+    change: (changed: Unsent) => {
+      isSent.current = false
+      changeUnsent(place, changed)
+    },
     isComplete: attachment.state !== 'uploading' && (media !== undefined || text !== ''),
     isValid: NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient),
-    send: () => send.mutate(contentOf(recipient, shownText, media, extras)),
+    send: () => {
+      if (!isSent.current) send(contentOf(recipient, shownText, media, extras))
+    },
   }
 }
 

@@ -1,10 +1,11 @@
 import { Button, Group, Modal, Radio, Stack, Textarea, TextInput } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ROLES, type Role } from '../../../../src/domain/access.ts'
 import { callData } from '../../api/client.ts'
 import { accountsQuery } from '../../api/queries.ts'
 import type { Account, InvitedAccount } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -26,21 +27,24 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
   const [role, setRole] = useState<Role>(account?.role ?? 'operator')
   const [limit, setLimit] = useState(account?.instances?.join('\n') ?? '')
   const [isLimited, setLimited] = useState(account !== null && account.instances !== null)
-  const save = useMutation({
-    mutationFn: async () => {
-      const ids = limit.split(/[\s,]+/).filter(Boolean)
-      const access = { role, instances: role === 'owner' || !isLimited ? null : ids }
-      if (account) await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body: access })
-      else
-        onInvited(
-          await callData<InvitedAccount>('/accounts', { method: 'POST', body: { name: name.trim(), ...access } }),
-        )
+  const save = useAction(
+    {
+      mutationFn: async () => {
+        const ids = limit.split(/[\s,]+/).filter(Boolean)
+        const access = { role, instances: role === 'owner' || !isLimited ? null : ids }
+        if (account) await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body: access })
+        else
+          onInvited(
+            await callData<InvitedAccount>('/accounts', { method: 'POST', body: { name: name.trim(), ...access } }),
+          )
+      },
+      onSuccess: () => {
+        void client.invalidateQueries(accountsQuery)
+        onClose()
+      },
     },
-    onSuccess: () => {
-      void client.invalidateQueries(accountsQuery)
-      onClose()
-    },
-  })
+    { isFinal: true },
+  )
   return (
     <Modal
       opened

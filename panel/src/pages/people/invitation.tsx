@@ -1,8 +1,8 @@
 import { Button, PasswordInput, Stack } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import type { Session } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useTitle } from '../../components/title.ts'
@@ -20,10 +20,13 @@ export function Invitation() {
   const token = useFragment()
   const [password, setPassword] = useState('')
   useTitle(words.invitation.title)
-  const accept = useMutation({
-    mutationFn: () => callData<Session>('/invitations/accept', { method: 'POST', body: { token, password } }),
-    onSuccess: session => signedIn(session, null),
-  })
+  const accept = useAction(
+    {
+      mutationFn: () => callData<Session>('/invitations/accept', { method: 'POST', body: { token, password } }),
+      onSuccess: session => signedIn(session, null),
+    },
+    { isFinal: true },
+  )
   return (
     <main className={classes.page}>
       <div className={classes.tools}>

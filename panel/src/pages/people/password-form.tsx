@@ -1,7 +1,8 @@
 import { Button, Group, PasswordInput, Stack } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { sessionQuery, sessionsQuery } from '../../api/queries.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -28,7 +29,7 @@ export function PasswordForm({ userName, asksOld = false, save, action, savedTex
   const client = useQueryClient()
   const [oldPassword, setOldPassword] = useState('')
   const [newPassword, setNewPassword] = useState('')
-  const set = useMutation({
+  const set = useAction({
     mutationFn: () => save(newPassword, oldPassword),
     onSuccess: () => {
       setOldPassword('')

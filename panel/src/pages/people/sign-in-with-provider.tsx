@@ -5,6 +5,7 @@ import { useCallback, useEffect, useRef, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { sessionQuery, signInOptionsQuery } from '../../api/queries.ts'
 import type { BegunSignIn, Session } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -36,15 +37,18 @@ function ownPage(from: string | null | undefined): string {
 export function SignInWithProvider({ from, invitation }: { from?: string | undefined; invitation?: string }) {
   const words = useWords()
   const { data: options } = useQuery(signInOptionsQuery)
-  const begin = useMutation({
-    mutationFn: () =>
-      callData<BegunSignIn>('/session/oidc', { method: 'POST', body: invitation ? { invitation } : {} }),
-    onSuccess: ({ url }) => {
-      if (from) sessionStorage.setItem(FROM, from)
-      else sessionStorage.removeItem(FROM)
-      window.location.assign(url)
+  const begin = useAction(
+    {
+      mutationFn: () =>
+        callData<BegunSignIn>('/session/oidc', { method: 'POST', body: invitation ? { invitation } : {} }),
+      onSuccess: ({ url }) => {
+        if (from) sessionStorage.setItem(FROM, from)
+        else sessionStorage.removeItem(FROM)
+        window.location.assign(url)
+      },
     },
-  })
+    { isFinal: true },
+  )
   const { reset } = begin
   useEffect(() => {
     // "Back" from the provider shows the page as it was left.

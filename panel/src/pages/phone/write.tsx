@@ -1,9 +1,10 @@
 import { Button, Modal, Stack, Textarea, TextInput } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call } from '../../api/client.ts'
 import { conversationsQuery } from '../../api/queries.ts'
 import type { Conversation } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
@@ -21,7 +22,7 @@ interface Writing {
 
 function useWrite(instanceId: string, onWritten: () => void) {
   const client = useQueryClient()
-  return useMutation({
+  return useAction({
     mutationFn: (body: Writing) => call(`/instances/${instanceId}/sandbox/incoming`, { method: 'POST', body }),
     onSuccess: () => {
       onWritten()

@@ -1,10 +1,11 @@
 import { Button, Group } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { ALL_EVENTS, DEFAULT_ENDPOINT, isTestReceiver } from '../../../../src/domain/events/endpoint.ts'
 import { callData } from '../../api/client.ts'
 import { endpointsQuery } from '../../api/queries.ts'
 import type { EndpointHealth, WebhookTest } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Badge, type Tone } from '../../components/badges.tsx'
 import { CopyField } from '../../components/copy/copy.tsx'
@@ -42,7 +43,7 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
   const { id, instanceId, url, active, description, previousSecretUntil, deliveries } = endpoint
   const mayTest = useMay('operator')
   const isOwner = useMay('owner')
-  const test = useMutation({
+  const test = useAction({
     mutationFn: () => callData<WebhookTest>(`/instances/${instanceId}/endpoints/${id}/test`, { method: 'POST' }),
   })
   return (

@@ -1,7 +1,7 @@
 import { Button, Checkbox, Group, Modal, Radio, Stack, TextInput } from '@mantine/core'
-import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import type { EndpointHealth } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -45,13 +45,16 @@ export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save,
   const [note, setNote] = useState(endpoint?.description ?? '')
   const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? [filter.all])
   const [isTried, setTried] = useState(false)
-  const saving = useMutation({
-    mutationFn: () => save({ url: url.trim(), events, description: note.trim() || null }),
-    onSuccess: () => {
-      toast(endpoint === null ? words.endpoints.created : words.endpoints.changed)
-      onClose()
+  const saving = useAction(
+    {
+      mutationFn: () => save({ url: url.trim(), events, description: note.trim() || null }),
+      onSuccess: () => {
+        toast(endpoint === null ? words.endpoints.created : words.endpoints.changed)
+        onClose()
+      },
     },
-  })
+    { isFinal: true },
+  )
   return (
     <Modal
       opened

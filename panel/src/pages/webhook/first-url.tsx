@@ -1,10 +1,11 @@
 import { Button, Group, Stack } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { TEST_RECEIVER_URL } from '../../../../src/domain/events/endpoint.ts'
 import { callData } from '../../api/client.ts'
 import { endpointsQuery } from '../../api/queries.ts'
 import type { Webhook } from '../../api/types.ts'
+import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
@@ -24,7 +25,7 @@ export function FirstUrl({ instanceId, onSet }: FirstUrlProps) {
   const toast = useToast()
   const client = useQueryClient()
   const [url, setUrl] = useState('')
-  const save = useMutation({
+  const save = useAction({
     mutationFn: (to: string) =>
       callData<Webhook>(`/instances/${instanceId}/webhook`, { method: 'PUT', body: { url: to } }),
     onSuccess: async webhook => {

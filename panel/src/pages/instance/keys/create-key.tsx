@@ -1,10 +1,11 @@
 import { Button, Checkbox, Group, Modal, Select, Stack, TextInput } from '@mantine/core'
-import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { SCOPES, type Scope } from '../../../../../src/domain/access.ts'
 import { callData } from '../../../api/client.ts'
 import { keysQuery } from '../../../api/queries.ts'
 import type { CreatedApiKey } from '../../../api/types.ts'
+import { useAction } from '../../../api/use-action.ts'
 import { CopyField } from '../../../components/copy/copy.tsx'
 import { Problem } from '../../../components/feedback/problem.tsx'
 import { useWords } from '../../../i18n/i18n.tsx'
@@ -63,17 +64,20 @@ function Form({ instanceId, onCreated, onCancel }: FormProps) {
   const [name, setName] = useState('')
   const [scopes, setScopes] = useState<string[]>(['send'])
   const [days, setDays] = useState(0)
-  const create = useMutation({
-    mutationFn: () => {
-      const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString()
-      const body = { name: name.trim(), scopes, expiresAt }
-      return callData<CreatedApiKey>(`/instances/${instanceId}/keys`, { method: 'POST', body })
+  const create = useAction(
+    {
+      mutationFn: () => {
+        const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString()
+        const body = { name: name.trim(), scopes, expiresAt }
+        return callData<CreatedApiKey>(`/instances/${instanceId}/keys`, { method: 'POST', body })
+      },
+      onSuccess: ({ key }) => {
+        void client.invalidateQueries(keysQuery(instanceId))
+        onCreated(key)
+      },
     },
-    onSuccess: ({ key }) => {
-      void client.invalidateQueries(keysQuery(instanceId))
-      onCreated(key)
-    },
-  })
+    { isFinal: true },
+  )
   return (
     <form
       onSubmit={event => {
