@@ -2,6 +2,7 @@ import { localStorageColorSchemeManager, MantineProvider } from '@mantine/core'
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { ApiError } from './api/client.ts'
+import { followSignIns } from './api/other-tabs.ts'
 import { sessionQuery } from './api/queries.ts'
 import { ToastProvider } from './components/feedback/toasts.tsx'
 import { type FirstWords, LanguageProvider } from './i18n/i18n.tsx'
@@ -27,6 +28,7 @@ const queryClient: QueryClient = new QueryClient({
   },
 })
 const router = createPanelRouter(queryClient)
+followSignIns(queryClient)
 
 function isTemporary({ code }: ApiError): boolean {
   return code === 'unreachable' || code === 'service_unavailable'

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { ADMIN_KEY, PanelHarness } from './harness.ts'
-import { openAs } from './invite.ts'
+import { invite, openAs } from './invite.ts'
 
 const ANA = '5511987654321'
 const PASSWORD = 'correct horse battery'
@@ -72,6 +72,28 @@ test('after a session has ended, the same person finds the unsent text, and anot
   await page.keyboard.press('Enter')
   await openChat(page, 'Ended session')
   expect(await fieldOf(page).inputValue()).toBe('only for my eyes')
+  expect(harness.complaints).toEqual([])
+})
+
+test('when another account signs in in a second tab, the first tab shows its panel, without the unsent text', async () => {
+  const id = await createChat('Two tabs')
+  const first = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  await fieldOf(first).fill('only for my eyes')
+  const { pathname, hash } = new URL(harness.url + (await invite(harness, 'vera@example.com', 'viewer')))
+  const second = await first.context().newPage()
+  // The same account: the first tab keeps its text.
+  await second.goto(`${harness.url}/sign-in`)
+  await second.locator('input[type="password"]').fill(ADMIN_KEY)
+  await second.keyboard.press('Enter')
+  await second.getByRole('heading', { name: 'Instances' }).waitFor()
+  expect(await fieldOf(first).inputValue()).toBe('only for my eyes')
+
+  await second.goto(harness.url + pathname + hash)
+  await second.locator('input[type="password"]').fill(PASSWORD)
+  await second.getByRole('button', { name: 'Set the password and sign in' }).click()
+  await second.getByRole('heading', { name: 'Instances' }).waitFor()
+  await first.getByText(en.inbox.readOnly).waitFor()
+  expect(await fieldOf(first).count()).toBe(0)
   expect(harness.complaints).toEqual([])
 })
 

@@ -2,6 +2,7 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useCallback, useSyncExternalStore } from 'react'
 import { randomId } from '../text/random-id.ts'
 import { ApiError, callData } from './client.ts'
+import { accountOf } from './other-tabs.ts'
 import { sessionQuery } from './queries.ts'
 import type { ChatLine } from './types.ts'
 
@@ -54,7 +55,7 @@ export function forgetUnsent(): void {
 /** Names the places of messages: by account, instance and form. Another account never gets the text of this one. */
 export function usePlaces(instanceId: string): (form: string) => string {
   const { data: session } = useQuery(sessionQuery)
-  const account = session && (session.account?.id ?? 'admin key')
+  const account = session && accountOf(session)
   return useCallback(form => JSON.stringify([account, instanceId, form]), [account, instanceId])
 }
 

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { callData } from '../../api/client.ts'
+import { reportSignIn } from '../../api/other-tabs.ts'
 import { sessionQuery, signInOptionsQuery } from '../../api/queries.ts'
 import type { BegunSignIn, Session } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
@@ -21,6 +22,7 @@ export function useSignedIn(): (session: Session, from: string | null | undefine
     async (session, from) => {
       client.clear()
       client.setQueryData(sessionQuery.queryKey, session)
+      reportSignIn(session)
       await navigate({ href: ownPage(from), replace: true })
     },
     [client, navigate],
