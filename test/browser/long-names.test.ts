@@ -1,0 +1,39 @@
+import type { Locator } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
+import { PanelHarness } from './harness.ts'
+
+const WIDTHS = [360, 1280] as const
+const ANA = '5511987654321'
+/** A contact chooses their name. */
+const LONG_NAME = 'W'.repeat(100)
+
+let harness: PanelHarness
+beforeAll(async () => {
+  harness = await PanelHarness.start()
+})
+afterAll(async () => {
+  await harness.dispose()
+  expect(harness.complaints).toEqual([])
+})
+
+async function expectWithin(inner: Locator, outer: Locator): Promise<void> {
+  await inner.scrollIntoViewIfNeeded()
+  const [a, b] = [(await inner.boundingBox())!, (await outer.boundingBox())!]
+  expect(a.x).toBeGreaterThanOrEqual(b.x)
+  expect(a.x + a.width).toBeLessThanOrEqual(b.x + b.width)
+}
+
+test.each(WIDTHS)(
+  'at %i pixels, “Send” lies inside the conversation, however long the name of the contact is',
+  async width => {
+    const { id } = await harness.service.admin.createConnected(`Long name ${width}`)
+    await harness.service.admin.writeAsContact(id, { from: ANA, name: LONG_NAME, text: 'Hello' })
+    const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`, { viewport: { width, height: 860 } })
+    const chat = page.getByRole('region', { name: LONG_NAME })
+    const send = chat.getByRole('button', { name: en.send.action, exact: true })
+    await send.waitFor()
+    await expectWithin(chat, page.locator('main'))
+    await expectWithin(send, chat)
+  },
+)
