@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -37,6 +38,33 @@ test('when a receiver fails, the first page names the instance and the remedy, u
   await page.getByRole('row').filter({ hasText: id }).getByText('last delivered').waitFor()
   await attention.waitFor({ state: 'detached' })
   expect(harness.complaints).toEqual([])
+})
+
+test('if the problems or the connection cannot be read, the panel says so and offers to try again', async () => {
+  const { id } = await harness.service.admin.createConnected('Unknown')
+  const page = await harness.openSignedIn('/settings')
+  const unread = /\/admin\/v1\/(attention|activity|alerts\/rules|instances\/[^/]+\/connection)(\?|$)/
+  const body = { error: { code: 'internal_error', message: 'Internal error' } }
+  await page.route(unread, route => route.fulfill({ status: 500, json: body }))
+  const problem = page.getByRole('alert').filter({ hasText: en.problems.internal_error })
+  await page.goto(harness.url)
+  await page.getByRole('row').filter({ hasText: id }).waitFor()
+  await problem.getByRole('button', { name: en.common.tryAgain }).waitFor()
+  await page.goto(`${harness.url}/alerts`)
+  await problem.waitFor()
+  // The connection, and the deliveries.
+  await page.goto(`${harness.url}/instances/${id}`)
+  await problem.nth(1).waitFor()
+  expect(await page.locator('main').getByText(en.common.loading).count()).toBe(0)
+
+  await page.unrouteAll({ behavior: 'wait' })
+  await problem.first().getByRole('button', { name: en.common.tryAgain }).click()
+  await until('one problem', async () => (await problem.count()) === 1)
+  await problem.getByRole('button', { name: en.common.tryAgain }).click()
+  await page.getByText('Messages are sent and received.').waitFor()
+  expect(await problem.count()).toBe(0)
+  expect(harness.complaints.filter(line => !/status of 500/.test(line))).toEqual([])
+  harness.complaints.length = 0
 })
 
 test('instances are found as people write their names and numbers, and listed by state and name', async () => {

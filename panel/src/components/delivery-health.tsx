@@ -1,6 +1,7 @@
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useAwaySince } from '../api/live.ts'
 import { activityQuery } from '../api/queries.ts'
 import type { Activity } from '../api/types.ts'
 import { useMay } from '../api/use-role.ts'
@@ -8,6 +9,7 @@ import { useWords } from '../i18n/i18n.tsx'
 import { Badge, type Tone } from './badges.tsx'
 import classes from './delivery-health.module.css'
 import { Notice } from './feedback/notice.tsx'
+import { Problem } from './feedback/problem.tsx'
 import { RetryAll } from './retry-all.tsx'
 import { Ago, useNow } from './time.tsx'
 
@@ -81,18 +83,19 @@ export function Deliveries({ activity }: { activity: Activity }) {
   )
 }
 
-function useTrouble(instanceId: string): { trouble: Trouble; activity: Activity } | null {
-  const { data } = useQuery(activityQuery([instanceId]))
+/** @returns the trouble, null if there is none or it is unknown; and why it is unknown, if it could not be read */
+function useTrouble(instanceId: string) {
+  const { data, error, refetch } = useQuery(activityQuery([instanceId]))
   const now = useNow(UPDATE_EVERY_MS)
   const activity = data?.find(entry => entry.instanceId === instanceId)
   const trouble = activity && troubleOf(activity, now)
-  return trouble ? { trouble, activity } : null
+  return { found: trouble ? { trouble, activity } : null, error: data ? null : error, refetch }
 }
 
 /** Shown next to the name of an instance on all its pages. */
 export function DeliveryMark({ instanceId }: { instanceId: string }) {
   const { deliveryHealth: words } = useWords()
-  const found = useTrouble(instanceId)
+  const { found } = useTrouble(instanceId)
   if (!found) return null
   return (
     <Link
@@ -109,8 +112,10 @@ export function DeliveryMark({ instanceId }: { instanceId: string }) {
 /** The trouble with the webhook, and how to fix it. */
 export function DeliveryWarning({ instanceId }: { instanceId: string }) {
   const words = useWords()
-  const found = useTrouble(instanceId)
+  const { found, error, refetch } = useTrouble(instanceId)
   const mayTest = useMay('operator')
+  const isAway = useAwaySince() !== null
+  if (error && !isAway) return <Problem error={error} onRetry={() => void refetch()} />
   if (!found) return null
   const { trouble, activity } = found
   const { givenUp, retrying, lastDeliveredAt } = activity.deliveries

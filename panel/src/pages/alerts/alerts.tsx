@@ -123,7 +123,7 @@ function Subject({ alert: { rule, subject, instanceName } }: { alert: Alert }) {
 function Rules() {
   const words = useWords()
   const client = useQueryClient()
-  const { data: rules } = useQuery(alertRulesQuery)
+  const { data: rules, error, refetch } = useQuery(alertRulesQuery)
   const set = useMutation({
     mutationFn: ({ rule, afterMinutes }: AlertRule) =>
       callData<AlertRule[]>(`/alerts/rules/${rule}`, { method: 'PUT', body: { afterMinutes } }),
@@ -138,6 +138,7 @@ function Rules() {
   }
   return (
     <Card title={words.alerts.ruleTitle} hint={words.alerts.ruleHint}>
+      {error && !rules && <Problem error={error} onRetry={() => void refetch()} />}
       <ul className={classes.list}>
         {rules?.map(({ rule, afterMinutes }) => (
           <li key={rule}>

@@ -5,6 +5,7 @@ import { useState } from 'react'
 import { connectionQuery, endpointsQuery } from '../../api/queries.ts'
 import { useMay } from '../../api/use-role.ts'
 import { DeliveryWarning } from '../../components/delivery-health.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -21,13 +22,14 @@ export function Overview() {
   const words = useWords()
   const instance = useInstance()
   const navigate = useNavigate()
-  const { data: connection } = useQuery(connectionQuery(instance.id))
+  const { data: connection, error, refetch } = useQuery(connectionQuery(instance.id))
   const isOperator = useMay('operator')
   const maySend = isOperator && (instance.state === 'connected' || instance.state === 'reconnecting')
   const [hasForm, setHasForm] = useState(maySend)
   // The form and its text stay while the number is not connected.
   if (maySend && !hasForm) setHasForm(true)
-  const state = connection ? <ConnectionCard connection={connection} /> : <Waiting />
+  const unknown = error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />
+  const state = connection ? <ConnectionCard connection={connection} /> : unknown
   return (
     <>
       <DeliveryWarning instanceId={instance.id} />

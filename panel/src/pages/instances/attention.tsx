@@ -8,6 +8,7 @@ import { attentionQuery } from '../../api/queries.ts'
 import type { Attention, ConnectionCause, FailingOperatorEndpoint, TroubledInstance } from '../../api/types.ts'
 import { Badge, type Tone } from '../../components/badges.tsx'
 import { formatCount, shownOf, TONES, troubleOf } from '../../components/delivery-health.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
 import { WarningIcon } from '../../components/icons.tsx'
 import { RetryAll } from '../../components/retry-all.tsx'
 import { Ago, oneDecimal, Time, useNow } from '../../components/time.tsx'
@@ -19,13 +20,14 @@ const FIRST_SHOWN = 4
 const UPDATE_EVERY_MS = 5_000
 const GIB = 1024 ** 3
 
-/** What needs attention, with the remedy. Renders nothing if all is well or the state is unknown. */
+/** What needs attention, with the remedy. Renders nothing if all is well, or if the service does not answer (the shell says so). */
 export function AttentionList() {
   const { attention: words } = useWords()
-  const { data } = useQuery(attentionQuery)
+  const { data, error, refetch } = useQuery(attentionQuery)
   const [isWhole, setWhole] = useState(false)
   const isAway = useAwaySince() !== null
-  if (!data || isAway) return null
+  if (isAway) return null
+  if (!data) return <Problem error={error} onRetry={() => void refetch()} />
   const isDiskFull = data.disk?.isNearlyFull === true
   // A node of the previous version leaves out the operator endpoints.
   const { operatorEndpoints = [] } = data
