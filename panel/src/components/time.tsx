@@ -13,11 +13,12 @@ export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) 
   const timeZone = useTimeZone()
   const date = new Date(at)
   const day = (of: Date) => of.toLocaleDateString('en', { timeZone })
-  const isToday = day(date) === day(new Date())
+  const now = new Date(serverNow())
+  const isToday = day(date) === day(now)
   const text = date.toLocaleString(language, {
     timeZone,
     ...(isToday ? {} : { day: 'numeric', month: 'short' }),
-    ...(date.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' }),
+    ...(date.getFullYear() === now.getFullYear() ? {} : { year: 'numeric' }),
     hour: '2-digit',
     hourCycle: 'h23',
     minute: '2-digit',

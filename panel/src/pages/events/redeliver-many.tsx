@@ -4,6 +4,7 @@ import { Link } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { countsQuery, endpointsQuery, notPostedQuery } from '../../api/queries.ts'
+import { serverNow } from '../../api/server-clock.ts'
 import type { DeliveryCounts } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -45,7 +46,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   const words = useWords()
   const [ended, setEnded] = useState<Which>('exhausted')
   const [range, setRange] = useState<Range>(WARNED_OF)
-  const since = useMemo(() => new Date(Date.now() - Number(range) * HOUR_MS).toISOString(), [range])
+  const since = useMemo(() => new Date(serverNow() - Number(range) * HOUR_MS).toISOString(), [range])
   const { data: endpoints } = useQuery(endpointsQuery(instanceId))
   const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
   const { data: notPosted } = useQuery({ ...notPostedQuery(instanceId, since), enabled: ended === 'not_posted' })

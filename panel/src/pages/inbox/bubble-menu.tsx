@@ -3,6 +3,7 @@ import { useMutation } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { EDIT_WINDOW_MS } from '../../../../src/domain/conversation.ts'
 import { call } from '../../api/client.ts'
+import { serverNow } from '../../api/server-clock.ts'
 import type { ChatLine, Instance } from '../../api/types.ts'
 import { useCopyAndSay } from '../../components/copy/copy.tsx'
 import { problemText } from '../../components/feedback/problem.tsx'
@@ -91,5 +92,5 @@ export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onW
 function isEditable(line: ChatLine): boolean {
   if (line.direction !== 'out' || line.media !== undefined) return false
   if (!isSent(line) && line.type !== 'text') return false
-  return line.sentAt === null || Date.now() - Date.parse(line.sentAt) < EDIT_WINDOW_MS
+  return line.sentAt === null || serverNow() - Date.parse(line.sentAt) < EDIT_WINDOW_MS
 }

@@ -1,3 +1,5 @@
+import { serverNow } from '../../api/server-clock.ts'
+
 const DAY_MS = 86_400_000
 
 /** The day of a moment in a time zone, as `2026-11-24`. */
@@ -7,7 +9,7 @@ export function dayOf(at: string | number, timeZone: string | undefined): string
 
 /** The heading above the messages of a day, such as "today". */
 export function dayText(at: string, timeZone: string | undefined, language: string): string {
-  const days = (Date.parse(dayOf(at, timeZone)) - Date.parse(dayOf(Date.now(), timeZone))) / DAY_MS
+  const days = (Date.parse(dayOf(at, timeZone)) - Date.parse(dayOf(serverNow(), timeZone))) / DAY_MS
   if (days > -2) return new Intl.RelativeTimeFormat(language, { numeric: 'auto' }).format(days, 'day')
   return new Date(at).toLocaleDateString(language, {
     timeZone,

@@ -5,6 +5,7 @@ import { type ReactNode, useState } from 'react'
 import { isTestReceiver, TEST_RECEIVER_URL } from '../../../../src/domain/events/endpoint.ts'
 import { call, callData } from '../../api/client.ts'
 import { endpointsQuery, listPage } from '../../api/queries.ts'
+import { serverNow } from '../../api/server-clock.ts'
 import type { Event, Instance } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -131,7 +132,7 @@ function useTestReceiver(instanceId: string) {
       const path = `/instances/${instanceId}`
       await callData(`${path}/webhook`, { method: 'PUT', body: { url: TEST_RECEIVER_URL } })
       await client.invalidateQueries(endpointsQuery(instanceId))
-      const since = new Date(Date.now() - HOUR_MS).toISOString()
+      const since = new Date(serverNow() - HOUR_MS).toISOString()
       await call(`${path}/events/redeliver`, { method: 'POST', body: { since, state: 'not_posted' } })
     },
   })

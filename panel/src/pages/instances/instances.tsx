@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { activityQuery, sessionQuery } from '../../api/queries.ts'
+import { serverNow } from '../../api/server-clock.ts'
 import type { Activity, Instance } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { type Log, useLog } from '../../api/use-log.ts'
@@ -208,7 +209,7 @@ function InstanceRow({ instance, activity, onOpen }: InstanceRowProps) {
         )}
       </Cell>
       <Cell>{activity && <Traffic activity={activity} />}</Cell>
-      <Cell area={activity && troubleOf(activity, Date.now()) ? 'wide' : 'hidden'} label={words.instances.webhook}>
+      <Cell area={activity && troubleOf(activity, serverNow()) ? 'wide' : 'hidden'} label={words.instances.webhook}>
         {activity && <Deliveries activity={activity} />}
       </Cell>
     </>

@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import { linksQuery } from '../../api/queries.ts'
+import { serverNow } from '../../api/server-clock.ts'
 import type { CreatedLink, HandedOutLink } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
@@ -47,7 +48,7 @@ function HandedOut({ instanceId, link }: { instanceId: string; link: HandedOutLi
   const [isAsking, setAsking] = useState(false)
   const { id, title, expiresAt, openedAt, usedAt } = link
   const name = title ?? words.links.unnamed
-  const isExpired = Date.parse(expiresAt) <= Date.now()
+  const isExpired = Date.parse(expiresAt) <= serverNow()
   return (
     <li>
       <div>

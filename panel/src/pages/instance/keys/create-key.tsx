@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { SCOPES, type Scope } from '../../../../../src/domain/access.ts'
 import { callData } from '../../../api/client.ts'
 import { keysQuery } from '../../../api/queries.ts'
+import { serverNow } from '../../../api/server-clock.ts'
 import type { CreatedApiKey } from '../../../api/types.ts'
 import { useAction } from '../../../api/use-action.ts'
 import { CopyField } from '../../../components/copy/copy.tsx'
@@ -67,7 +68,7 @@ function Form({ instanceId, onCreated, onCancel }: FormProps) {
   const create = useAction(
     {
       mutationFn: () => {
-        const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString()
+        const expiresAt = days === 0 ? null : new Date(serverNow() + days * DAY_MS).toISOString()
         const body = { name: name.trim(), scopes, expiresAt }
         return callData<CreatedApiKey>(`/instances/${instanceId}/keys`, { method: 'POST', body })
       },

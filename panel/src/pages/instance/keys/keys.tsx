@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call } from '../../../api/client.ts'
 import { keysQuery } from '../../../api/queries.ts'
+import { serverNow } from '../../../api/server-clock.ts'
 import type { ApiKey } from '../../../api/types.ts'
 import { Confirm } from '../../../components/feedback/confirm.tsx'
 import { Problem } from '../../../components/feedback/problem.tsx'
@@ -47,7 +48,7 @@ function Key({ instanceId, apiKey }: { instanceId: string; apiKey: ApiKey }) {
   const client = useQueryClient()
   const [isAsking, setAsking] = useState(false)
   const { id, name, prefix, scopes, expiresAt, lastUsedAt } = apiKey
-  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
+  const isExpired = expiresAt !== null && Date.parse(expiresAt) <= serverNow()
   return (
     <li>
       <div>
