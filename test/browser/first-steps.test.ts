@@ -106,6 +106,21 @@ test('an instance is renamed in its settings; a new token, unlinking and deletio
   expect(harness.complaints).toEqual([])
 })
 
+test('an instance with two spaces in its name is deleted by typing the name as the dialog shows it', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Big  shop')
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
+  await page.getByRole('button', { name: 'Delete the instance' }).click()
+  const erase = page.getByRole('button', { name: 'Delete permanently' })
+  const field = page.getByLabel('Type “Big shop” to confirm')
+  await field.fill('Bigshop')
+  expect(await erase.isDisabled()).toBe(true)
+  await field.fill('Big shop')
+  expect(await erase.isEnabled()).toBe(true)
+  await erase.click()
+  await page.waitForURL(url => url.pathname === '/')
+  expect(harness.complaints).toEqual([])
+})
+
 test('the sandbox phone shows what recipients see, writes back, and can be switched off', async () => {
   const { id, token } = await harness.service.admin.createConnected('Phone')
   const page = await harness.openSignedIn(`/instances/${id}/phone`)

@@ -57,7 +57,7 @@ export function Confirm({ opened, onClose, title, children, action, danger, type
             <Button
               type="submit"
               color={danger ? 'red' : undefined}
-              disabled={typed !== undefined && text.trim() !== typed}
+              disabled={typed !== undefined && asShown(text) !== asShown(typed)}
               loading={act.isPending}
             >
               {action}
@@ -67,4 +67,9 @@ export function Confirm({ opened, onClose, title, children, action, danger, type
       </form>
     </Modal>
   )
+}
+
+/** A page shows several spaces as one. */
+function asShown(text: string): string {
+  return text.replace(/\s+/g, ' ').trim()
 }
