@@ -37,3 +37,15 @@ test.each(WIDTHS)(
     await expectWithin(send, chat)
   },
 )
+
+test.each(WIDTHS)('at %i pixels, a file lies inside its bubble, however long its name is', async width => {
+  const { id, token } = await harness.service.admin.createConnected(`Long file ${width}`)
+  const filename = `${'report-'.repeat(15)}.txt`
+  await harness.service.instance(id, token).sendFile(ANA, Buffer.from(`Report ${width}`), { filename })
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`, { viewport: { width, height: 860 } })
+  const bubble = page.getByRole('log').getByRole('article')
+  const file = bubble.getByRole('link', { name: filename })
+  await file.waitFor()
+  await expectWithin(file, bubble)
+  await expectWithin(bubble, page.getByRole('log'))
+})
