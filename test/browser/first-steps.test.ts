@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { until } from '../until.ts'
 import { PanelHarness, signIn } from './harness.ts'
@@ -118,6 +119,22 @@ test('an instance with two spaces in its name is deleted by typing the name as t
   expect(await erase.isEnabled()).toBe(true)
   await erase.click()
   await page.waitForURL(url => url.pathname === '/')
+  expect(harness.complaints).toEqual([])
+})
+
+test('a message whose events were not posted asks for a webhook URL, unless one is set by now', async () => {
+  const { id, token } = await harness.service.admin.createConnected('URL later')
+  const { id: messageId } = await harness.service.instance(id, token).send('5511987654321', 'Hello')
+  const page = await harness.openSignedIn(`/instances/${id}/messages?open=${messageId}`)
+  const link = page.getByRole('dialog').getByRole('link', { name: en.message.setWebhook })
+  await page.getByText('The recipient has opened it.').waitFor()
+  await link.waitFor()
+  await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+  const read = page.waitForResponse(/endpoint-health$/)
+  await page.reload()
+  await page.getByText('The recipient has opened it.').waitFor()
+  await read
+  expect(await link.count()).toBe(0)
   expect(harness.complaints).toEqual([])
 })
 

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { ApiError } from '../../api/client.ts'
-import { messageQuery } from '../../api/queries.ts'
+import { endpointsQuery, messageQuery } from '../../api/queries.ts'
 import type { MessageLife } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge, MessageBadge } from '../../components/badges.tsx'
@@ -47,7 +47,6 @@ type OneMessageProps = Pick<MessageDrawerProps, 'instanceId' | 'onSendAgain'> & 
 
 function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   const words = useWords()
-  const isOperator = useMay('operator')
   const { data: message, error, refetch } = useQuery(messageQuery(instanceId, messageId))
   if (error instanceof ApiError && error.code === 'message_not_found') {
     return <Empty title={words.message.notFound}>{messageId}</Empty>
@@ -82,12 +81,23 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
       </Group>
       <h2 className={classes.heading}>{words.message.life}</h2>
       <Life message={message} instanceId={instanceId} />
-      {isOperator && message.events.length > 0 && message.events.every(({ delivery }) => delivery === null) && (
-        <Link to="/instances/$id/webhook" params={{ id: instanceId }}>
-          {words.message.setWebhook}
-        </Link>
+      {message.events.length > 0 && message.events.every(({ delivery }) => delivery === null) && (
+        <SetWebhook instanceId={instanceId} />
       )}
     </div>
+  )
+}
+
+/** A link for those who may set a URL, while there is none. */
+function SetWebhook({ instanceId }: { instanceId: string }) {
+  const words = useWords()
+  const isOperator = useMay('operator')
+  const { data: endpoints } = useQuery(endpointsQuery(instanceId))
+  if (!isOperator || endpoints?.length !== 0) return null
+  return (
+    <Link to="/instances/$id/webhook" params={{ id: instanceId }}>
+      {words.message.setWebhook}
+    </Link>
   )
 }
 
