@@ -138,6 +138,17 @@ test('a message whose events were not posted asks for a webhook URL, unless one 
   expect(harness.complaints).toEqual([])
 })
 
+test('the form does not send a message of spaces only', async () => {
+  const { id } = await harness.service.admin.createConnected('Spaces')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  const send = page.getByRole('button', { name: 'Send', exact: true })
+  await until('an enabled form', () => send.isEnabled())
+  await page.getByLabel('Text', { exact: true }).fill('  \n ')
+  expect(await send.isDisabled()).toBe(true)
+  await page.getByLabel('Text', { exact: true }).fill(' Hello ')
+  expect(await send.isEnabled()).toBe(true)
+})
+
 test('the sandbox phone shows what recipients see, writes back, and can be switched off', async () => {
   const { id, token } = await harness.service.admin.createConnected('Phone')
   const page = await harness.openSignedIn(`/instances/${id}/phone`)

@@ -153,7 +153,7 @@ function useMessage(instance: Instance, after: MessageLife | undefined, onSent: 
       isSent.current = false
       changeUnsent(place, changed)
     },
-    isComplete: attachment.state !== 'uploading' && (media !== undefined || text !== ''),
+    isComplete: attachment.state !== 'uploading' && (media !== undefined || text.trim() !== ''),
     isValid: NUMBER.test(recipient) || GROUP.test(recipient) || LID.test(recipient),
     send: () => {
       if (!isSent.current) send(contentOf(recipient, shownText, media, extras))
