@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -37,6 +38,16 @@ test('a viewer is told who can link a number, in place of a code that only opera
   await viewer.getByText('An operator or owner can connect it again.').waitFor()
   expect(await offered()).toBe(0)
   expect(harness.complaints).toEqual([])
+})
+
+test('a viewer who opens a page of owners by its address is refused, and sees no button of owners', async () => {
+  const refused = viewer.locator('main').getByText('forbidden', { exact: true })
+  for (const path of ['/people', '/alerts', '/audit']) {
+    await viewer.goto(harness.url + path)
+    await refused.first().waitFor()
+    for (const name of [en.people.invite, en.alerts.add, en.endpoints.add, en.audit.check])
+      expect(await viewer.getByRole('button', { name }).count()).toBe(0)
+  }
 })
 
 test('a viewer is not sent to a webhook that they may not set, and is told why they see no signatures', async () => {

@@ -62,8 +62,8 @@ export const instance = {
   webhook: 'Webhook',
   phone: 'Phone',
   settings: 'Settings',
-  gone: 'This instance no longer exists',
-  goneText: 'It was deleted, or the address is wrong.',
+  gone: 'This instance is not available',
+  goneText: 'It was deleted, you may no longer see it, or the address is wrong.',
   sandboxBadge: 'Sandbox: its WhatsApp is simulated',
   sections: 'Sections of the instance',
 }

@@ -64,8 +64,8 @@ export const instance: Words['instance'] = {
   webhook: 'Webhook',
   phone: 'Telefone',
   settings: 'Configurações',
-  gone: 'Esta instância não existe mais',
-  goneText: 'Ela foi excluída, ou o endereço está errado.',
+  gone: 'Esta instância não está disponível',
+  goneText: 'Ela foi excluída, você não tem mais acesso a ela, ou o endereço está errado.',
   sandboxBadge: 'Sandbox: o WhatsApp é simulado',
   sections: 'Seções da instância',
 }

@@ -5,6 +5,7 @@ import { callData } from '../../api/client.ts'
 import { operatorEndpointsQuery } from '../../api/queries.ts'
 import type { OperatorEndpoint, WebhookTest } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
+import { useMay } from '../../api/use-role.ts'
 import { Badge } from '../../components/badges.tsx'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { formatCount } from '../../components/delivery-health.tsx'
@@ -24,15 +25,18 @@ export function OperatorEndpoints() {
   const words = useWords()
   const [edited, setEdited] = useState<OperatorEndpoint | 'new' | null>(null)
   const [fresh, setFresh] = useState<string | null>(null)
+  const isOwner = useMay('owner')
   const { data: endpoints, error, refetch } = useQuery(operatorEndpointsQuery)
   return (
     <Card
       title={words.operatorEndpoints.title}
       hint={words.operatorEndpoints.hint}
       action={
-        <Button variant="default" onClick={() => setEdited('new')}>
-          {words.endpoints.add}
-        </Button>
+        isOwner && (
+          <Button variant="default" onClick={() => setEdited('new')}>
+            {words.endpoints.add}
+          </Button>
+        )
       }
     >
       {error && !endpoints && <Problem error={error} onRetry={() => void refetch()} />}

@@ -5,6 +5,7 @@ import { call, callData } from '../../api/client.ts'
 import { alertTargetsQuery } from '../../api/queries.ts'
 import type { AlertTarget } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
+import { useMay } from '../../api/use-role.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -19,15 +20,18 @@ import classes from './alerts.module.css'
 export function Targets() {
   const words = useWords()
   const [isAdding, setAdding] = useState(false)
+  const isOwner = useMay('owner')
   const { data: targets, error, refetch } = useQuery(alertTargetsQuery)
   return (
     <Card
       title={words.alerts.targets}
       hint={words.alerts.targetsHint}
       action={
-        <Button variant="default" onClick={() => setAdding(true)}>
-          {words.alerts.add}
-        </Button>
+        isOwner && (
+          <Button variant="default" onClick={() => setAdding(true)}>
+            {words.alerts.add}
+          </Button>
+        )
       }
     >
       {error && !targets && <Problem error={error} onRetry={() => void refetch()} />}

@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { callData } from '../../api/client.ts'
 import { listPage, NOT_LIVE } from '../../api/queries.ts'
 import type { AuditCheck, AuditRecord } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
@@ -20,6 +21,7 @@ const PAGE_SIZE = 100
 export function Audit() {
   const words = useWords()
   const navigate = useNavigate()
+  const isOwner = useMay('owner')
   const { by, action, instanceId } = useSearch({ from: '/inside/audit' })
   useTitle(words.audit.title)
   const list = useInfiniteQuery({
@@ -38,7 +40,7 @@ export function Audit() {
   return (
     <>
       <PageHead title={words.audit.title}>{words.audit.hint}</PageHead>
-      <Check />
+      {isOwner && <Check />}
       <FilterBar active={[by, action, instanceId].filter(Boolean).length}>
         <TextFilter
           label={words.audit.who}

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import { accountsQuery, sessionQuery } from '../../api/queries.ts'
 import type { Account, InvitedAccount } from '../../api/types.ts'
+import { useMay } from '../../api/use-role.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
@@ -19,13 +20,14 @@ export function People() {
   const words = useWords()
   const [editing, setEditing] = useState<Editing | null>(null)
   const [link, setLink] = useState<InvitedAccount | null>(null)
+  const isOwner = useMay('owner')
   const { data: accounts, error, refetch } = useQuery(accountsQuery)
   useTitle(words.people.title)
   return (
     <>
       <PageHead
         title={words.people.title}
-        action={<Button onClick={() => setEditing('new')}>{words.people.invite}</Button>}
+        action={isOwner && <Button onClick={() => setEditing('new')}>{words.people.invite}</Button>}
       >
         {words.people.hint}
       </PageHead>
