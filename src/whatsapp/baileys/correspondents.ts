@@ -25,7 +25,9 @@ export class Correspondents {
     const lid = lidOf(jid)
     if (lid === undefined) return [jidNormalizedUser(jid)]
     const mapped = await this.#mapped(`${lid}_reverse`)
-    return [`${lid}@lid`, ...(mapped ? [`${mapped}${S_WHATSAPP_NET}`] : [])]
+    // The number may have another LID by now (`signal/lid-mapping.ts`).
+    const isCurrent = mapped !== undefined && (await this.#mapped(mapped)) === lid
+    return [`${lid}@lid`, ...(isCurrent ? [`${mapped}${S_WHATSAPP_NET}`] : [])]
   }
 
   /** True if a JID belongs to this address. Queries WhatsApp if the mapping does not contain the LID. */

@@ -4,7 +4,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { LookedUpNumber, Numbers } from '../../store/numbers/numbers.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { lidOf } from '../baileys/addresses.ts'
+import { lidOf, numberOf } from '../baileys/addresses.ts'
 import type { Link } from '../baileys/link.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 
@@ -76,15 +76,17 @@ export class AddressBook {
   /** @param number a number, or a LID address */
   async findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const { numbers, lease, now, signal } = this.#options
-    let known: { address: string | null } | null = await this.#recall(number)
-    if (!known) {
+    const stored = await this.#recall(number)
+    let known: { address: string | null } | null = stored
+    // The number of a LID may belong to somebody else by now. `lookUp` knows without a query.
+    if (!known || (lidOf(number) !== undefined && numberOf(known.address) !== undefined)) {
       const answer = await link.lookUp(number).catch((error: { data?: unknown } | null) => {
         return { kind: error?.data === RATE_LIMITED ? ('limited' as const) : ('silent' as const) }
       })
       if (answer.kind === 'limited') return { kind: 'unanswered', why: 'rate_limited' }
       if (answer.kind === 'silent') return { kind: 'unanswered', why: 'look_up' }
       const address = answer.kind === 'found' ? answer.address : null
-      await untilStored(() => numbers.record(lease, number, address, now()), signal)
+      if (address !== stored?.address) await untilStored(() => numbers.record(lease, number, address, now()), signal)
       known = { address }
     }
     if (known.address === null) return { kind: 'refused', failure: messageFailure('recipient_not_on_whatsapp') }

@@ -11,11 +11,11 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import { isRefusal } from '../look-up.ts'
 import type { Journal } from './journal.ts'
+import { guardMapping, type LIDMappingStore } from './lid-mapping.ts'
 import { hasOpenSession, keepParsedSessions } from './parsed-sessions.ts'
 import { keepSenderKeysWhole } from './sender-key-states.ts'
 import { restoreFailedSessions } from './session-attempts.ts'
 
-type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
 type Outside = <T>(work: () => T) => T
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
 
@@ -46,7 +46,7 @@ interface SignalService {
 type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /**
- * Baileys' Signal repository with five changes.
+ * Baileys' Signal repository with six changes.
  *
  * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
  *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
@@ -59,6 +59,7 @@ type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
  *    was already used, it is acknowledged if it is recorded, and otherwise requested again.
  * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
  * 5. A session is parsed once, not at every message (`parsed-sessions.ts`).
+ * 6. Stale and wrong pairs of numbers and LIDs are ignored (`lid-mapping.ts`).
  */
 export function createSignalRepository(
   auth: SignalAuthState,
@@ -73,7 +74,7 @@ export function createSignalRepository(
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
   const alone = createLock(outside)
-  const mapping = mappingOutside(base.lidMapping)
+  const mapping = guardMapping(base.lidMapping, auth)
   const once = createDecryption(service, keys, alone, outside)
 
   /** The lock key of a contact: the same for its number and its LID, which share a session in Baileys. */
@@ -210,16 +211,4 @@ function cachingMisses(pnToLid: NonNullable<PnToLid>): NonNullable<PnToLid> {
     }
     return found
   }
-}
-
-/**
- * Runs the methods of the mapping outside any transaction: a learned pair is stored even if the send that queried it fails.
- * Baileys also creates a timer of three days for each pair, which would retain the transaction that long.
- */
-function mappingOutside(mapping: LIDMappingStore): LIDMappingStore {
-  const { bind } = AsyncLocalStorage
-  mapping.storeLIDPNMappings = bind(mapping.storeLIDPNMappings.bind(mapping))
-  mapping.getLIDsForPNs = bind(mapping.getLIDsForPNs.bind(mapping))
-  mapping.getPNsForLIDs = bind(mapping.getPNsForLIDs.bind(mapping))
-  return mapping
 }

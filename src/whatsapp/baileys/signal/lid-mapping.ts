@@ -1,0 +1,42 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { isLidUser, jidDecode, type SignalAuthState, type SignalRepositoryWithLIDStore } from 'baileys'
+
+export type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
+
+/**
+ * Changes Baileys' mapping between numbers and LIDs:
+ *
+ * - Its methods run outside any transaction: a learned pair is stored even if the send that queried it fails. Baileys also
+ *   creates a timer of three days for each pair, which would retain the transaction that long.
+ * - A LID has a number only while the number has that LID (`findNumbers`).
+ */
+export function guardMapping(mapping: LIDMappingStore, { keys }: SignalAuthState): LIDMappingStore {
+  const { bind } = AsyncLocalStorage
+  mapping.storeLIDPNMappings = bind(mapping.storeLIDPNMappings.bind(mapping))
+  mapping.getLIDsForPNs = bind(mapping.getLIDsForPNs.bind(mapping))
+  mapping.getPNsForLIDs = bind((lids: string[]) => findNumbers(keys, lids))
+  return mapping
+}
+
+/**
+ * Replaces Baileys' function. When a number gets another LID, Baileys keeps the row from the old LID to the number, and
+ * may even store the old pair again when it reads that row. Messages to the person who had the number before would
+ * go to the person who has it now.
+ */
+async function findNumbers(
+  keys: SignalAuthState['keys'],
+  lids: readonly string[],
+): Promise<{ lid: string; pn: string }[] | null> {
+  const people = lids.flatMap(lid => {
+    const { user, device = 0 } = (isLidUser(lid) && jidDecode(lid)) || {}
+    return user ? [{ lid, user, device }] : []
+  })
+  const reverse = people.map(({ user }) => `${user}_reverse`)
+  const numbers = await keys.get('lid-mapping', reverse)
+  const current = await keys.get('lid-mapping', Object.values(numbers))
+  const pairs = people.flatMap(({ lid, user, device }) => {
+    const number = numbers[`${user}_reverse`]
+    return number && current[number] === user ? [{ lid, pn: `${number}:${device}@s.whatsapp.net` }] : []
+  })
+  return pairs.length > 0 ? pairs : null
+}

@@ -1,0 +1,49 @@
+import type { Action, When } from '@pombal/simulator'
+import { describe, expect, test } from 'vitest'
+import { STORES } from '../../../databases/database.ts'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
+
+/** Numbers that change their owner, and people whose LID changes. */
+
+const NUMBER = '5511987654321'
+/** Another person, who gets the number. */
+const NEW_OWNER = '5511977770000'
+
+const lidOf = (number: string) => `${999_999_999_999_999 - Number(number)}@lid`
+const messagesOf = (number: string): When => ({ stanza: 'message', direction: 'out', attrs: { from: lidOf(number) } })
+
+async function setRule(harness: WhatsappHarness, when: When, action: Action): Promise<number> {
+  return (await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })).rule!
+}
+
+async function receives(harness: WhatsappHarness, id: string, from: string, to: string, text: string) {
+  await harness.network.writeAs({ from, to, text })
+  return until(`an event for ${text}`, async () => (await harness.received(id)).find(event => event['text'] === text))
+}
+
+describe.each(STORES)('a number that WhatsApp has given to another person, on %s', kind => {
+  test.each([
+    ['', false],
+    [' and that was written to by LID before', true],
+  ])('names only the new owner; the former one is known by LID, even after a restart%s', async (_, wasLookedUp) => {
+    await using harness = await WhatsappHarness.open({}, kind)
+    const { id, phone, connection } = await harness.link()
+    const former = lidOf(NUMBER)
+    expect(await receives(harness, id, NUMBER, phone, 'with the number')).toMatchObject({ from: NUMBER, lid: former })
+    if (wasLookedUp) await harness.becomes(id, (await harness.accept(id, former, 'one')).id, 'sent')
+    await setRule(harness, messagesOf(NEW_OWNER), { set: { sender_pn: `${NUMBER}@s.whatsapp.net` } })
+    const fromOwner = await receives(harness, id, NEW_OWNER, phone, 'the new owner')
+    expect(fromOwner).toMatchObject({ from: NUMBER, chat: NUMBER, lid: lidOf(NEW_OWNER) })
+    await setRule(harness, messagesOf(NUMBER), { address: 'lid', alternate: false })
+    const byLid = { addressing: 'lid', chat: former, lid: former, phone: null }
+    expect(await receives(harness, id, NUMBER, phone, 'without the number')).toMatchObject(byLid)
+    await harness.stop(connection)
+    await harness.connect(id)
+    await harness.reaches(id, 'connected')
+    expect(await receives(harness, id, NUMBER, phone, 'after a restart')).toMatchObject(byLid)
+    const { id: message, whatsappId } = await harness.accept(id, former, 'for the former owner only')
+    await harness.becomes(id, message, 'read')
+    expect((await harness.store.messages.findSent(id, whatsappId))?.address).toBe(former)
+  })
+})
