@@ -43,7 +43,9 @@ export class IncomingMessages {
     this.#options = options
   }
 
+  /** Call before Baileys handles the stanza. Changes the stanza. */
   note(stanza: BinaryNode): void {
+    if (stanza.attrs['recipient'] !== undefined) dropSender(stanza)
     if (isWithheldViewOnce(stanza)) this.#fillIn(stanza)
     for (const { content } of getBinaryNodeChildren(stanza, 'enc')) {
       if (content instanceof Uint8Array) this.#stanzas.set(content, stanza)
@@ -111,4 +113,13 @@ export class IncomingMessages {
   #parse(message: WAMessage): Promise<IncomingMessage | IncomingChange | null> {
     return parseIncoming(message, this.#options.mapping(), this.#options.self())
   }
+}
+
+/**
+ * Removes the other address of the sender from a copy of a message that the owner wrote. Baileys takes it for an address of
+ * the recipient, and would store our own number as the recipient's.
+ */
+function dropSender({ attrs }: BinaryNode): void {
+  delete attrs['sender_pn']
+  delete attrs['sender_lid']
 }

@@ -1,7 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { isLidUser, jidDecode, type SignalAuthState, type SignalRepositoryWithLIDStore } from 'baileys'
+import {
+  type AuthenticationCreds,
+  isLidUser,
+  jidDecode,
+  type SignalAuthState,
+  type SignalRepositoryWithLIDStore,
+} from 'baileys'
+import { isSelf, type Self } from '../addresses.ts'
 
 export type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
+type Pair = Parameters<LIDMappingStore['storeLIDPNMappings']>[0][number]
 
 /**
  * Changes Baileys' mapping between numbers and LIDs:
@@ -9,13 +17,25 @@ export type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
  * - Its methods run outside any transaction: a learned pair is stored even if the send that queried it fails. Baileys also
  *   creates a timer of three days for each pair, which would retain the transaction that long.
  * - A LID has a number only while the number has that LID (`findNumbers`).
+ * - A pair of our own number or LID with somebody else's is not stored. Messages to that person would go to ourselves.
  */
-export function guardMapping(mapping: LIDMappingStore, { keys }: SignalAuthState): LIDMappingStore {
+export function guardMapping(mapping: LIDMappingStore, { creds, keys }: SignalAuthState): LIDMappingStore {
   const { bind } = AsyncLocalStorage
-  mapping.storeLIDPNMappings = bind(mapping.storeLIDPNMappings.bind(mapping))
+  const store = mapping.storeLIDPNMappings.bind(mapping)
+  mapping.storeLIDPNMappings = bind((pairs: Pair[]) => store(pairs.filter(pair => !isMixed(pair, selfOf(creds)))))
   mapping.getLIDsForPNs = bind(mapping.getLIDsForPNs.bind(mapping))
   mapping.getPNsForLIDs = bind((lids: string[]) => findNumbers(keys, lids))
   return mapping
+}
+
+/** Baileys passes all credentials of the account, but its type names only the keys. */
+function selfOf(creds: SignalAuthState['creds']): Self {
+  return (creds as Partial<AuthenticationCreds>).me ?? {}
+}
+
+/** True if one side is ours and the other is not. False if our LID is unknown: the other side may be ours. */
+function isMixed({ lid, pn }: Pair, self: Self): boolean {
+  return self.lid !== undefined && isSelf(lid, self) !== isSelf(pn, self)
 }
 
 /**
@@ -23,10 +43,7 @@ export function guardMapping(mapping: LIDMappingStore, { keys }: SignalAuthState
  * may even store the old pair again when it reads that row. Messages to the person who had the number before would
  * go to the person who has it now.
  */
-async function findNumbers(
-  keys: SignalAuthState['keys'],
-  lids: readonly string[],
-): Promise<{ lid: string; pn: string }[] | null> {
+async function findNumbers(keys: SignalAuthState['keys'], lids: readonly string[]): Promise<Pair[] | null> {
   const people = lids.flatMap(lid => {
     const { user, device = 0 } = (isLidUser(lid) && jidDecode(lid)) || {}
     return user ? [{ lid, user, device }] : []

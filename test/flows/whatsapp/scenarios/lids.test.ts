@@ -47,3 +47,30 @@ describe.each(STORES)('a number that WhatsApp has given to another person, on %s
     expect((await harness.store.messages.findSent(id, whatsappId))?.address).toBe(former)
   })
 })
+
+describe.each(STORES)("a copy from the owner's phone that names the owner's other address, on %s", kind => {
+  test.each<[string, Action[]]>([
+    ['number', []],
+    ['LID', [{ address: 'pn' }]],
+  ])(
+    "its %s: the contact's answer is an event, and a message to the contact's LID reaches the contact",
+    async (_, more) => {
+      await using harness = await WhatsappHarness.open({}, kind)
+      const { id, phone } = await harness.link()
+      for (const action of more) await setRule(harness, messagesOf(phone), action)
+      const bothNames = { sender_pn: `${phone}@s.whatsapp.net`, sender_lid: lidOf(phone) }
+      const copies = { stanza: 'message', direction: 'out', contact: phone } as const
+      await setRule(harness, copies, { set: bothNames })
+      await harness.network.writeAsOwner({ phone, to: NUMBER, text: 'written on the phone' })
+      const written = await until('the copy', async () => {
+        return (await harness.store.events.list(id, { limit: 1 }, { kind: 'message.written' })).data[0]
+      })
+      const { data } = JSON.parse((await harness.store.events.find(id, written.id))!.body)
+      expect(data).toMatchObject({ lid: lidOf(NUMBER), chat: expect.not.stringMatching(phone) })
+      await setRule(harness, messagesOf(NUMBER), { address: 'lid', alternate: false })
+      expect(await receives(harness, id, NUMBER, phone, 'the answer')).toMatchObject({ lid: lidOf(NUMBER) })
+      await harness.becomes(id, (await harness.accept(id, lidOf(NUMBER), 'for the contact')).id, 'read')
+      expect((await harness.network.inbox(NUMBER)).map(({ text }) => text)).toContain('for the contact')
+    },
+  )
+})
