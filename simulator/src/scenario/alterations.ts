@@ -1,6 +1,7 @@
 /** The alterations that rules make. Each returns a new stanza, because the given one may be in a queue. */
-import { lidJid, parseAddress, pnJid } from '../addresses.ts'
+import { lidJid, lidOf, parseAddress, pnJid } from '../addresses.ts'
 import { bytes, type Node, node } from '../wire/nodes.ts'
+import type { Direction } from './rule.ts'
 
 /**
  * The offset from a ciphertext's end of a byte that its authentication code or signature covers, or that is part of it.
@@ -61,4 +62,15 @@ export function addressed(stanza: Node, by: 'lid' | 'pn', alternate: boolean): N
     },
     stanza.content,
   )
+}
+
+/** Names a number by another LID in what leaves, and by its own in what arrives. */
+export function renamed(stanza: Node, { number, lid }: { number: string; lid: string }, direction: Direction): Node {
+  const [from, to] = direction === 'out' ? [lidOf(number), lid] : [lid, lidOf(number)]
+  const named = new RegExp(`^${from}(?=(_\\d+)?(:\\d+)?@lid$)`)
+  const rename = ({ tag, attrs, content }: Node): Node => {
+    const entries = Object.entries(attrs).map(([name, value]) => [name, value.replace(named, to)])
+    return node(tag, Object.fromEntries(entries), Array.isArray(content) ? content.map(rename) : content)
+  }
+  return rename(stanza)
 }

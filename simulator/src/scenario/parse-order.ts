@@ -7,6 +7,8 @@ import { MEDIA_RETRY_ANSWERS, type Order } from './order.ts'
 type Check = (value: unknown) => boolean
 type Fields = Readonly<Record<string, Check>>
 
+const LID = /^[1-9]\d{4,14}$/
+
 const text: Check = value => typeof value === 'string' && value !== ''
 const flag: Check = value => typeof value === 'boolean'
 const atLeast =
@@ -48,7 +50,8 @@ const action: Check = value =>
   hasShape(value, { bytesPerSecond: atLeast(1) }) ||
   hasShape(value, { without: one => Array.isArray(one) && one.every(text) }) ||
   hasShape(value, { set: strings }) ||
-  hasShape(value, { address: oneOf('lid', 'pn') }, { alternate: flag })
+  hasShape(value, { address: oneOf('lid', 'pn') }, { alternate: flag }) ||
+  hasShape(value, { lid: one => typeof one === 'string' && LID.test(one), number: isNumber })
 const rule: Check = value =>
   hasShape(value, { when: one => hasShape(one, {}, when), do: action }, { forMs: atLeast(0) })
 const receipt: Fields = { account: isNumber, contact: isNumber, id: text }

@@ -47,10 +47,11 @@ export type Direction = 'in' | 'out'
  * - `set`: attributes of the stanza itself get these values.
  * - `bytesPerSecond`: the speed of an upload or download.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` the other address is left out.
+ * - `lid`: `number` has this LID (digits) instead of its own, wherever a stanza names it. Set it for both directions.
  *
  * For a request to the media host, `error` is the HTTP status, `garble` alters its bytes, `cut` ends the connection
  * after half of them, `cut_after` before the answer to a complete upload, and a dropped request is never answered.
- * `double`, `without`, `set` and `address` have no effect on it.
+ * `double`, `without`, `set`, `address` and `lid` have no effect on it.
  */
 export type Action =
   | 'hold'
@@ -65,3 +66,4 @@ export type Action =
   | { without: readonly string[] }
   | { set: Readonly<Record<string, string>> }
   | { address: 'lid' | 'pn'; alternate?: boolean }
+  | { lid: string; number: string }

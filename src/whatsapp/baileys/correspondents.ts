@@ -2,8 +2,8 @@ import { isJidGroup, jidNormalizedUser, S_WHATSAPP_NET } from 'baileys'
 import { lidOf, numberOf } from './addresses.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 
-/** Finds the LID of a number. May query WhatsApp. */
-type FindLid = (address: string) => Promise<string | null>
+/** Finds the LID of a number. May query WhatsApp if it is not the expected one. */
+type FindLid = (address: string, expected: string) => Promise<string | null>
 
 /** Resolves addresses. On WhatsApp a person has two addresses, a number and a LID. A group has one address. */
 export class Correspondents {
@@ -30,13 +30,13 @@ export class Correspondents {
     return [`${lid}@lid`, ...(isCurrent ? [`${mapped}${S_WHATSAPP_NET}`] : [])]
   }
 
-  /** True if a JID belongs to this address. Queries WhatsApp if the mapping does not contain the LID. */
+  /** True if a JID belongs to this address. Queries WhatsApp if the mapping does not say so and has no number for the JID. */
   async isSame(jid: string, address: string, findLid: FindLid): Promise<boolean> {
     const known = await this.addressesOf(jid)
     if (known.includes(address)) return true
     const lid = lidOf(jid)
     if (lid === undefined || known.length > 1 || numberOf(address) === undefined) return false
-    return lidOf(await findLid(address).catch(() => null)) === lid
+    return lidOf(await findLid(address, lid).catch(() => null)) === lid
   }
 
   async #mapped(id: string): Promise<string | undefined> {

@@ -9,6 +9,7 @@ import { AcknowledgementReader, containStanzas, sendDurably, watchHandshake, wat
 import { recordGroupChanges } from './link/group-notices.ts'
 import { answerCalls } from './link/incoming-calls.ts'
 import { IncomingMessages } from './link/incoming-messages.ts'
+import { LidFinder } from './link/lid-finder.ts'
 import { LinkFiles } from './link/link-files.ts'
 import { findMetadata, type LinkOptions } from './link/link-options.ts'
 import { LinkingWatch } from './link/linking-watch.ts'
@@ -137,7 +138,7 @@ export class Link {
    * and never if it rejects.
    */
   async write(address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>): Promise<void> {
-    this.#acknowledgements.expect(whatsappId)
+    this.#acknowledgements.expect(whatsappId, address)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     await this.#calls.orClosed(() =>
       sending.run(
@@ -231,19 +232,16 @@ export class Link {
     this.#listenToConnection(socket)
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
     ws.prependListener('frame', dropKeyErrors)
-    ws.prependListener('CB:message', (node: BinaryNode) => {
-      this.#incoming.note(node)
-      // Marks every message as pending. Baileys handles pending messages one by one, but live messages concurrently, so
-      // live messages would overtake one another.
-      node.attrs['offline'] ??= '0'
-    })
-    this.#acknowledgements.listen(socket, events)
+    ws.prependListener('CB:message', (node: BinaryNode) => this.#incoming.note(node))
+    const lids = new LidFinder(socket, this.#options.devices)
+    const onStaleLid = (address: string) => this.#calls.inBackground('lid', () => lids.refresh(address))
+    this.#acknowledgements.listen(socket, events, onStaleLid)
     const notices = { events, calls: this.#calls, onFailed: (error: unknown) => this.#notRecorded(error) }
     recordGroupChanges(socket, notices)
     answerCalls(socket, notices)
     this.#contactsReported = reportContacts(socket, notices)
-    const self = () => this.self
-    recordReceipts(socket, { ...this.#options, ...notices, self, record: receipt => events.receipt(receipt) })
+    const receipts = { lids, self: () => this.self, record: events.receipt }
+    recordReceipts(socket, { ...this.#options, ...notices, ...receipts })
   }
 
   #listenToConnection({ ev, ws }: WASocket): void {

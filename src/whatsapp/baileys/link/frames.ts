@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { type BinaryNode, DisconnectReason, type WASocket } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
+import { numberOf } from '../addresses.ts'
 import type { LibraryScope } from '../library-scope.ts'
 import type { LinkEvents, VitalSigns } from './events.ts'
 
@@ -149,18 +150,21 @@ export function watchVitalSigns({ ev, ws }: WASocket, signs: VitalSigns): void {
 
 /** Reads acknowledgements from the stanzas: Baileys reports only refusals, and reports them too late. */
 export class AcknowledgementReader {
-  /** IDs of the latest messages written over this link and not answered yet. */
-  readonly #unanswered = new BoundedMap<string, true>(MAX_UNANSWERED)
+  /** Addresses of the latest messages written over this link and not answered yet, by the IDs of the messages. */
+  readonly #unanswered = new BoundedMap<string, string>(MAX_UNANSWERED)
 
-  expect(whatsappId: string): void {
-    this.#unanswered.set(whatsappId, true)
+  expect(whatsappId: string, address: string): void {
+    this.#unanswered.set(whatsappId, address)
   }
 
-  listen({ ws }: WASocket, events: Pick<LinkEvents, 'acknowledged'>): void {
-    ws.on('CB:ack', ({ attrs: { id, from, error, phash, ...rest } }: BinaryNode) => {
+  /** @param onStaleLid called if WhatsApp has assigned another LID to the number at this address */
+  listen({ ws }: WASocket, events: Pick<LinkEvents, 'acknowledged'>, onStaleLid: (address: string) => void): void {
+    ws.on('CB:ack', ({ attrs: { id, from, error, phash, refresh_lid, ...rest } }: BinaryNode) => {
       // Not every network sends the class, so the ID of a message of ours is enough.
-      if (!id || (rest['class'] !== 'message' && !this.#unanswered.has(id))) return
+      const address = id && this.#unanswered.get(id)
+      if (!id || (rest['class'] !== 'message' && !address)) return
       this.#unanswered.delete(id)
+      if (refresh_lid === 'true' && numberOf(address)) onStaleLid(address!)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
       events.acknowledged({ whatsappId: id, chat: from, error: code, devicesHash: phash })
     })

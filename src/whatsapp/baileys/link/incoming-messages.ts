@@ -45,6 +45,9 @@ export class IncomingMessages {
 
   /** Call before Baileys handles the stanza. Changes the stanza. */
   note(stanza: BinaryNode): void {
+    // Marks every message as pending. Baileys handles pending messages one by one, but live messages concurrently, so
+    // live messages would overtake one another.
+    stanza.attrs['offline'] ??= '0'
     if (stanza.attrs['recipient'] !== undefined) dropSender(stanza)
     if (isWithheldViewOnce(stanza)) this.#fillIn(stanza)
     for (const { content } of getBinaryNodeChildren(stanza, 'enc')) {

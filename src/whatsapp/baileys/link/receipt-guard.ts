@@ -7,7 +7,7 @@ interface ReceiptGuardOptions {
   correspondents: Correspondents
   self(): Self
   findSent(whatsappId: string): Promise<PreparedMessage | null>
-  findLid(address: string): Promise<string | null>
+  findLid(address: string, expected: string): Promise<string | null>
   findGroup(group: string): Promise<GroupMetadata | undefined>
   /** Asks WhatsApp about the group, unless it was asked a moment ago. */
   refreshGroup(group: string): Promise<void>

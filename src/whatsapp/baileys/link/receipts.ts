@@ -9,12 +9,14 @@ import type { LibraryCalls } from '../library-scope.ts'
 import { parseReceipt, type Receipt, type SentReceipt } from '../parsing/receipt.ts'
 import type { CredentialStore } from '../signal/credential-store.ts'
 import { asResend } from '../signal/sending.ts'
+import type { LidFinder } from './lid-finder.ts'
 import { findMetadata } from './link-options.ts'
 import { ReceiptGuard } from './receipt-guard.ts'
 
 interface ReceiptOptions {
   credentials: CredentialStore
   calls: LibraryCalls
+  lids: Pick<LidFinder, 'find'>
   logger: Logger
   self(): Self
   findSent(whatsappId: string): Promise<PreparedMessage | null>
@@ -33,7 +35,7 @@ export function recordReceipts(socket: WASocket, options: ReceiptOptions): void 
     correspondents,
     self,
     findSent: id => untilStored(() => findSent(id), calls.closed),
-    findLid: address => socket.signalRepository.lidMapping.getLIDForPN(address),
+    findLid: (address, expected) => options.lids.find(address, expected),
     findGroup: group => findMetadata(options, group),
     refreshGroup: options.refreshGroup,
   })

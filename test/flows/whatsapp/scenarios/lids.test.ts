@@ -74,3 +74,76 @@ describe.each(STORES)("a copy from the owner's phone that names the owner's othe
     },
   )
 })
+
+/** The contact has this LID from now on, and sends receipts from it. */
+const NEW_LID = '777000111222333'
+const RECEIPTS = { stanza: 'receipt', direction: 'out' } as const
+/** The client's query for the LID of a number. */
+const LID_QUERY = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } } as const
+
+describe.each(STORES)('a contact that sets up WhatsApp again and gets another LID, on %s', kind => {
+  async function openSetUpAgain(more: readonly (readonly [When, Action])[] = []) {
+    const harness = await WhatsappHarness.open({}, kind)
+    const { id, phone } = await harness.link()
+    await harness.becomes(id, (await harness.accept(id, NUMBER, 'to the old phone')).id, 'read')
+    await receives(harness, id, NUMBER, phone, 'from the old phone')
+    await setRule(harness, RECEIPTS, { address: 'lid', alternate: false })
+    await setRule(harness, {}, { lid: NEW_LID, number: NUMBER })
+    for (const [when, action] of more) await setRule(harness, when, action)
+    await harness.network.misbehave({ kind: 'change_identity', account: phone, contact: NUMBER })
+    return { harness, id, phone, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() }
+  }
+  const notifications = { stanza: 'notification', direction: 'out', attrs: { type: 'encrypt' } } as const
+
+  test.each<[string, (readonly [When, Action])[]]>([
+    ['says so', []],
+    ['does not say so', [[notifications, 'drop']]],
+  ])('and WhatsApp %s: reads the next messages', async (_, rules) => {
+    await using world = await openSetUpAgain(rules)
+    const { harness, id } = world
+    for (const text of ['one', 'two']) {
+      await harness.becomes(id, (await harness.accept(id, NUMBER, text)).id, 'read')
+    }
+    expect((await harness.network.inbox(NUMBER)).map(({ text }) => text)).toEqual(['to the old phone', 'one', 'two'])
+  })
+
+  test('and WhatsApp says so in an acknowledgement: reads the next message without a retry', async () => {
+    const ack = { stanza: 'ack', direction: 'out', attrs: { class: 'message' } } as const
+    await using world = await openSetUpAgain([
+      [notifications, 'drop'],
+      [{ ...RECEIPTS, attrs: { type: 'retry' } }, 'drop'],
+      [ack, { set: { refresh_lid: 'true' } }],
+    ])
+    const { harness, id } = world
+    const queries = await setRule(harness, LID_QUERY, { delayMs: 0 })
+    await harness.becomes(id, (await harness.accept(id, NUMBER, 'lost')).id, 'sent')
+    await until('the query for the LID', async () => (await fitted(harness, queries)) > 0)
+    await until('a message to be read', async () => {
+      const { id: next } = await harness.accept(id, NUMBER, 'next')
+      await harness.becomes(id, next, 'sent')
+      return harness.becomes(id, next, 'read', 2_000).catch(() => null)
+    })
+  })
+
+  test("a stranger's LID obtains no copy, however often it asks, and causes one query", async () => {
+    await using harness = await WhatsappHarness.open({}, kind)
+    const { id, phone } = await harness.link()
+    const { id: message, whatsappId } = await harness.accept(id, NUMBER, 'secret')
+    await harness.becomes(id, message, 'read')
+    const queries = await setRule(harness, LID_QUERY, { delayMs: 0 })
+    const answers = { stanza: 'ack', direction: 'in', attrs: { class: 'receipt', id: whatsappId } } as const
+    const answered = await setRule(harness, answers, { delayMs: 0 })
+    for (let asked = 1; asked <= 5; asked++) {
+      const request = { account: phone, contact: NEW_OWNER, id: whatsappId } as const
+      await harness.network.misbehave({ kind: 'ask_again', ...request })
+      await until('the refusal', async () => (await fitted(harness, answered)) === asked)
+    }
+    expect(await fitted(harness, queries)).toBe(1)
+    expect((await harness.network.inbox(NEW_OWNER)).filter(({ id }) => id === whatsappId)).toEqual([])
+    expect(harness.log.filter(line => line.includes('receipt.foreign_retry_refused'))).toHaveLength(5)
+  })
+})
+
+async function fitted(harness: WhatsappHarness, rule: number): Promise<number> {
+  return (await harness.network.scenario()).rules.find(({ id }) => id === rule)?.fitted ?? 0
+}
