@@ -36,6 +36,8 @@ export interface Client {
   readonly caughtUp: boolean
   /** True while it is marked as available, as a client is when its user looks at it. */
   isAvailable: boolean
+  /** Sends the next stanzas that were queued for it. Null unless it has to request them. */
+  sendBatch: ((count: number) => void) | null
   /** By number or group whose presence it has subscribed to: the JID that it named. */
   readonly subscriptions: Map<string, string>
   send(stanza: Node): void

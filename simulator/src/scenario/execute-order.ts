@@ -50,6 +50,9 @@ export async function executeOrder(network: Network, order: Order): Promise<Orde
     case 'no_restart':
       scenario.restarts = false
       return {}
+    case 'batches':
+      scenario.batches = true
+      return {}
     case 'phone_copies':
       scenario.phoneCopies = true
       return {}

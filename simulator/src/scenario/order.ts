@@ -11,7 +11,7 @@ export type Order =
   | { kind: 'release'; count?: number }
   /**
    * Removes all rules and releases the held stanzas. Undoes `refuse_logins`, `qr_codes`, `fail_linking`,
-   * `play_passkey`, `no_restart`, `phone_copies`, `media_retries`, `look_up` and `restrict`.
+   * `play_passkey`, `no_restart`, `batches`, `phone_copies`, `media_retries`, `look_up` and `restrict`.
    */
   | { kind: 'clear' }
   /** The time that every stanza takes from a client to the network, and again from the network to a client. */
@@ -47,6 +47,12 @@ export type Order =
   | { kind: 'passkey_code'; account: string }
   /** A newly linked client is not asked to reconnect (515): it is logged in on the socket that linked it. */
   | { kind: 'no_restart' }
+  /**
+   * From now on the network announces at login how many stanzas it has kept for a client, sends the first 5, and then as many as the
+   * client requests with `offline_batch`. New stanzas follow after the last kept one, as on WhatsApp. Without this order all are
+   * sent at once.
+   */
+  | { kind: 'batches' }
   /** From now on phones answer requests for copies of messages. Without this order they do not answer, as if they were off. */
   | { kind: 'phone_copies' }
   /**

@@ -77,6 +77,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
   play_passkey: [{ how: oneOf(...PASSKEY_PLAYS) }, { count }],
   passkey_code: [{ account: isNumber }],
   no_restart: [{}],
+  batches: [{}],
   phone_copies: [{}],
   media_retries: [{ answer: oneOf(...MEDIA_RETRY_ANSWERS) }],
   expire_media_auth: [{}],

@@ -76,6 +76,8 @@ export class Scenario implements Gate {
   readonly passkeyPlays = new LinkingFailures<PasskeyPlay>()
   /** True if a newly linked client must reconnect over a new socket. */
   restarts = true
+  /** True if a client has to request the stanzas that were kept for it. */
+  batches = false
   /** True if the account's phone answers a client's requests for copies of messages. */
   phoneCopies = false
   /** The phone's answer to a client that asks it to upload a media file again. */
@@ -150,6 +152,7 @@ export class Scenario implements Gate {
     this.linkingFailures.clear()
     this.passkeyPlays.clear()
     this.restarts = true
+    this.batches = false
     this.phoneCopies = false
     this.mediaRetries = 'upload'
     this.lookUps.clear()

@@ -1,7 +1,10 @@
 import type { Account, Effect } from '../account.ts'
 import type { Network } from '../network.ts'
-import { node } from '../wire/nodes.ts'
+import { node, SERVER } from '../wire/nodes.ts'
 import type { QueuedStanza } from '../wire/stanza-queue.ts'
+
+/** The first stanzas, which WhatsApp sends without a request. */
+const UNREQUESTED = 5
 
 /** The effect that sends a queued stanza to the account's client: at once, when it is due, or at the next login. */
 export function release(network: Network, account: Account, entry: QueuedStanza): Effect {
@@ -14,20 +17,36 @@ export function release(network: Network, account: Account, entry: QueuedStanza)
   }
 }
 
-/** Sends a newly logged-in client everything that was queued for it, and announces how much that was. */
+/**
+ * Sends a newly logged-in client everything that was queued for it, and announces how much that was. With `batches`, the client
+ * has to request all but the first stanzas.
+ */
 export function catchUp(network: Network, account: Account, markCaughtUp: () => void): void {
   const { client } = account
-  if (!client) return
+  if (!client || client.sendBatch) return
   const now = Date.now()
-  const entries = account.queue.entries()
-  let count = 0
-  for (const entry of entries) {
-    if (entry.dueAt > now || entry.sentIn === client.login) continue
-    entry.sentIn = client.login
-    const { tag, attrs, content } = entry.stanza
-    client.send(node(tag, { ...attrs, offline: (count++).toString() }, content))
+  const due = account.queue.entries().filter(({ dueAt, sentIn }) => dueAt <= now && sentIn !== client.login)
+  const announced = due.length.toString()
+  let sent = 0
+  let isDone = false
+  const sendBatch = (count: number) => {
+    for (const entry of due.splice(0, count)) {
+      if (!account.queue.has(entry)) continue
+      entry.sentIn = client.login
+      const { tag, attrs, content } = entry.stanza
+      client.send(node(tag, { ...attrs, offline: (sent++).toString() }, content))
+    }
+    if (due.length > 0 || isDone) return
+    isDone = true
+    client.send(node('ib', { from: SERVER }, [node('offline', { count: sent.toString() })]))
+    markCaughtUp()
+    for (const entry of account.queue.entries()) release(network, account, entry)()
   }
-  client.send(node('ib', { from: 's.whatsapp.net' }, [node('offline', { count: count.toString() })]))
-  markCaughtUp()
-  for (const entry of entries) release(network, account, entry)()
+  if (!network.scenario.batches) {
+    sendBatch(due.length)
+    return
+  }
+  client.sendBatch = sendBatch
+  client.send(node('ib', { from: SERVER }, [node('offline_preview', { count: announced })]))
+  sendBatch(UNREQUESTED)
 }

@@ -18,6 +18,7 @@ export class LinkedClient implements Role, Client {
   readonly version: string
   caughtUp = false
   isAvailable = false
+  sendBatch: ((count: number) => void) | null = null
   readonly subscriptions = new Map<string, string>()
   readonly #network: Network
   readonly #connection: Connection
@@ -78,6 +79,11 @@ export class LinkedClient implements Role, Client {
       case 'chatstate':
         handleChatState(this.#network, this.#account, stanza)
         return null
+      case 'ib': {
+        const batch = child(stanza, 'offline_batch')
+        if (batch) this.sendBatch?.(Number(batch.attrs['count']))
+        return null
+      }
       default:
         return null
     }

@@ -55,6 +55,7 @@ export const CONNECTION_CAUSES = [
   'ended',
   'new_connection_asked',
   'not_recorded',
+  'not_caught_up',
   'keys_not_stored',
   // A person has to act.
   'banned',

@@ -43,6 +43,9 @@ export const LIBRARY_BROKE = -3
 /** Our own code: the number cannot be linked, for the reason in `obstacle`. */
 export const LINKING_FAILED = -4
 
+/** Our own code: WhatsApp has announced kept messages and does not deliver them, and delivers no new ones before those. */
+export const NOT_CAUGHT_UP = -5
+
 /** Error codes of an established connection. */
 const CUT = ['ECONNRESET', 'EPIPE']
 const TIMED_OUT = 'ETIMEDOUT'

@@ -14,11 +14,11 @@ import { LinkFiles } from './link/link-files.ts'
 import { findMetadata, type LinkOptions } from './link/link-options.ts'
 import { LinkingWatch } from './link/linking-watch.ts'
 import { listGroups } from './link/list-groups.ts'
-import { requestPendingMessages } from './link/pending-messages.ts'
+import { PendingMessages } from './link/pending-messages.ts'
 import { requestCopiesFirst } from './link/phone-copies.ts'
 import { markRead } from './link/read-marks.ts'
 import { recordReceipts } from './link/receipts.ts'
-import { LIBRARY_BROKE, LINKING_FAILED, type LinkEnd, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
+import { LIBRARY_BROKE, LINKING_FAILED, type LinkEnd, NOT_CAUGHT_UP, NOT_RECORDED, parseLinkEnd } from './link-end.ts'
 import { removeDevice } from './log-out.ts'
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
@@ -53,8 +53,6 @@ export class Link {
   isOpen = false
   /** How the link ended. Null while it is open, and after `close`. */
   end: LinkEnd | null = null
-  /** WhatsApp has delivered everything that it held for us. */
-  #caughtUp = false
 
   constructor(options: LinkOptions) {
     this.#options = { ...options, events: outsideLibrary(options.events) }
@@ -244,10 +242,14 @@ export class Link {
     recordReceipts(socket, { ...this.#options, ...notices, ...receipts })
   }
 
-  #listenToConnection({ ev, ws }: WASocket): void {
-    const { credentials, events, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
+  #listenToConnection(socket: WASocket): void {
+    const { credentials, events, logger, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
     const { lid } = this.self
-    ev.on('creds.update', () => {
+    const pending = new PendingMessages(socket, {
+      ...{ answerMs: queryTimeoutMs, calls: this.#calls, logger },
+      onStalled: () => this.#endAs(NOT_CAUGHT_UP),
+    })
+    socket.ev.on('creds.update', () => {
       // Baileys overwrites the LID at every login, even if the login does not contain one.
       const { me } = credentials.creds
       if (me && lid) me.lid ??= lid
@@ -255,24 +257,21 @@ export class Link {
       // A failure has already ended the socket.
       this.#calls.inBackground('creds', () => credentials.settled())
     })
-    ev.on('connection.update', update => {
+    socket.ev.on('connection.update', update => {
       if (update.qr) this.linking?.show(update.qr)
       if (update.isNewLogin) {
         events.paired()
         this.#calls.inBackground('restart', () => this.#restart(queryTimeoutMs))
       }
-      if (update.receivedPendingNotifications) this.#caughtUp = true
       if (update.connection === 'open' && !this.linking) {
         this.isOpen = true
         events.opened()
-        this.#calls.inBackground('activate', () =>
-          requestPendingMessages(this.#socket, queryTimeoutMs, () => this.#caughtUp, this.closed),
-        )
+        this.#calls.inBackground('activate', () => pending.begin())
       }
       if (update.connection === 'close') this.#end(parseLinkEnd(update.lastDisconnect?.error))
     })
     // An HTTP answer other than 101. If this event has a listener, such as Baileys', `ws` leaves the socket open.
-    ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
+    socket.ws.on('unexpected-response', () => this.#endAs(DisconnectReason.unavailableService))
   }
 
   /** After linking, WhatsApp requests a new socket (code 515). If it does not, the link ends with that code anyway. */

@@ -1,7 +1,7 @@
 import { type ConnectionCause, RECONNECTING_MS } from '../../domain/connection/connection.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { isProxyFailure, PROXY_FAILURES } from '../../outbound/proxy/proxy-failed.ts'
-import { LIBRARY_BROKE, type LinkEnd, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
+import { LIBRARY_BROKE, type LinkEnd, NOT_CAUGHT_UP, NOT_REACHED, NOT_RECORDED } from '../baileys/link-end.ts'
 import { linkingFailure, UNFINISHED } from './linking-failures.ts'
 
 /**
@@ -77,6 +77,11 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
     kind: 'retry',
     cause: 'not_recorded',
     reason: 'An incoming message or receipt could not be recorded. WhatsApp will deliver it again.',
+  },
+  [NOT_CAUGHT_UP]: {
+    kind: 'retry',
+    cause: 'not_caught_up',
+    reason: 'WhatsApp did not deliver all messages that it had kept.',
   },
 }
 

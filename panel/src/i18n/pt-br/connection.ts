@@ -53,6 +53,7 @@ export const connection: Words['connection'] = {
     ended: 'O WhatsApp encerrou a conexão sem dizer por quê. Tentando de novo.',
     new_connection_asked: 'O WhatsApp pediu uma nova conexão.',
     not_recorded: 'O que o WhatsApp entregou não pôde ser gravado; virá de novo.',
+    not_caught_up: 'O WhatsApp não entregou tudo o que tinha guardado. Tentando de novo.',
     keys_not_stored: 'As chaves da conexão não puderam ser guardadas ou lidas. Tentando de novo.',
     banned: 'O WhatsApp recusou o número: ele pode estar banido.',
     version_refused: 'O WhatsApp recusou esta versão.',

@@ -1,0 +1,92 @@
+import type { Action, When } from '@pombal/simulator'
+import { describe, expect, test } from 'vitest'
+import { NOT_CAUGHT_UP } from '../../../../src/whatsapp/baileys/link-end.ts'
+import { until } from '../../../until.ts'
+import { WhatsappHarness } from '../harness.ts'
+
+/** What WhatsApp kept for an instance that was offline; docs/whatsapp-situations.md lists these situations. */
+
+const CONTACT = '5511987654321'
+const ANOTHER = '5511987650000'
+const ANSWER_MS = 1_000
+/** Longer than it waits for kept messages before it gives up. */
+const PATIENCE_MS = 6 * ANSWER_MS
+const SETTINGS = { messageTtlMs: 86_400_000, queryTimeoutMs: ANSWER_MS }
+/** The client's requests for kept stanzas, and the network's announcements. */
+const REQUESTS = { stanza: 'ib', direction: 'in' } as const
+const ANNOUNCEMENTS = { stanza: 'ib', direction: 'out', attrs: { from: 's.whatsapp.net' } } as const
+
+const numbered = (text: string, count: number) => Array.from({ length: count }, (_, index) => `${text} ${index + 1}`)
+
+/** An instance without a connection, and this many texts that the network keeps for it. */
+async function openOffline(kept: number, ...rules: readonly (readonly [When, Action])[]) {
+  const harness = await WhatsappHarness.open()
+  const { id, phone, connection } = await harness.link({ settings: SETTINGS })
+  await harness.stop(connection)
+  await harness.network.misbehave({ kind: 'write', from: CONTACT, to: phone, text: 'kept', count: kept })
+  for (const [when, action] of rules) await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })
+  const connect = async () => {
+    await harness.connect(id, { settings: SETTINGS })
+    await harness.reaches(id, 'connected')
+  }
+  const textsOf = async (count: number) => {
+    await until(`${count} events`, async () => (await harness.receivedIds(id)).length >= count)
+    return (await harness.received(id)).map(({ text }) => text)
+  }
+  return { harness, id, phone, connect, textsOf, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() }
+}
+
+describe.concurrent('a network that delivers kept messages only on request', () => {
+  test.each([0, 3, 320])('delivers all %d, and then new ones', async kept => {
+    await using world = await openOffline(kept)
+    const { harness, phone, connect, textsOf } = world
+    await harness.network.misbehave({ kind: 'batches' })
+    await connect()
+    await harness.network.writeAs({ from: ANOTHER, to: phone, text: 'new' })
+    expect(await textsOf(kept + 1)).toEqual([...numbered('kept', kept), 'new'])
+  })
+
+  test('and loses a request gets another one', async () => {
+    await using world = await openOffline(150, [{ ...REQUESTS, times: 2 }, 'drop'])
+    const { harness, connect, textsOf } = world
+    await harness.network.misbehave({ kind: 'batches' })
+    await connect()
+    expect(await textsOf(150)).toEqual(numbered('kept', 150))
+  })
+
+  test('and then does not: the instance logs in again until it does, and shows why', async () => {
+    await using world = await openOffline(20, [REQUESTS, 'drop'])
+    const { harness, id, connect, textsOf } = world
+    await harness.network.misbehave({ kind: 'batches' })
+    await connect()
+    const { cause, reason } = await harness.reaches(id, 'reconnecting')
+    expect(cause).toBe('not_caught_up')
+    expect(reason).toMatch(/did not deliver all messages that it had kept. Trying again in \d+ s/)
+    const { closes } = await harness.store.connections.findHealth(id, Date.now())
+    expect(closes.map(({ code }) => code)).toContain(NOT_CAUGHT_UP)
+    const line = harness.log.find(one => one.includes('whatsapp.kept_messages_withheld'))
+    expect(JSON.parse(line ?? '{}')).toMatchObject({ instanceId: id, announced: 20, arrived: 5 })
+    await harness.network.misbehave({ kind: 'clear' })
+    expect(await textsOf(20)).toEqual(numbered('kept', 20))
+    await harness.reaches(id, 'connected')
+  })
+})
+
+test.concurrent('a network that delivers everything, and never says that it has, keeps the connection', async () => {
+  await using world = await openOffline(3, [ANNOUNCEMENTS, 'drop'])
+  const { harness, id, phone, connect, textsOf } = world
+  await connect()
+  expect(await textsOf(3)).toEqual(numbered('kept', 3))
+  const { opened } = harness.line
+  const preview = { tag: 'ib', content: [{ tag: 'offline_preview', attrs: { count: '3' } }] }
+  await harness.network.misbehave({ kind: 'stanza', account: phone, stanza: preview })
+  const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when: REQUESTS, do: { delayMs: 0 } } })
+  const startedAt = performance.now()
+  await harness.network.writeAs({ from: ANOTHER, to: phone, text: 'new' })
+  const requests = async () => (await harness.network.scenario()).rules.find(one => one.id === rule)?.fitted ?? 0
+  await until('a repeated request', async () => (await requests()) > 2)
+  await until('the end of its patience', () => performance.now() > startedAt + PATIENCE_MS)
+  expect(await textsOf(4)).toContain('new')
+  expect((await harness.store.connections.find(id))?.state).toBe('connected')
+  expect(harness.line.opened).toBe(opened)
+})
