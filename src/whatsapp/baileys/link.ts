@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type BinaryNode, DisconnectReason, makeWASocket, type WAMessageKey, type WASocket } from 'baileys'
 import type { GroupDetails } from '../../domain/recipients/group.ts'
+import { acknowledgePlainly } from './acknowledge-plainly.ts'
 import { lidOf, type Self, userOf } from './addresses.ts'
 import { decodeContent } from './encode-content.ts'
 import { createLibraryLogger, LibraryCalls, outsideLibrary } from './library-scope.ts'
@@ -102,6 +103,7 @@ export class Link {
       }),
     )
     adaptKeys(socket.authState.keys, this, credentials)
+    acknowledgePlainly(socket, this.#calls)
     requestCopiesFirst(socket, {
       cache: caches.placeholderResendCache,
       calls: this.#calls,
@@ -245,10 +247,8 @@ export class Link {
   #listenToConnection(socket: WASocket): void {
     const { credentials, events, logger, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
     const { lid } = this.self
-    const pending = new PendingMessages(socket, {
-      ...{ answerMs: queryTimeoutMs, calls: this.#calls, logger },
-      onStalled: () => this.#endAs(NOT_CAUGHT_UP),
-    })
+    const onStalled = () => this.#endAs(NOT_CAUGHT_UP)
+    const pending = new PendingMessages(socket, { answerMs: queryTimeoutMs, calls: this.#calls, logger, onStalled })
     socket.ev.on('creds.update', () => {
       // Baileys overwrites the LID at every login, even if the login does not contain one.
       const { me } = credentials.creds

@@ -89,7 +89,7 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     // History causes no events, but PUSH_NAME and INITIAL_BOOTSTRAP contain pairs of LIDs and numbers.
     shouldSyncHistoryMessage: ({ syncType }) =>
       syncType !== proto.HistorySync.HistorySyncType.FULL && syncType !== proto.HistorySync.HistorySyncType.RECENT,
-    // Status broadcasts are dropped later: ignoring them here can block the offline queue (Baileys issue 2779).
+    // Statuses are decrypted and then dropped, because they contain keys. `acknowledgePlainly` drops posts of newsletters.
     shouldIgnoreJid: jid => isJidNewsletter(jid) === true,
     // With previews Baileys would fetch the URLs in a text from our network.
     generateHighQualityLinkPreview: false,

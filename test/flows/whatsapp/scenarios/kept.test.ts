@@ -90,3 +90,30 @@ test.concurrent('a network that delivers everything, and never says that it has,
   expect((await harness.store.connections.find(id))?.state).toBe('connected')
   expect(harness.line.opened).toBe(opened)
 })
+
+/** WhatsApp may withhold the messages behind a stanza that was acknowledged with an error. */
+test.concurrent('posts of newsletters and undecryptable statuses are acknowledged without an error', async () => {
+  await using world = await openOffline(1)
+  const { harness, phone, connect, textsOf } = world
+  const status = { from: ANOTHER, to: phone, group: 'status@broadcast', text: 'a status', undecryptable: true }
+  await harness.network.writeAs(status)
+  const countAcks = async (attrs: Record<string, string>) => {
+    const when = { stanza: 'ack', direction: 'in', attrs: { class: 'message', ...attrs } } as const
+    const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when, do: { delayMs: 0 } } })
+    return async () => (await harness.network.scenario()).rules.find(one => one.id === rule)?.fitted
+  }
+  const withError = await countAcks({ error: '500' })
+  const plain = await countAcks({ error: '' })
+  await connect()
+  expect(await textsOf(1)).toEqual(['kept 1'])
+  await until('the kept status to be acknowledged', async () => (await plain()) === 1)
+  await harness.network.writeAs(status)
+  await until('the status to be acknowledged', async () => (await plain()) === 2)
+  const attrs = { from: '120363000000000123@newsletter', id: 'P1', type: 'text', t: '1700000000', server_id: '101' }
+  const post = { tag: 'message', attrs, content: [{ tag: 'plaintext', content: 'x' }] }
+  await harness.network.misbehave({ kind: 'stanza', account: phone, stanza: post })
+  await until('the post to be acknowledged', async () => (await plain()) === 3)
+  await harness.network.writeAs({ from: CONTACT, to: phone, text: 'new' })
+  expect(await textsOf(2)).toEqual(['kept 1', 'new'])
+  expect(await withError()).toBe(0)
+})
