@@ -3,6 +3,7 @@ import {
   type CacheStore,
   decodeMessageNode,
   getBinaryNodeChildren,
+  isJidMetaAI,
   proto,
   unpadRandomMax16,
   type WAMessage,
@@ -108,9 +109,12 @@ export class IncomingMessages {
     const { id = '', lid = '' } = this.#options.self()
     const { fullMessage } = decodeMessageNode(stanza, id, lid)
     const { key } = fullMessage
+    const { recipient = '' } = stanza.attrs
+    // Baileys takes our own message to an assistant for a message to ourselves.
+    const assistant = key.fromMe && isJidMetaAI(recipient) && { remoteJid: recipient }
     // Baileys reads the sender's username in groups only.
     const username = stanza.attrs['username'] ?? key.remoteJidUsername
-    return { ...fullMessage, key: { ...key, ...(username && { remoteJidUsername: username }) }, message }
+    return { ...fullMessage, key: { ...key, ...assistant, ...(username && { remoteJidUsername: username }) }, message }
   }
 
   #parse(message: WAMessage): Promise<IncomingMessage | IncomingChange | null> {

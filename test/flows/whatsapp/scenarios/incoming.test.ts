@@ -185,6 +185,23 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     await expectToldOnce(harness, id, phone, await harness.connect(id))
   })
 
+  test('to an assistant is one event, in the chat with the assistant', async () => {
+    const assistant = '867051314767696@bot'
+    await using world = await openHarness(
+      [INCOMING, { without: ['peer_recipient_pn'] }],
+      [INCOMING, { set: { recipient: assistant } }],
+    )
+    const { harness, id, phone } = world
+    await harness.network.misbehave({ kind: 'write_on_phone', account: phone, to: CONTACT, text: 'why?' })
+    const written = await until('the event', async () => {
+      const { data } = await harness.store.events.list(id, { limit: 10 }, { kind: 'message.written' })
+      return data[0]
+    })
+    const { body } = (await harness.store.events.find(id, written.id))!
+    const expected = { to: assistant, chat: assistant, phone: null, lid: null, text: 'why?' }
+    expect(JSON.parse(body!).data).toMatchObject(expected)
+  })
+
   async function writeOnPhone(harness: WhatsappHarness, account: string): Promise<void> {
     for (const to of [CONTACT, GROUP]) {
       await harness.network.misbehave({ kind: 'write_on_phone', account, to, text: 'my own' })
