@@ -1,6 +1,7 @@
 import type { Action, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
 import { NOT_CAUGHT_UP } from '../../../../src/whatsapp/baileys/link-end.ts'
+import { LONG_TEST_WITHIN_MS } from '../../../deadlines.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
@@ -30,13 +31,13 @@ async function openOffline(kept: number, ...rules: readonly (readonly [When, Act
     await harness.reaches(id, 'connected')
   }
   const textsOf = async (count: number) => {
-    await until(`${count} events`, async () => (await harness.receivedIds(id)).length >= count)
+    await until(`${count} events`, async () => (await harness.receivedIds(id)).length >= count, LONG_TEST_WITHIN_MS)
     return (await harness.received(id)).map(({ text }) => text)
   }
   return { harness, id, phone, connect, textsOf, [Symbol.asyncDispose]: () => harness[Symbol.asyncDispose]() }
 }
 
-describe.concurrent('a network that delivers kept messages only on request', () => {
+describe.concurrent('a network that delivers kept messages only on request', { timeout: LONG_TEST_WITHIN_MS }, () => {
   test.each([0, 3, 320])('delivers all %d, and then new ones', async kept => {
     await using world = await openOffline(kept)
     const { harness, phone, connect, textsOf } = world
