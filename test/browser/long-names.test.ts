@@ -41,7 +41,13 @@ test.each(WIDTHS)(
 test.each(WIDTHS)('at %i pixels, a file lies inside its bubble, however long its name is', async width => {
   const { id, token } = await harness.service.admin.createConnected(`Long file ${width}`)
   const filename = `${'report-'.repeat(15)}.txt`
-  await harness.service.instance(id, token).sendFile(ANA, Buffer.from(`Report ${width}`), { filename })
+  const response = await fetch(`${harness.url}/v1/media?filename=${filename}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    body: `Report ${width}`,
+  })
+  const { data } = (await response.json()) as { data: { id: string } }
+  await harness.service.instance(id, token).sendMedia({ to: ANA, media: data.id }, filename.slice(0, 40))
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`, { viewport: { width, height: 860 } })
   const bubble = page.getByRole('log').getByRole('article')
   const file = bubble.getByRole('link', { name: filename })
