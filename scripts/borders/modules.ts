@@ -207,7 +207,7 @@ export const MODULES: readonly Module[] = [
   // The files of messages: receives them, keeps them in a folder or a bucket, returns them and removes them.
   {
     path: 'src/media',
-    modules: ['src/domain', 'src/kit', 'src/outbound', ...STORE],
+    modules: ['src/domain', 'src/kit', 'src/media/storage/folder-id.ts', 'src/outbound', ...STORE],
     packages: [
       '@aws-sdk/client-s3',
       'file-type',

@@ -61,7 +61,7 @@ export const STARTUP: readonly Module[] = [
   },
   {
     path: 'src/media-settings.ts',
-    modules: ['src/domain', 'src/setting-values.ts'],
+    modules: ['src/domain', 'src/media/storage/folder-id.ts', 'src/setting-values.ts'],
     packages: ['ipaddr.js', 'node:net', 'node:path'],
   },
   { path: 'src/trace-settings.ts', modules: ['src/setting-values.ts', 'src/traces'], packages: [] },
@@ -79,7 +79,7 @@ export const STARTUP: readonly Module[] = [
   },
   {
     path: 'src/shared-settings.ts',
-    modules: ['src/config.ts', 'src/media/storage/folder-id.ts'],
+    modules: ['src/config.ts'],
     packages: ['node:crypto'],
   },
   { path: 'src/program-files.ts', modules: [], packages: ['node:fs', 'node:path'] },
