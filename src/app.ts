@@ -83,7 +83,8 @@ interface NodeContext {
 }
 
 /** Opens the keys and the store, then starts the modules. If a module does not start, closes all that is open. */
-export async function startApp(settings: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
+export async function startApp(given: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
+  const settings = withFolderId(given)
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)
   const traces = await openTraces(settings.traces, settings.version, logger)
@@ -98,17 +99,7 @@ export async function startApp(settings: Settings, logger: Logger, logTo: Destin
   })
   const closers = [() => store.close(), async () => traces?.close()]
   const renewal = new Renewal()
-  const context: NodeContext = {
-    settings: withFolderId(settings),
-    keys,
-    logger,
-    logTo,
-    store,
-    metrics,
-    traces,
-    renewal,
-    closers,
-  }
+  const context: NodeContext = { settings, keys, logger, logTo, store, metrics, traces, renewal, closers }
   try {
     return await startModules(context)
   } catch (error) {
