@@ -78,7 +78,8 @@ export function retryEndpoint(api: Api, context: ApiContext, scope: EndpointScop
         description:
           'Makes an additional attempt now for every delivery that waits for a retry, in the order of the events and ' +
           'as fast as the endpoint has free slots. Deliveries that were retried on request in the last 10 s are left ' +
-          'out. If an attempt fails, the scheduled attempt still takes place at its time.',
+          'out. If an attempt fails, the scheduled attempt still takes place at its time. While the endpoint is paused, the ' +
+          'attempts wait until it is resumed.',
         tags: scope.tags,
         params: Type.Object({ ...scope.params, endpointId: endpointIdSchema }),
         response: { 202: dataOf(requestedSchema, 'Requested.') },
