@@ -134,7 +134,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     }
     const first = await activate({ ...options, staticData })
     // The cursor is stored before the first event, so events during a restart are not missed.
-    expect(first.stored[0]).toEqual({ instanceId: id, cursor: expect.stringMatching(/^\d+\.\w{8}$/) })
+    expect(first.stored[0]).toMatchObject({ instanceId: id, cursor: expect.stringMatching(/^\d+\.\w{8}$/) })
     for (const text of ['WORD-ONE', 'WORD-TWO']) await write(text)
     await until('the first run', () => runs.length === 1)
     expect(runs[0]!.items).toMatchObject([
@@ -197,6 +197,29 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
     expect(texts()).toEqual(['WORD-BEFORE', 'WORD-MEANWHILE', 'WORD-AFTER'])
   })
 
+  test('start with new events only, even if the cursor expires before the first run', async () => {
+    await write('WORD-OLD')
+    const writtenAt = Date.now()
+    // The activation is known to the second.
+    await until('the next second', () => Date.now() > writtenAt + 1_000)
+    const texts: unknown[] = []
+    const options = {
+      credentials,
+      parameters: { events: KINDS, startWith: 'latest' },
+      onRun({ items, end }: Run) {
+        texts.push((items[0]!.json['data'] as { text: string }).text)
+        end()
+      },
+    }
+    const first = await activate({ ...options, staticData: {} })
+    await first.stop()
+    await write('WORD-NEW')
+    const second = await activate({ ...options, staticData: { ...first.stored[0], cursor: '999999999.00000000' } })
+    onTestFinished(() => second.stop())
+    await until('the run', () => texts.includes('WORD-NEW'))
+    expect(texts).toEqual(['WORD-NEW'])
+  })
+
   test('run the trigger of the feed by hand without moving its cursor', async () => {
     const runs: Run[] = []
     const staticData = { cursor: '1' }
@@ -229,7 +252,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
       const trigger = await activate({ credentials, parameters, staticData, onRun: run => runs.push(run) })
       onTestFinished(() => trigger.stop())
       const cursor = startWith === 'oldest' ? '' : expect.stringMatching(/^\d+\.\w{8}$/)
-      expect(trigger.stored[0]).toEqual({ instanceId: id, cursor })
+      expect(trigger.stored[0]).toMatchObject({ instanceId: id, cursor })
       await write(`WORD-${startWith}`)
       await until('a run', () => runs.length === 1)
       const isNew = (runs[0]!.items[0]!.json['data'] as { text: string }).text === 'WORD-latest'

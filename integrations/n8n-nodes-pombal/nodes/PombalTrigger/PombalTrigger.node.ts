@@ -12,7 +12,7 @@ import {
   sleep,
 } from 'n8n-workflow'
 import { EVENTS_PROPERTY } from '../shared/event-kinds'
-import { CREDENTIALS, callForData, callPombal, refusalOf, retryAfterMsOf, statusOf } from '../shared/request'
+import { CREDENTIALS, callPombal, refusalOf, retryAfterMsOf, statusOf } from '../shared/request'
 
 /** How long the service holds a poll without events. */
 const WAIT_SECONDS = 25
@@ -28,6 +28,9 @@ const MAX_READER_REFUSALS = 3
 /** Another attempt does not help: the token was replaced or may not read events, or the address is wrong. */
 const PERMANENT = new Set([401, 403, 404])
 const CURSOR_EXPIRED = 410
+/** The digits of the time in an event ID, in base 32. */
+const DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
+const TIME_DIGITS = 10
 
 interface FeedEvent {
   id: string
@@ -47,8 +50,9 @@ interface Page {
  * has ended, so no event is lost. After a restart of n8n, the last event is read again. n8n recognises it by its key,
  * as long as it keeps the run.
  *
- * Beside the cursor is the ID of the last event that started a run. If the cursor has expired, all stored events are
- * read again, and the events up to this ID are skipped.
+ * Beside the cursor is the ID of the last event that started a run. Before the first run of a trigger that starts with new
+ * events, it is the time of the activation in the form of an ID. If the cursor has expired, all stored events are read
+ * again, and the events up to this ID are skipped.
  */
 export class PombalTrigger implements INodeType {
   description: INodeTypeDescription = {
@@ -98,7 +102,7 @@ class FeedReader {
   #hasPlace = false
   /** The cursor of the last event whose run has ended. Empty: before the oldest event. */
   #cursor = ''
-  /** If all stored events are read again, those up to this ID are skipped: they have started a run. IDs sort by time. */
+  /** If all stored events are read again, those up to this ID are skipped: they have started a run, or are older than the activation. */
   #startedUntil = ''
   /** When the last poll began, by `performance.now()`. */
   #polledAt = Number.NEGATIVE_INFINITY
@@ -170,16 +174,29 @@ class FeedReader {
   /** Continues with the stored cursor. A cursor of another instance is dropped. */
   async #findPlace(): Promise<void> {
     const stored = this.#context.getWorkflowStaticData('node')
-    const { id } = await callForData<{ id: string }>(this.#context, '/v1/instance')
+    const { id, eventId } = await this.#findInstance()
     // Earlier versions stored no instance.
     const isOwn = typeof stored.cursor === 'string' && (stored.instanceId === undefined || stored.instanceId === id)
-    this.#cursor = isOwn ? (stored.cursor as string) : this.#startsWithLatest() ? await this.#latest() : ''
-    if (!isOwn) delete stored.eventId
+    const isNew = !isOwn && this.#startsWithLatest()
+    this.#cursor = isOwn ? (stored.cursor as string) : isNew ? await this.#latest() : ''
+    if (isNew) stored.eventId = eventId
+    else if (!isOwn) delete stored.eventId
     // Earlier versions stored no event.
     this.#startedUntil = this.#cursor === '' && typeof stored.eventId === 'string' ? stored.eventId : ''
     stored.instanceId = id
     stored.cursor = this.#cursor
     this.#hasPlace = true
+  }
+
+  /** The instance of the credential, and an event ID that sorts before those of all events recorded from now on. */
+  async #findInstance(): Promise<{ id: string; eventId: string }> {
+    const { body, headers } = (await callPombal(this.#context, '/v1/instance', { returnFullResponse: true })) as {
+      body: { data: { id: string } }
+      headers: Record<string, unknown>
+    }
+    // The service's clock, cut to the second, because n8n's clock may be ahead. A proxy may have removed the header.
+    const at = Date.parse(String(headers.date))
+    return { id: body.data.id, eventId: idAt(Number.isNaN(at) ? Date.now() : at) }
   }
 
   #startsWithLatest(): boolean {
@@ -296,6 +313,12 @@ class FeedReader {
 
 function isReaderRefusal(error: unknown): boolean {
   return refusalOf(error).code === 'too_many_readers'
+}
+
+/** Sorts before the IDs of events from this moment on, and after those of earlier events. @param at in milliseconds */
+function idAt(at: number): string {
+  const digits = [...at.toString(32).padStart(TIME_DIGITS, '0')].map(digit => DIGITS[Number.parseInt(digit, 32)])
+  return `evt_${digits.join('')}`
 }
 
 /** The event as a webhook has it, with its ID, by which a workflow can recognise a repetition. */
