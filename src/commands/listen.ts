@@ -90,8 +90,11 @@ async function main(): Promise<void> {
   // Nobody reads the output any more, for example after `| head`.
   process.stdout.on('error', () => stopped.abort())
   const listener = new Listener({ ...given, token: await readToken(), version, say, signal: stopped.signal })
-  await listener.run()
-  if (/^\d/.test(listener.cursor)) say(`Stopped. To continue: --after ${listener.cursor}`)
+  try {
+    await listener.run()
+  } finally {
+    if (/^\d/.test(listener.cursor)) say(`Stopped. To continue: --after ${listener.cursor}`)
+  }
 }
 
 try {

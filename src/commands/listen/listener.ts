@@ -12,13 +12,16 @@ export class ListenerStopped extends Error {
   override readonly name = 'ListenerStopped'
 }
 
+const CURSOR_EXPIRED = 410
+
 /** The remedy for an error that a repeated call would get again. */
 const REMEDIES: Readonly<Record<number, string>> = {
   400: 'The service refused the call. Check --after and --event.',
   401: 'The token is unknown or was replaced. Set POMBAL_TOKEN to the current one.',
   403: 'The API key needs the scopes "events" and "webhooks". Use the token of the instance, or a key with both.',
   404: 'There is no feed at this address. Check --server, and that the service is up to date.',
-  410: 'Events after the last cursor were erased. Start with --after latest, or with --after oldest to get all that are kept.',
+  [CURSOR_EXPIRED]:
+    'Events after the last cursor were erased. Start with --after latest, or with --after oldest to get all that are kept.',
 }
 
 interface ListenerOptions {
@@ -56,7 +59,7 @@ export class Listener {
     })
   }
 
-  /** Where the next start continues. */
+  /** Where the next start continues. Empty if the service refuses the last cursor. */
   get cursor(): string {
     return this.#cursor
   }
@@ -96,6 +99,7 @@ export class Listener {
   async #recover(error: unknown): Promise<void> {
     const { say, server } = this.#options
     const remedy = error instanceof CallFailed ? REMEDIES[error.status] : undefined
+    if (error instanceof CallFailed && error.status === CURSOR_EXPIRED) this.#cursor = ''
     if (remedy !== undefined) throw new ListenerStopped(remedy, { cause: error })
     const { code } = ((error as Error).cause ?? {}) as { code?: string }
     const why =

@@ -165,6 +165,25 @@ test('an event that the program refuses is tried again, then given up, and the n
   expect(listening.output).toContain('given up')
 })
 
+test('it prints where to continue if an error ends it', async () => {
+  await using api = await ApiHarness.start()
+  await using receiver = await createReceiver()
+  const instance = await api.createConnected()
+  const args = ['--forward', receiver.url, '--server', api.url]
+  await using listening = new Listening(args, { token: instance.token })
+  await listening.says('Forwarding to')
+  await receive(api, instance, ['one'])
+  await listening.says('→ 200')
+  const { body } = await api.admin('POST', `/instances/${instance.id}/token`)
+  expect(await listening.exited).toBe(1)
+  expect(listening.output).toContain('Set POMBAL_TOKEN to the current one')
+  const [, cursor] = /--after (\S+)\n/.exec(listening.output)!
+  await receive(api, instance, ['while it was off'])
+  await using _again = new Listening([...args, '--after', cursor!], { token: body.data.token })
+  await receiver.waitFor(2)
+  expect(textsOf(receiver)).toEqual(['one', 'while it was off'])
+})
+
 test('an error that cannot be retried ends the command with a sentence that names the remedy', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
@@ -183,5 +202,7 @@ test('an error that cannot be retried ends the command with a sentence that name
     expect(await listening.exited, listening.output).toBe(1)
     expect(listening.output).toContain(remedy)
     expect(listening.output).not.toContain('    at ')
+    // The cursor of the start has expired, or there is none.
+    expect(listening.output).not.toContain('To continue')
   }
 })
