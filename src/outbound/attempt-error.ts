@@ -1,4 +1,4 @@
-/** Why an attempt got no status line. Stable codes: they appear in the API, the panel and the docs. */
+/** Why an attempt got no answer with complete headers. Stable codes: they appear in the API, the panel and the docs. */
 export const ATTEMPT_ERRORS = [
   'timeout',
   'blocked_address',
@@ -52,7 +52,7 @@ export class AttemptFailed extends Error {
   }
 }
 
-/** @param error the request's error before a status line */
+/** @param error the request's error before the headers of the answer were complete */
 export function attemptError(error: unknown): AttemptError {
   if (error instanceof AttemptFailed) return error.reason
   const code = codeOf(error)

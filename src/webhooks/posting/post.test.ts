@@ -184,6 +184,7 @@ describe('an attempt', () => {
       { kind: 'raw', text: `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}\r\n\r\n` },
       'protocol_error',
     ],
+    ['headers that are cut off', { kind: 'raw', text: 'HTTP/1.1 200 OK\r\nX: y\r\n' }, 'connection_reset'],
     [
       'an upgrade that was not requested',
       { kind: 'raw', text: 'HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n' },

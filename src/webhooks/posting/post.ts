@@ -25,7 +25,7 @@ export interface PostRequest {
   timeoutMs?: number
 }
 
-/** The outcome of one request. It is `answered` if a status line arrived, even if the body fails. */
+/** The outcome of one request. It is `answered` if a status line and all headers arrived, even if the body fails. */
 export type PostOutcome =
   | { kind: 'answered'; status: number; excerpt: string | null }
   | { kind: 'failed'; error: AttemptError }
