@@ -166,7 +166,7 @@ test('a node without a sandbox needs no folder that it may write to', async () =
   expect(examined).toMatchObject({ code: 0, output: expect.stringContaining('it is not needed') })
   service = new Service({ env })
   await service.start()
-  expect(await service.admin.createInstance()).toMatchObject({ id: expect.any(String) })
+  expect(await service.admin.createInstance('whatsapp')).toMatchObject({ id: expect.any(String) })
 })
 
 describe.skipIf(!HAS_PGBOUNCER)('behind the real PgBouncer (skipped where it is not installed)', () => {
