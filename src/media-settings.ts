@@ -53,12 +53,12 @@ export function mediaOf({
 }
 
 /**
- * With the ID of the folder of files. Nodes that name the same path may still have different folders, if the shared one is not
- * mounted on one of them.
+ * With the ID of the folder of files, if several nodes may share it. Nodes that name the same path may still have different
+ * folders, if the shared one is not mounted on one of them.
  */
-export function withFolderId<S extends { media: MediaSettings }>(settings: S): S {
-  const { media } = settings
-  if (media.place?.kind !== 'folder') return settings
+export function withFolderId<S extends { media: MediaSettings; databaseUrl: string | null }>(settings: S): S {
+  const { media, databaseUrl } = settings
+  if (databaseUrl === null || media.place?.kind !== 'folder') return settings
   return { ...settings, media: { ...media, place: { ...media.place, id: identifyFolder(media.place.path) } } }
 }
 
