@@ -6,7 +6,7 @@ import type { AllowedNetwork } from './domain/media.ts'
 import { Environment } from './environment.ts'
 import { type MediaSettings, parseNetworksAtPorts, readMedia } from './media-settings.ts'
 import { readVersion } from './program-files.ts'
-import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
+import { integerIn, numberIn, parseHttpUrl, type ReadSetting, tryDecode } from './setting-values.ts'
 import { readTraces } from './trace-settings.ts'
 import type { TraceTarget } from './traces/traces.ts'
 
@@ -264,16 +264,9 @@ function parseIssuer(text: string): URL | undefined {
 function parsePostgresUrl(text: string): string | undefined {
   const url = URL.parse(text)
   if (!url || !/^postgres(ql)?:\/\//.test(text)) return undefined
-  return [url.username, url.password, url.hostname, url.pathname].every(canDecode) ? text : undefined
-}
-
-function canDecode(part: string): boolean {
-  try {
-    decodeURIComponent(part)
-    return true
-  } catch {
-    return false
-  }
+  return [url.username, url.password, url.hostname, url.pathname].every(part => tryDecode(part) !== null)
+    ? text
+    : undefined
 }
 
 /**

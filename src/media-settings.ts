@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import type { AllowedNetwork, MediaPlace } from './domain/media.ts'
 import { identifyFolder } from './media/storage/folder-id.ts'
-import { integerIn, numberIn, parseHttpUrl, type ReadSetting } from './setting-values.ts'
+import { integerIn, numberIn, parseHttpUrl, type ReadSetting, tryDecode } from './setting-values.ts'
 
 const DAY_MS = 86_400_000
 const MIB = 1_048_576
@@ -79,15 +79,6 @@ function parseMediaPlace(text: string): MediaPlace | undefined {
     prefix: prefix === '' ? '' : `${prefix}/`,
     endpoint,
     region: url.searchParams.get('region'),
-  }
-}
-
-/** Null for an escape that is not UTF-8. */
-function tryDecode(path: string): string | null {
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return null
   }
 }
 

@@ -15,3 +15,12 @@ export function parseHttpUrl(text: string): URL | undefined {
   const url = URL.parse(text)
   return url && (url.protocol === 'http:' || url.protocol === 'https:') ? url : undefined
 }
+
+/** Decodes a part of a URL. Null for a `%` that is not part of an escape, and for an escape that is not UTF-8. */
+export function tryDecode(part: string): string | null {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return null
+  }
+}

@@ -11,6 +11,9 @@ export interface Clock {
   after(delayMs: number, task: () => void): () => void
 }
 
+/** The accepted difference between the clocks of two nodes. A larger one counts as a clock that was set wrong. */
+export const CLOCK_TOLERANCE_MS = 1_000
+
 /** Node runs a timer with a longer delay immediately. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 

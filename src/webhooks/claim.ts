@@ -1,5 +1,5 @@
 import type { EndpointId, InstanceId } from '../domain/ids.ts'
-import type { Clock } from '../kit/clock.ts'
+import { CLOCK_TOLERANCE_MS, type Clock } from '../kit/clock.ts'
 import type { Deliveries, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { ConsumerSpeed } from './concurrency-limit.ts'
 
@@ -17,8 +17,6 @@ const SLOW_CONSUMER = { page: 8, low: 1 }
 const READ_AHEAD_MS = 5_000
 /** How long before its due time the next unread retry is read. Shorter than the first delay, so that one read serves many. */
 const LEAD_MS = 500
-/** The accepted difference between the clocks of two nodes. */
-const CLOCK_TOLERANCE_MS = 1_000
 
 const NEVER = Number.POSITIVE_INFINITY
 const AT_ONCE = Number.NEGATIVE_INFINITY

@@ -16,7 +16,7 @@ export function reportSignIn(session: Session): void {
   channel.close()
 }
 
-/** Reloads the page when another tab signs in with another account: the page shows the data and unsent texts of the former one. */
+/** Reloads the page when another tab signs in with another account: this page shows data and unsent texts of the former account. */
 export function followSignIns(client: QueryClient): void {
   new BroadcastChannel(NAME).addEventListener('message', ({ data }) => {
     const session = client.getQueryData(sessionQuery.queryKey)

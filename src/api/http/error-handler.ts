@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import { InvalidCursor, StoreUnavailable } from '../../store/errors.ts'
 
-/** The `Retry-After` of every `service_unavailable`. */
+/** The `Retry-After` of a `service_unavailable` that names no other time. */
 const UNAVAILABLE_RETRY_SECONDS = 2
 
 /** Fastify's errors that have a refusal code of their own. */
@@ -51,9 +51,8 @@ export function createErrorHandler(logger: Logger) {
     // Keep the connection and discard the rest of the body: closing could lose the answer.
     reply.removeHeader('connection')
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
-    const retryAfter = refusal.code === 'service_unavailable' ? UNAVAILABLE_RETRY_SECONDS : undefined
-    const seconds = refusal.retryAfterSeconds ?? retryAfter
-    if (seconds !== undefined) reply.header('retry-after', seconds)
+    if (refusal.retryAfterSeconds !== undefined) reply.header('retry-after', refusal.retryAfterSeconds)
+    else if (refusal.code === 'service_unavailable') reply.header('retry-after', UNAVAILABLE_RETRY_SECONDS)
     reply.code(refusal.status).type('application/json; charset=utf-8').send(errorBody(refusal, request.id))
   }
 }

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely'
 import { mediaBody } from '../../domain/events/event.ts'
 import { type InstanceId, newEventId } from '../../domain/ids.ts'
 import type { FileFacts, ReceivingFailure } from '../../domain/media.ts'
+import { CLOCK_TOLERANCE_MS } from '../../kit/clock.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
@@ -20,9 +21,6 @@ import {
 } from './downloads.ts'
 import { FileRows } from './file-rows.ts'
 import { openSource, sealSource } from './received-files.ts'
-
-/** A step of the clock that is not taken for a correction. */
-const CLOCK_TOLERANCE_MS = 1_000
 
 type DownloadRow = Selectable<MediaDownloadsTable>
 

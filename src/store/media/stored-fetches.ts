@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import { formOf } from '../../domain/media.ts'
 import type { MessageFile } from '../../domain/message.ts'
+import { CLOCK_TOLERANCE_MS } from '../../kit/clock.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -17,9 +18,6 @@ const CLAIM_MS = 8_000
 const MAX_TRIES = 50
 /** At most this many fetches of an instance are examined for a claim, so that a backlog does not block the process. */
 const EXAMINED = 200
-
-/** A step of the clock that is not taken for a correction. */
-const CLOCK_TOLERANCE_MS = 1_000
 
 type OneFetch = Pick<Fetch, 'instanceId' | 'mediaId'>
 
@@ -130,7 +128,8 @@ function operations(statements: Statements) {
             sql<{ instance_id: string; media_id: string; url: string; host: string; attempts: number }>`
             update media_fetches set due_at = ${claimedUntil} where (instance_id, media_id) in (
               select f.instance_id, f.media_id from ${firstOfEach(full, databaseNow)}
-              where ${dueAt('f', databaseNow)} <= ${databaseNow} order by ${dueAt('f', databaseNow)} limit 1 ${dialect.lock(sql`for update of f skip locked`)})
+              where ${dueAt('f', databaseNow)} <= ${databaseNow}
+              order by ${dueAt('f', databaseNow)} limit 1 ${dialect.lock(sql`for update of f skip locked`)})
             returning instance_id, media_id, url, host, attempts`,
           )
         for (let tries = 0; tries < MAX_TRIES; tries += 1) {

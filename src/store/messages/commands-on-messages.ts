@@ -1,4 +1,4 @@
-import type { Command, MessageExtras } from '../../domain/conversation.ts'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import { firstCommandId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { IS_QUEUED, IS_SCHEDULED } from '../engine/schema/messages.ts'
@@ -6,12 +6,6 @@ import type { Statements } from '../engine/statement.ts'
 
 /** So that the commit of a cancellation stays short. The sender fails the other commands at their turn. */
 const MAX_WAITING = 500
-
-/** A message that commands concern. */
-export interface Target {
-  instanceId: InstanceId
-  message: MessageId
-}
 
 interface Found {
   id: MessageId
@@ -28,21 +22,20 @@ export class CommandsOnMessages {
     const { db } = statements
     this.#findPlace = statements.find('messages', { instance_id: 'text', id: 'text' }, ['seq', 'not_before'])
     // A command on a scheduled message is due at the same time.
-    this.#findScheduled = statements.one(
-      (p: { instanceId: InstanceId; notBefore: number; naming: string; limit: number }) =>
-        db
-          .selectFrom('messages')
-          .select(['id', 'extras'])
-          .where('instance_id', '=', p.instanceId)
-          .where(IS_SCHEDULED)
-          .where('not_before', '=', p.notBefore)
-          .where('id', '<', firstMessageId(0))
-          .where('extras', 'like', p.naming)
-          .orderBy('created_at')
-          .orderBy('id')
-          .limit(p.limit),
+    this.#findScheduled = statements.one((p: { instanceId: InstanceId; notBefore: number; naming: string }) =>
+      db
+        .selectFrom('messages')
+        .select(['id', 'extras'])
+        .where('instance_id', '=', p.instanceId)
+        .where(IS_SCHEDULED)
+        .where('not_before', '=', p.notBefore)
+        .where('id', '<', firstMessageId(0))
+        .where('extras', 'like', p.naming)
+        .orderBy('created_at')
+        .orderBy('id')
+        .limit(MAX_WAITING),
     )
-    this.#findQueued = statements.one((p: { instanceId: InstanceId; seq: number; naming: string; limit: number }) =>
+    this.#findQueued = statements.one((p: { instanceId: InstanceId; seq: number; naming: string }) =>
       db
         .selectFrom('messages')
         .select(['id', 'extras'])
@@ -53,21 +46,21 @@ export class CommandsOnMessages {
         .where('id', '<', firstMessageId(0))
         .where('extras', 'like', p.naming)
         .orderBy('seq')
-        .limit(p.limit),
+        .limit(MAX_WAITING),
     )
   }
 
   /** @returns the queued commands on a queued message in their order, at most 500 released and 500 scheduled ones */
-  async findWaiting(tx: Transaction, { instanceId, message }: Target): Promise<MessageId[]> {
+  async findWaiting(tx: Transaction, instanceId: InstanceId, message: MessageId): Promise<MessageId[]> {
     const [place] = await tx.each(this.#findPlace, [{ instance_id: instanceId, id: message }])
     if (place === undefined) return []
     const { seq, not_before: notBefore } = place
-    const query = { instanceId, naming: naming(message), limit: MAX_WAITING }
+    const query = { instanceId, naming: naming(message) }
     const found: Found[] = []
     // A negative number: the message was not released yet.
     if (seq > 0) found.push(...(await tx.run(this.#findQueued, { ...query, seq })))
     if (notBefore !== null) found.push(...(await tx.run(this.#findScheduled, { ...query, notBefore })))
-    return found.filter(row => commandOn(message, row) !== null).map(({ id }) => id)
+    return found.filter(row => isOn(message, row)).map(({ id }) => id)
   }
 }
 
@@ -76,7 +69,7 @@ function naming(message: MessageId): string {
   return `%"messageId":"${message}"%`
 }
 
-function commandOn(message: MessageId, { extras }: Found): Command | null {
+function isOn(message: MessageId, { extras }: Found): boolean {
   const { command }: MessageExtras = JSON.parse(extras ?? '{}')
-  return command?.target.messageId === message ? command : null
+  return command?.target.messageId === message
 }

@@ -180,7 +180,7 @@ export class Progress {
     const changes: Change[] = []
     for (const cancellation of cancellations) {
       const { instanceId, message, command, now } = cancellation
-      const waiting = (await this.#commands.findWaiting(tx, cancellation)).filter(id => id !== command)
+      const waiting = (await this.#commands.findWaiting(tx, instanceId, message)).filter(id => id !== command)
       const keys = [message, ...waiting, command].map(id => ({ instance_id: instanceId, id }))
       const rows = new Map((await tx.each(this.#statements.find, keys)).map(row => [row.id, row]))
       changes.push({ message: rows.get(message)!, moves: [messageFailure('cancelled')], now })

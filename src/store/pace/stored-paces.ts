@@ -92,7 +92,7 @@ export class StoredPaces implements Paces {
         .where('at', '>=', Math.min(today, now - MINUTE_MS))
         .orderBy('at'),
     )
-    if (found.some(({ at }) => at > now)) await this.#correct(tx, instanceId, now)
+    if (found.some(({ at }) => at > now)) await this.#correct(tx, instanceId, state, now)
     const uses = found.map(use => ({ ...use, at: Math.min(use.at, now) }))
     const own = uses.find(({ message_id }) => message_id === message)
     if (own !== undefined && own.at > now - MINUTE_MS && quietUntil(pace, now) === null) return GRANTED
@@ -133,14 +133,16 @@ export class StoredPaces implements Paces {
   }
 
   /** The clock was set back: what was recorded for later than now counts from now on. */
-  async #correct(tx: Transaction, instanceId: InstanceId, now: number): Promise<void> {
+  async #correct(tx: Transaction, instanceId: InstanceId, state: PaceState, now: number): Promise<void> {
     const { db } = this.#core.statements
+    const moments = {
+      opens_at: Math.min(state.opensAt, now),
+      new_recipients_at: Math.min(state.newRecipientsAt, now),
+    }
     await tx.query(
       db.updateTable('pace_uses').set({ at: now }).where('instance_id', '=', instanceId).where('at', '>', now),
     )
-    await tx.query(
-      db.updateTable('paces').set({ opens_at: now, new_recipients_at: now }).where('instance_id', '=', instanceId),
-    )
+    await tx.query(db.updateTable('paces').set(moments).where('instance_id', '=', instanceId))
   }
 
   async #lock(tx: Transaction, instanceId: InstanceId): Promise<PaceState | null> {
