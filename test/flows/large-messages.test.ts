@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../databases/database.ts'
+import { createDatabase } from '../databases/database.ts'
 import { insertEvents } from '../databases/insert-events.ts'
+import { ONE_STORE } from '../databases/one-store.ts'
 import { TEST_WITHIN_MS } from '../deadlines.ts'
 import { Service } from '../service.ts'
 
@@ -22,7 +23,7 @@ interface Listed {
   nextCursor: string | null
 }
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, lists of messages with 1 MB texts and the erasure of their files take about as long as with small ones, for the caller and for others',
   async store => {
     const database = await createDatabase(store, inject('postgresUrl'))

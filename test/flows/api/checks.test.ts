@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { ADMIN_KEY, ApiHarness, type Created } from './harness.ts'
 
 const UNKNOWN_TOKEN = `pmb_${'x'.repeat(43)}`
 
-describe.each(STORES)('on %s', on => {
+describe.each(ONE_STORE)('on %s', on => {
   let api: ApiHarness
   let instance: Created
 

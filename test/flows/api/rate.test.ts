@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
 import type { Admitted } from '../../../src/store/admission/admission.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { ApiHarness } from './harness.ts'
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s the 101st call in a window is refused, whatever the calls were; another instance is not affected',
   async on => {
     await using api = await ApiHarness.start({ on, ratePerMinute: 100 })

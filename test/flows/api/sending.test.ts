@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { RECONNECTING_MS } from '../../../src/domain/connection/connection.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { ApiHarness, type Created } from './harness.ts'
 
 const TO = '5511987654321'
 
-describe.each(STORES)('on %s', on => {
+describe.each(ONE_STORE)('on %s', on => {
   let api: ApiHarness
   let instance: Created
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Talking } from './harness.ts'
 
 /** A person's LID in the simulated network. */
 const lidOf = (number: string) => `${(999_999_999_999_999 - Number(number)).toString()}@lid`
 
-describe.each(STORES)('addresses, on %s', store => {
+describe.each(ONE_STORE)('addresses, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

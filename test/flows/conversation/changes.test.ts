@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { otherMembers } from '../../../simulator/src/contacts/groups.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { eventOf } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
-describe.each(STORES)('what happens to messages on WhatsApp, on %s', store => {
+describe.each(ONE_STORE)('what happens to messages on WhatsApp, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

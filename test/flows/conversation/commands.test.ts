@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 
-describe.each(STORES)('commands, on %s', store => {
+describe.each(ONE_STORE)('commands, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Talking } from './harness.ts'
 
 const CHATS = 40
 const GROUPS = Array.from({ length: 10 }, (_, group) => `1203630000000070${group.toString().padStart(2, '0')}@g.us`)
 const ROUNDS = 3
 
-describe.each(STORES)('on %s', store => {
+describe.each(ONE_STORE)('on %s', store => {
   test('texts that are deleted while they are being sent never end the link', async () => {
     await using talking = await Talking.open(store)
     const chats = Array.from({ length: CHATS }, (_, chat) => `551198765${chat.toString().padStart(4, '0')}`)

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { type Answered, Talking } from './harness.ts'
 
-describe.each(STORES)('the inbox of people, on %s', store => {
+describe.each(ONE_STORE)('the inbox of people, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

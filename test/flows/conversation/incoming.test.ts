@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Talking } from './harness.ts'
 
 const FROM = '5511987653001'
@@ -10,7 +10,7 @@ const secondCopy = (associationType: string, field: 'imageMessage' | 'videoMessa
   messageContextInfo: { messageAssociation: { associationType, parentMessageKey: { id: 'EARLIER' } } },
 })
 
-describe.each(STORES)('what contacts send, on %s', store => {
+describe.each(ONE_STORE)('what contacts send, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Talking } from './harness.ts'
 
-describe.each(STORES)('options of a text, on %s', store => {
+describe.each(ONE_STORE)('options of a text, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

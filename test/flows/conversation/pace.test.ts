@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
@@ -13,7 +13,7 @@ function atNoon(): string {
   return `Etc/GMT${behind < 0 ? '' : '+'}${behind}`
 }
 
-describe.each(STORES)('the pace of an instance, on %s', store => {
+describe.each(ONE_STORE)('the pace of an instance, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

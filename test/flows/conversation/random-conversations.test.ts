@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { LinkedHarness } from '../../linked-harness.ts'
 import { newSeed } from '../../rig/random.ts'
@@ -34,7 +34,7 @@ const conversation: fc.Arbitrary<Conversation> = fc.record({
   revealAfter: fc.nat(20),
 })
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'in random conversations both phones, the rows and the events agree, on %s',
   async store => {
     const seed = Number(process.env['CONVERSATION_SEED'] ?? newSeed())

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
-describe.each(STORES)('typing, on %s', store => {
+describe.each(ONE_STORE)('typing, on %s', store => {
   let talking: Talking
   beforeAll(async () => {
     talking = await Talking.open(store)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Receiver } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
@@ -9,7 +9,7 @@ const TTL_MS = 4_000
 const HOUR_MS = 3_600_000
 const EDIT_WINDOW_MS = 15 * 60_000
 
-describe.each(STORES)('messages that wait, on %s', store => {
+describe.each(ONE_STORE)('messages that wait, on %s', store => {
   /** A web server that never answers. */
   const web = new Receiver()
   let talking: Talking
@@ -115,7 +115,7 @@ describe.each(STORES)('messages that wait, on %s', store => {
   })
 })
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, the age of a message counts from its scheduled time, and from the end of a pause of the pace',
   async store => {
     await using talking = await Talking.open(store, { MESSAGE_TTL_HOURS: (TTL_MS / HOUR_MS).toFixed(8) })

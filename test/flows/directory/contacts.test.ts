@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../../databases/database.ts'
+import type { StoreKind } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LinkedHarness } from '../../linked-harness.ts'
 import { noteBody } from '../../logs/log-capture.ts'
 import { until } from '../../until.ts'
@@ -18,7 +19,7 @@ const ALLOW_CONTACTS: Record<StoreKind, string> = {
   postgres: 'drop trigger refuse_contacts on contacts',
 }
 
-describe.each(STORES)('contacts, on %s', store => {
+describe.each(ONE_STORE)('contacts, on %s', store => {
   let harness: LinkedHarness
   beforeAll(async () => {
     harness = await LinkedHarness.open(store)

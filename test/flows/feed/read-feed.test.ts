@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { formatCursor, parseCursor } from '../../../src/domain/events/feed-place.ts'
 import { incoming } from '../../contract/fixture.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { ApiHarness, type Created } from '../api/harness.ts'
 import { type FeedItem, FeedStream } from './feed-stream.ts'
@@ -22,7 +22,7 @@ function read(api: ApiHarness, { token }: Created, query = '') {
 
 const eventsOf = (items: FeedItem[]) => items.map(({ body }) => body.event)
 
-test.each(STORES)('on %s, pages continue where the last one ended, each event once, in order', async on => {
+test.each(ONE_STORE)('on %s, pages continue where the last one ended, each event once, in order', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
   const { body: sent } = await api.send(instance, { to: '5511987654321', text: 'Hi' })
@@ -64,7 +64,7 @@ test('an item holds the event as a webhook gets it, byte for byte', async () => 
   expect(text).toContain(`"body":${event.body.data.body}}`)
 })
 
-test.each(STORES)('on %s, a poll that waits is answered as soon as there is an event', async on => {
+test.each(ONE_STORE)('on %s, a poll that waits is answered as soon as there is an event', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
   const { body: start } = await read(api, instance, '?after=latest')
@@ -142,7 +142,7 @@ test('a cursor below erased events gets 410, and a reader without a cursor begin
   expect([future.status, future.body.error.code]).toEqual([410, 'cursor_expired'])
 })
 
-test.each(STORES)('on %s, a cursor of another instance gets 410, on a page and on a stream', async on => {
+test.each(ONE_STORE)('on %s, a cursor of another instance gets 410, on a page and on a stream', async on => {
   await using api = await ApiHarness.start({ on })
   const [instance, other] = [await api.createConnected(), await api.createConnected()]
   const { body: nothing } = await read(api, instance, '?after=latest')
@@ -205,7 +205,7 @@ test('a sixth poll is refused, and a place is free when one ends', async () => {
   expect(await until('a place', async () => (await read(api, instance)).status === 200 || undefined)).toBe(true)
 })
 
-test.each(STORES)('on %s, a poll ends with 401 as soon as its token is replaced', async on => {
+test.each(ONE_STORE)('on %s, a poll ends with 401 as soon as its token is replaced', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
   const { body: start } = await read(api, instance, '?after=latest')

@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 import { formatCursor } from '../../../src/domain/events/feed-place.ts'
 import { incoming } from '../../contract/fixture.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { onThisMachine } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 import { ApiHarness, type Created } from '../api/harness.ts'
@@ -17,7 +17,7 @@ async function receive(api: ApiHarness, { id }: Created, count: number, text = '
   )
 }
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, a stream sends what is kept, then each event, and continues after Last-Event-ID',
   async on => {
     await using api = await ApiHarness.start({ on })
@@ -70,7 +70,7 @@ test('the cursor of a reader of one kind also moves past events of other kinds',
   stream.leave()
 })
 
-test.each(STORES)('on %s, a stream ends as soon as its token is replaced or its instance deleted', async on => {
+test.each(ONE_STORE)('on %s, a stream ends as soon as its token is replaced or its instance deleted', async on => {
   await using api = await ApiHarness.start({ on })
   const [replaced, deleted] = [await api.createConnected(), await api.createConnected()]
   const streams = await Promise.all([replaced, deleted].map(({ token }) => FeedStream.open(api.url, token)))
@@ -95,7 +95,7 @@ test('a replaced token ends a stream even without a hint, before anything else i
   expect(stream.items).toEqual([])
 })
 
-test.each(STORES)('on %s, the streams and polls of a key end as soon as it is revoked, and no others', async on => {
+test.each(ONE_STORE)('on %s, the streams and polls of a key end as soon as it is revoked, and no others', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
   const createKey = async (): Promise<{ id: string; key: string }> =>
@@ -115,7 +115,7 @@ test.each(STORES)('on %s, the streams and polls of a key end as soon as it is re
   for (const other of others) other.leave()
 })
 
-test.each(STORES)('on %s, a stream ends when its key expires', async on => {
+test.each(ONE_STORE)('on %s, a stream ends when its key expires', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
   const expiresAt = new Date(Date.now() + 2_000).toISOString()

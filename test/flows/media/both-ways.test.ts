@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { MEDIA_FORMS } from '../../../src/domain/media.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { LinkedHarness } from '../../linked-harness.ts'
 import { until } from '../../until.ts'
@@ -12,7 +12,7 @@ import { sampleFile } from './sample-files.ts'
 /** Sent to a bucket in two parts. */
 const LARGE_BYTES = 6_000_000
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'every type goes out and comes in, byte by byte, on %s',
   async store => {
     await using place = await openMediaPlace(store)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { until } from '../../until.ts'
 import { MediaClient } from './harness.ts'
@@ -15,7 +15,7 @@ interface Answer {
   body: { data: { erased: number; inUse: number }; error: { code: string } }
 }
 
-describe.each(STORES)('the files of a chat, on %s', store => {
+describe.each(ONE_STORE)('the files of a chat, on %s', store => {
   let harness: LinkedHarness
   let number: LinkedNumber
   let client: MediaClient

@@ -4,14 +4,14 @@ import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { InstanceId } from '../../../src/domain/ids.ts'
 import { openMedia } from '../../../src/media/open-media.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { API_MEDIA, type ApiHarness } from '../api/harness.ts'
 import { filesIn, MediaClient, png, sha256, startMediaApi } from './harness.ts'
 
 const DAY_MS = 86_400_000
 
-describe.each(STORES)('files on %s', on => {
+describe.each(ONE_STORE)('files on %s', on => {
   let api: ApiHarness
   let create: () => Promise<MediaClient>
   let client: MediaClient

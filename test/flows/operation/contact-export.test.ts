@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { StoreUnavailable } from '../../../src/store/errors.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { until } from '../../until.ts'
 import { ADMIN_KEY, ApiHarness } from '../api/harness.ts'
@@ -44,7 +44,7 @@ function linesOf<T>(files: Map<string, Buffer>, name: string): T[] {
   return text.split('\n').flatMap(line => (line === '' ? [] : [JSON.parse(line)]))
 }
 
-describe.each(STORES)('the export of a contact, on %s', store => {
+describe.each(ONE_STORE)('the export of a contact, on %s', store => {
   let harness: LinkedHarness
   let number: LinkedNumber
   let folder: string

@@ -11,7 +11,8 @@ import { KeyRotationUnfinished } from '../../../src/store/errors.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { findSecrets } from '../../contract/fixture.ts'
-import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
+import { createDatabase, type TestDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Service } from '../../service.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
@@ -24,7 +25,7 @@ interface Run {
   output: string
 }
 
-describe.each(STORES)('pombal rotate-keys on %s', kind => {
+describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
   let database: TestDatabase
   let dataDir: string
   const newMasterKey = randomBytes(32).toString('base64')

@@ -1,5 +1,6 @@
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { createDatabase, STORES } from '../../databases/database.ts'
+import { createDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Receiver } from '../../receiver.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
@@ -7,7 +8,7 @@ import { until } from '../../until.ts'
 const CONTACT = '5511987654321'
 const ATTEMPTS = 3
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'the log shows the way of a message under its ID: accepted, prepared, sent, receipts, attempts (%s)',
   async store => {
     const database = await createDatabase(store, inject('postgresUrl'))

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
+import { createDatabase, type TestDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { Receiver } from '../../receiver.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
@@ -8,7 +9,7 @@ import { until } from '../../until.ts'
 const NUMBER = '5511987654321'
 const SECRET = 'confidential-path-of-a-webhook'
 
-describe.each(STORES)('metrics on %s', kind => {
+describe.each(ONE_STORE)('metrics on %s', kind => {
   let database: TestDatabase
   let service: Service
   let receiver: Receiver

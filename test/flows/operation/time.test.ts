@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from 'vitest'
-import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
+import { createDatabase, type TestDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, isSigned, isStandardSigned } from '../../receiver.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
@@ -43,7 +44,7 @@ async function call(url: string, token: string): Promise<Answer> {
   return { status, limit: limit!, remaining: remaining!, resetSeconds: reset!, retryAfter: headers.get('retry-after') }
 }
 
-describe.each(STORES)('with the store on %s', store => {
+describe.each(ONE_STORE)('with the store on %s', store => {
   let database: TestDatabase
   let service: Service
   beforeAll(async () => {

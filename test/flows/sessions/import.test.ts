@@ -7,7 +7,8 @@ import { openKeys } from '../../../src/keys.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { readSession } from '../../../src/whatsapp/baileys/transfer/session.ts'
-import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
+import { createDatabase, type TestDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { linkedSession, sessionFiles, withNumberLists, writeFiles } from '../../sessions/linked-session.ts'
 import { type CommandRun, runCommand } from '../../sessions/run-command.ts'
 
@@ -17,7 +18,7 @@ const MANY_KEYS = 400
 const SESSIONS = 4
 const AN_HOUR_AGO = Date.now() / 1_000 - 3_600
 
-describe.each(STORES)('on %s', kind => {
+describe.each(ONE_STORE)('on %s', kind => {
   let database: TestDatabase
   let dataDir: string
   let sessions: string

@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../../databases/database.ts'
+import type { StoreKind } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { LinkedHarness } from '../../linked-harness.ts'
 import { BareProgram } from '../../sessions/bare-program.ts'
@@ -80,7 +81,7 @@ class Move implements AsyncDisposable {
   }
 }
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, a number that Baileys has linked is taken over without a code, with the messages that waited, and handed back',
   async store => {
     await using move = await Move.begin(store)

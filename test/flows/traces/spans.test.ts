@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { createDatabase, STORES, type StoreKind } from '../../databases/database.ts'
+import { createDatabase, type StoreKind } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { OtlpCollector } from '../../otlp-collector.ts'
 import { eventOf, Receiver } from '../../receiver.ts'
 import { Service } from '../../service.ts'
@@ -52,7 +53,7 @@ async function open(store: StoreKind, env: Record<string, string> = {}) {
   return { collector, service, receiver, instanceId: id, instance, send, postedAbout, untilRead, spansOf }
 }
 
-describe.each(STORES)('%s', store => {
+describe.each(ONE_STORE)('%s', store => {
   test('a message makes one trace: the caller, accept, send, and the attempts of its webhooks', async () => {
     const { collector, send, postedAbout, untilRead, spansOf, instanceId, receiver } = await open(store)
     const caller = newTraceparent()

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
-import { createDatabase, STORES, type StoreKind } from '../../databases/database.ts'
+import { createDatabase, type StoreKind } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { eventOf, Receiver } from '../../receiver.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
@@ -47,7 +48,7 @@ async function open(store: StoreKind) {
   return { service, receiver, instanceId: id, call, send, postedAbout }
 }
 
-describe.each(STORES)('%s', store => {
+describe.each(ONE_STORE)('%s', store => {
   test("the caller's trace context is sent with each webhook of its message, and with no other", async () => {
     const { send, postedAbout } = await open(store)
     const [mine, other] = [newTraceparent(), newTraceparent()]

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import pg from 'pg'
 import { expect, inject, onTestFinished, test } from 'vitest'
-import { createDatabase, STORES, type StoreKind, type TestDatabase } from '../../databases/database.ts'
+import { createDatabase, type StoreKind, type TestDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { queryPostgres } from '../../databases/query-postgres.ts'
 import { TEST_WITHIN_MS } from '../../deadlines.ts'
 import { createReceiver, type Receiver } from '../../receiver.ts'
@@ -49,7 +50,7 @@ async function leaseRenewed(url: string): Promise<void> {
   await until('a renewal', async () => (await read()) !== before)
 }
 
-test.each(STORES.flatMap(kind => [-TEN_MINUTES_MS, TEN_MINUTES_MS].map(shiftMs => ({ kind, shiftMs }))))(
+test.each(ONE_STORE.flatMap(kind => [-TEN_MINUTES_MS, TEN_MINUTES_MS].map(shiftMs => ({ kind, shiftMs }))))(
   'a retry keeps its due time when the clock is set by $shiftMs ms, on $kind',
   async ({ kind, shiftMs }) => {
     const { service, receiver } = await failOnce(kind, `0,${shiftMs}`)

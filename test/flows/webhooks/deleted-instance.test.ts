@@ -1,6 +1,7 @@
 /** What the endpoints of a deleted instance receive, with and without a kill -9 after its deletion. */
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
-import { createDatabase, STORES, type TestDatabase } from '../../databases/database.ts'
+import { createDatabase, type TestDatabase } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { eventOf, Receiver } from '../../receiver.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
@@ -12,7 +13,7 @@ interface Made {
   id: string
 }
 
-describe.each(STORES)('the deletion of an instance on %s', store => {
+describe.each(ONE_STORE)('the deletion of an instance on %s', store => {
   let database: TestDatabase
   let service: Service
   let receiver: Receiver

@@ -3,7 +3,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf, isSigned, isStandardSigned, type ReceivedRequest } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { type HarnessSettings, WebhookHarness } from './harness.ts'
@@ -14,7 +14,7 @@ const TOLERANCE_MS = 2_000
 
 const idOf = (request: ReceivedRequest) => String(request.headers['webhook-id'])
 
-describe.each(STORES)('webhooks on %s', kind => {
+describe.each(ONE_STORE)('webhooks on %s', kind => {
   const openHarness = (settings?: Partial<HarnessSettings>) =>
     WebhookHarness.open(kind, inject('postgresUrl'), settings)
 

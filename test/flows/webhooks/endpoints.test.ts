@@ -3,14 +3,14 @@ import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import { newEndpointId } from '../../../src/domain/ids.ts'
 import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
 
 const HOUR_MS = 3_600_000
 
-describe.each(STORES)('endpoints on %s', kind => {
+describe.each(ONE_STORE)('endpoints on %s', kind => {
   const openHarness = (settings: Partial<HarnessSettings> = {}) =>
     WebhookHarness.open(kind, inject('postgresUrl'), settings)
 

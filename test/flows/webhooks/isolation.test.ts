@@ -1,5 +1,5 @@
 import { describe, expect, inject, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { WebhookHarness } from './harness.ts'
@@ -7,7 +7,7 @@ import { WebhookHarness } from './harness.ts'
 const WAITING = 10_000
 const EVENTS = 40
 
-describe.each(STORES)('isolation on %s', kind => {
+describe.each(ONE_STORE)('isolation on %s', kind => {
   test('while 10,000 deliveries wait for a consumer that hangs, another instance’s events do not wait', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), {
       timeoutMs: 500,

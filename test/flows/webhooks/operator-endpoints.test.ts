@@ -2,7 +2,7 @@ import { describe, expect, inject, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
 import { newOperatorEndpointId } from '../../../src/domain/ids.ts'
 import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
 import { until } from '../../until.ts'
 import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
@@ -10,7 +10,7 @@ import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.t
 const STOPPED = { state: 'stopped', cause: 'banned', reason: 'Banned.' } as const
 const LINKING = { state: 'linking', cause: 'scan_qr_code', reason: 'Scan.' } as const
 
-describe.each(STORES)('operator endpoints on %s', kind => {
+describe.each(ONE_STORE)('operator endpoints on %s', kind => {
   const openHarness = (settings: Partial<HarnessSettings> = {}) =>
     WebhookHarness.open(kind, inject('postgresUrl'), settings)
 

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { describe, expect, inject, test } from 'vitest'
 import { RETRY_DELAYS_MS } from '../../../src/domain/events/delivery.ts'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { TEST_WITHIN_MS } from '../../deadlines.ts'
 import { createReceiver } from '../../receiver.ts'
 import { until } from '../../until.ts'
@@ -14,7 +14,7 @@ const NANOSECONDS = 1e6
 const TOLERANCE_MS = 3_000
 
 describe('the contract’s own delays', () => {
-  test.concurrent.each(STORES)(
+  test.concurrent.each(ONE_STORE)(
     '1 s, 5 s and 30 s after the end of the previous attempt, on %s',
     async kind => {
       await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: RETRY_DELAYS_MS })
@@ -38,7 +38,7 @@ describe('the contract’s own delays', () => {
   )
 })
 
-test.each(STORES)('a retry keeps its due time on a node with a shorter schedule, on %s', async kind => {
+test.each(ONE_STORE)('a retry keeps its due time on a node with a shorter schedule, on %s', async kind => {
   await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: [OTHER_DELAY_MS] })
   await using receiver = await createReceiver()
   receiver.answerWith({ kind: 'status', status: 500 })

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
 const CONTACT = '5511987654321'
 const SET_BACK_MS = 10 * 60_000
 
-test.each(STORES)("on %s, a clock that is set back does not delay a message's next attempt", async kind => {
+test.each(ONE_STORE)("on %s, a clock that is set back does not delay a message's next attempt", async kind => {
   await using harness = await WhatsappHarness.open({}, kind)
   let offsetMs = 0
   const settings = { messageTtlMs: 86_400_000, ackTimeoutMs: 500 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../../databases/database.ts'
+import type { StoreKind } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { eventOf, type ReceivedEvent } from '../../receiver.ts'
@@ -113,7 +114,7 @@ class Fairness implements AsyncDisposable {
   }
 }
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, an instance with a backlog leaves the others of its thread their turn, and its incoming messages and receipts do not wait for it',
   async store => {
     await using fairness = await Fairness.open(store)
@@ -150,7 +151,7 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, an instance that is flooded with messages leaves the others of its thread their turn',
   async store => {
     await using fairness = await Fairness.open(store)
@@ -166,7 +167,7 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, 200 messages of one contact that cannot be decrypted leave the other instances of the thread their turn',
   async store => {
     await using fairness = await Fairness.open(store)

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../../databases/database.ts'
+import type { StoreKind } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
@@ -39,7 +40,7 @@ async function openSent(kind: StoreKind, to: 'contact' | 'group') {
   return { harness, id, phone, group, message, whatsappId, acknowledged, state, [Symbol.asyncDispose]: close }
 }
 
-describe.each(STORES)('a receipt of somebody else, on %s', kind => {
+describe.each(ONE_STORE)('a receipt of somebody else, on %s', kind => {
   test.each(['lid', 'pn'] as const)("named by %s changes nothing; the recipient's does", async address => {
     await using world = await openSent(kind, 'contact')
     const { harness, phone, whatsappId, acknowledged, state } = world
@@ -62,7 +63,7 @@ describe.each(STORES)('a receipt of somebody else, on %s', kind => {
   })
 })
 
-describe.each(STORES)('a request by somebody else to send a message again, on %s', kind => {
+describe.each(ONE_STORE)('a request by somebody else to send a message again, on %s', kind => {
   test.each([
     ['a message to a contact', 'contact', null],
     ['a message to a group, outside of it', 'group', null],

@@ -1,5 +1,5 @@
 import { test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
@@ -9,7 +9,7 @@ const MESSAGES = 2_200
 /** More messages than are sent concurrently. */
 const STARTED_ANEW = 60
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, an instance whose memory is full of messages to new recipients continues to send after a cut',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
@@ -20,7 +20,7 @@ async function shown(harness: WhatsappHarness, number: string, count: number): P
   return inbox.map(({ text }) => text)
 }
 
-describe.each(STORES)('one person under two spellings, on %s', kind => {
+describe.each(ONE_STORE)('one person under two spellings, on %s', kind => {
   test.each([
     { found: WITHOUT, first: WITH_NINTH, second: WITHOUT },
     { found: WITH_NINTH, first: WITHOUT, second: WITH_NINTH },

@@ -1,6 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
@@ -42,7 +42,7 @@ async function receiveWithoutReceipts(harness: WhatsappHarness, writers: { from:
   return { id, total }
 }
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, messages that are delivered again are acknowledged, and neither refused nor requested',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)
@@ -59,7 +59,7 @@ test.each(STORES)(
   300_000,
 )
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, a message whose key is used and that is not recorded is requested again',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)

@@ -1,6 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { expect, test } from 'vitest'
-import { STORES } from '../../databases/database.ts'
+import { ONE_STORE } from '../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
@@ -88,7 +88,7 @@ test('of messages without content, a contact can make Pombal request a limited n
   expect(await ofContact(HOSTILE)).toBeLessThanOrEqual(COPIES_AT_ONCE + 14 - refused)
 })
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, 200 messages of one contact that cannot be decrypted hardly delay another contact',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)
@@ -116,7 +116,7 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   `on %s, ${LARGE_FLOOD} messages of one contact that can be decrypted only after a request all arrive, and hardly delay other messages`,
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)
@@ -157,7 +157,7 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, messages of one contact that can never be decrypted are requested five times each, with a limited number of keys',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)
@@ -183,7 +183,7 @@ test.each(STORES)(
   LONG_TEST_WITHIN_MS,
 )
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, a resend that waits for WhatsApp delays neither undecryptable nor readable messages',
   async kind => {
     await using harness = await WhatsappHarness.open({}, kind)

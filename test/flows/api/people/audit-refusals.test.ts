@@ -3,14 +3,14 @@ import { deliveryIdOf } from '../../../../src/domain/ids.ts'
 import { Refusal } from '../../../../src/domain/refusal.ts'
 import { askOwner, OrderTaker } from '../../../../src/sandbox/remote-phones.ts'
 import type { Store } from '../../../../src/store/store.ts'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { MediaClient, png } from '../../media/harness.ts'
 import { ADMIN_KEY, API_MEDIA, ApiHarness } from '../harness.ts'
 
 const TO = '5511987654321'
 const URL_OF_ENDPOINT = 'https://example.com/hook'
 
-describe.each(STORES)('the audit on %s', on => {
+describe.each(ONE_STORE)('the audit on %s', on => {
   let api: ApiHarness
   let store: Store
 

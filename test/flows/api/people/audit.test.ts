@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { ApiHarness } from '../harness.ts'
 
 interface Record {
@@ -15,7 +15,7 @@ interface Record {
 
 const LOOPBACK = '127.0.0.1'
 
-describe.each(STORES)('the audit on %s', on => {
+describe.each(ONE_STORE)('the audit on %s', on => {
   let api: ApiHarness
 
   beforeAll(async () => {

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { CONDITION_WITHIN_MS } from '../../../deadlines.ts'
 import { until } from '../../../until.ts'
 import { ApiHarness, type Created } from '../harness.ts'
@@ -12,7 +12,7 @@ import { createPerson, startSession } from './people.ts'
 const HELD_MS = 200
 const TEXT = { to: '5511987654321', text: 'held' }
 
-describe.each(STORES)('a call whose body arrives late, on %s', on => {
+describe.each(ONE_STORE)('a call whose body arrives late, on %s', on => {
   let api: ApiHarness
   let instance: Created
   /** Called while a proxy is tested. */

@@ -4,7 +4,7 @@ import type { Api, ApiContext } from '../../../../src/api/context.ts'
 import { AllowedMethods } from '../../../../src/api/http/allowed-methods.ts'
 import { registerV1 } from '../../../../src/api/v1/routes.ts'
 import { SCOPES } from '../../../../src/domain/access.ts'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { startService } from '../../../service.ts'
 import { ApiHarness, type Created } from '../harness.ts'
 
@@ -23,7 +23,7 @@ async function listRoutes(): Promise<RouteOptions[]> {
 
 const ROUTES = await listRoutes()
 
-describe.each(STORES)('API keys on %s', on => {
+describe.each(ONE_STORE)('API keys on %s', on => {
   let api: ApiHarness
   let instance: Created
 

@@ -1,6 +1,6 @@
 import type { Order, StanzaText } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { LinkedHarness, type LinkedNumber } from '../../../linked-harness.ts'
 import { until } from '../../../until.ts'
 import {
@@ -19,7 +19,7 @@ const ANSWERS = { stanza: 'iq', direction: 'out' } as const
 /** A cut takes effect somewhere in the handling of the previous stanza, so each is tried this often. */
 const TRIES = 5
 
-describe.each(STORES)('%s', store => {
+describe.each(ONE_STORE)('%s', store => {
   test('a rejection or an exception in the library ends at most one connection, even around a kill', async () => {
     await using harness = await LinkedHarness.open(store)
     const victim = await harness.link()

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rule } from '@pombal/simulator'
 import { expect, test } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../../../deadlines.ts'
 import { LinkedHarness, type LinkedNumber } from '../../../linked-harness.ts'
 import { newSeed, Random } from '../../../rig/random.ts'
@@ -23,7 +23,7 @@ test('every kind of stanza that Baileys listens to is among those sent here', ()
   expect(Object.keys(STANZAS).sort()).toEqual(kindsOfBaileys())
 })
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   '%s: no stanza ends the process or affects another number',
   async store => {
     const seed = Number(process.env['STANZA_SEED'] ?? newSeed())

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import type { StoreKind } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
@@ -8,7 +9,7 @@ const OTHERS = Array.from({ length: 5 }, (_, n) => `551190000000${n}`)
 const ANOTHER = 'another phone'
 
 /** A linked instance; the next QR code after the first is scanned by another phone. */
-async function openHarness(kind: (typeof STORES)[number]) {
+async function openHarness(kind: StoreKind) {
   const harness = await WhatsappHarness.open({}, kind)
   const id = await harness.createInstance()
   let scanned = 0
@@ -33,7 +34,7 @@ async function holdAcknowledgements(harness: WhatsappHarness): Promise<void> {
   }
 }
 
-describe.each(STORES)('on %s', kind => {
+describe.each(ONE_STORE)('on %s', kind => {
   test('messages that were in memory at a logout are never sent from the number linked next', async () => {
     const { harness, id, phone, shownFrom } = await openHarness(kind)
     await using _ = harness

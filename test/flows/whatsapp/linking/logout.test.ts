@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
@@ -23,7 +23,7 @@ async function untilSettled(harness: WhatsappHarness, id: string) {
   return record
 }
 
-describe.each(STORES)('on %s, a logout', kind => {
+describe.each(ONE_STORE)('on %s, a logout', kind => {
   test('of a number without a connection is tried again when WhatsApp refuses the first login', async () => {
     await using harness = await WhatsappHarness.open({}, kind)
     const { id, phone, connection } = await harness.link()

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { ApiError } from '../../../api-client.ts'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import type { LocalProxyOptions } from '../../../proxies/local-proxy.ts'
 import { until } from '../../../until.ts'
 import { sha256 } from '../../media/harness.ts'
@@ -198,7 +198,7 @@ test('linking through a proxy that has died stops with its reason, and works whe
   expect(harness.countCallers(proxy, again).past).toBe(0)
 })
 
-describe.each(STORES)('on %s', store => {
+describe.each(ONE_STORE)('on %s', store => {
   test('a kill right after it was set loses nothing: the next process connects only through it', async () => {
     await using harness = await ProxyHarness.open({ store })
     const { admin } = harness.service

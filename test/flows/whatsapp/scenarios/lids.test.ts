@@ -1,6 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
-import { STORES } from '../../../databases/database.ts'
+import { ONE_STORE } from '../../../databases/one-store.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
@@ -22,7 +22,7 @@ async function receives(harness: WhatsappHarness, id: string, from: string, to: 
   return until(`an event for ${text}`, async () => (await harness.received(id)).find(event => event['text'] === text))
 }
 
-describe.each(STORES)('a number that WhatsApp has given to another person, on %s', kind => {
+describe.each(ONE_STORE)('a number that WhatsApp has given to another person, on %s', kind => {
   test.each([
     ['', false],
     [' and that was written to by LID before', true],
@@ -48,7 +48,7 @@ describe.each(STORES)('a number that WhatsApp has given to another person, on %s
   })
 })
 
-describe.each(STORES)("a copy from the owner's phone that names the owner's other address, on %s", kind => {
+describe.each(ONE_STORE)("a copy from the owner's phone that names the owner's other address, on %s", kind => {
   test.each<[string, Action[]]>([
     ['number', []],
     ['LID', [{ address: 'pn' }]],
@@ -81,7 +81,7 @@ const RECEIPTS = { stanza: 'receipt', direction: 'out' } as const
 /** The client's query for the LID of a number. */
 const LID_QUERY = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } } as const
 
-describe.each(STORES)('a contact that sets up WhatsApp again and gets another LID, on %s', kind => {
+describe.each(ONE_STORE)('a contact that sets up WhatsApp again and gets another LID, on %s', kind => {
   async function openSetUpAgain(more: readonly (readonly [When, Action])[] = []) {
     const harness = await WhatsappHarness.open({}, kind)
     const { id, phone } = await harness.link()
