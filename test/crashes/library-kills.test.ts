@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rule, StanzaText } from '@pombal/simulator'
 import { expect, inject, test } from 'vitest'
-import { createDatabase, STORES } from '../databases/database.ts'
+import { createDatabase } from '../databases/database.ts'
+import { ONE_STORE } from '../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import {
   chatState,
@@ -52,7 +53,7 @@ const MOMENTS: Record<string, (number: FailingNumber, random: Random) => Promise
   },
 }
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, kill -9 while the library fails loses nothing, shows nothing twice, and ends no other connection',
   async store => {
     const seed = Number(process.env['CRASH_SEED'] ?? newSeed())

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Order } from '@pombal/simulator'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../databases/database.ts'
+import type { StoreKind } from '../databases/database.ts'
+import { ONE_STORE } from '../databases/one-store.ts'
 import { LinkedHarness } from '../linked-harness.ts'
 import { newSeed, Random } from '../rig/random.ts'
 import { until } from '../until.ts'
@@ -114,57 +115,60 @@ class Scene implements AsyncDisposable {
   }
 }
 
-describe.concurrent.each(STORES)('a failure of linking, with kills at the request and after the code, on %s', store => {
-  let scene: Scene
-  beforeAll(async () => {
-    scene = await Scene.open(store)
-  })
-  afterAll(async () => scene?.[Symbol.asyncDispose]())
-
-  test.each(ROWS)('%s', ONE_BY_ONE, (...row) => scene.fails(row))
-
-  test.each(['qr', 'code'] as const)('WhatsApp asks for a new code: %s', ONE_BY_ONE, async by => {
-    const { harness } = scene
-    const { id, token } = await harness.service.admin.createInstance('whatsapp')
-    const phone = by === 'code' ? newNumber() : undefined
-    await harness.network.misbehave({ kind: 'fail_linking', how: 'refresh', count: 1 })
-    await harness.service.admin.connect(id, phone)
-    await scene.kill()
-    await scene.untilAtRest(id, phone, 'connected', 'connected')
-    const instance = harness.service.instance(id, token)
-    const { phone: linked } = await harness.service.admin.connection(id)
-    await harness.sendAndRead({ id, phone: linked ?? '', instance })
-  })
-
-  test('the first login after linking is refused', ONE_BY_ONE, async () => {
-    const { harness } = scene
-    const { id, token } = await harness.service.admin.createInstance('whatsapp')
-    await harness.network.misbehave({ kind: 'refuse_logins', reason: '401', count: 100 })
-    await harness.service.admin.connect(id)
-    await scene.kill()
-    await scene.untilAtRest(id, undefined, 'logged_out', 'linking_unfinished')
-    await scene.linksInTheEnd(id, token)
-  })
-
-  test('the session is opened elsewhere', ONE_BY_ONE, async () => {
-    const { harness } = scene
-    const number = await harness.link()
-    await harness.network.misbehave({ kind: 'stream_error', account: number.phone, conflict: 'replaced' })
-    await scene.kill()
-    const { admin } = harness.service
-    // Before the kill Pombal may have recorded the reason or not.
-    const { state, cause } = await until('it to settle', async () => {
-      const connection = await admin.connection(number.id)
-      return (connection.state === 'stopped' || connection.state === 'connected') && connection
+describe.concurrent.each(ONE_STORE)(
+  'a failure of linking, with kills at the request and after the code, on %s',
+  store => {
+    let scene: Scene
+    beforeAll(async () => {
+      scene = await Scene.open(store)
     })
-    if (state === 'stopped') expect(cause).toBe('replaced')
-    await admin.connect(number.id)
-    await admin.untilState(number.id, 'connected')
-    await harness.sendAndRead({ ...number, instance: harness.service.instance(number.id, number.instance.token) })
-  })
-})
+    afterAll(async () => scene?.[Symbol.asyncDispose]())
 
-describe.concurrent.each(STORES)('a failure that takes a minute, with a kill before it, on %s', store => {
+    test.each(ROWS)('%s', ONE_BY_ONE, (...row) => scene.fails(row))
+
+    test.each(['qr', 'code'] as const)('WhatsApp asks for a new code: %s', ONE_BY_ONE, async by => {
+      const { harness } = scene
+      const { id, token } = await harness.service.admin.createInstance('whatsapp')
+      const phone = by === 'code' ? newNumber() : undefined
+      await harness.network.misbehave({ kind: 'fail_linking', how: 'refresh', count: 1 })
+      await harness.service.admin.connect(id, phone)
+      await scene.kill()
+      await scene.untilAtRest(id, phone, 'connected', 'connected')
+      const instance = harness.service.instance(id, token)
+      const { phone: linked } = await harness.service.admin.connection(id)
+      await harness.sendAndRead({ id, phone: linked ?? '', instance })
+    })
+
+    test('the first login after linking is refused', ONE_BY_ONE, async () => {
+      const { harness } = scene
+      const { id, token } = await harness.service.admin.createInstance('whatsapp')
+      await harness.network.misbehave({ kind: 'refuse_logins', reason: '401', count: 100 })
+      await harness.service.admin.connect(id)
+      await scene.kill()
+      await scene.untilAtRest(id, undefined, 'logged_out', 'linking_unfinished')
+      await scene.linksInTheEnd(id, token)
+    })
+
+    test('the session is opened elsewhere', ONE_BY_ONE, async () => {
+      const { harness } = scene
+      const number = await harness.link()
+      await harness.network.misbehave({ kind: 'stream_error', account: number.phone, conflict: 'replaced' })
+      await scene.kill()
+      const { admin } = harness.service
+      // Before the kill Pombal may have recorded the reason or not.
+      const { state, cause } = await until('it to settle', async () => {
+        const connection = await admin.connection(number.id)
+        return (connection.state === 'stopped' || connection.state === 'connected') && connection
+      })
+      if (state === 'stopped') expect(cause).toBe('replaced')
+      await admin.connect(number.id)
+      await admin.untilState(number.id, 'connected')
+      await harness.sendAndRead({ ...number, instance: harness.service.instance(number.id, number.instance.token) })
+    })
+  },
+)
+
+describe.concurrent.each(ONE_STORE)('a failure that takes a minute, with a kill before it, on %s', store => {
   test(PHONE_OFFLINE[0], async () => {
     await using scene = await Scene.open(store)
     await scene.fails(PHONE_OFFLINE)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
 import { expect, test } from 'vitest'
-import { STORES } from '../databases/database.ts'
+import { ONE_STORE } from '../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { LinkedHarness } from '../linked-harness.ts'
 import { until } from '../until.ts'
@@ -47,7 +47,7 @@ const SITUATIONS: [name: string, situation: Situation][] = [
   ],
 ]
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, a kill -9 in the middle of any failure with a passkey changes neither its end nor the next attempt',
   async store => {
     const NODE_OPTIONS = `--import=${join(import.meta.dirname, 'short-steps.js')}`

@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
 import { expect, onTestFinished, test } from 'vitest'
-import { STORES, type TestDatabase } from '../databases/database.ts'
+import type { TestDatabase } from '../databases/database.ts'
+import { ONE_STORE } from '../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { LinkedHarness } from '../linked-harness.ts'
 import { until } from '../until.ts'
@@ -64,7 +65,7 @@ const answersLeft = async (database: TestDatabase, dataDir: string) =>
     )
   ).length
 
-test.each(STORES)(
+test.each(ONE_STORE)(
   'on %s, a kill -9 at any step of a ceremony leaves nothing of it, and the number is linked by the next one',
   async store => {
     await using harness = await LinkedHarness.open(store, { env: { WHATSAPP_PASSKEY: 'on' } })

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { STORES, type StoreKind } from '../databases/database.ts'
+import type { StoreKind } from '../databases/database.ts'
+import { ONE_STORE } from '../databases/one-store.ts'
 import { LONG_TEST_WITHIN_MS } from '../deadlines.ts'
 import { ALLOW_EVENTS, LinkedHarness, REFUSE_EVENTS } from '../linked-harness.ts'
 import { eventOf } from '../receiver.ts'
@@ -38,7 +39,7 @@ async function openHarness(store: StoreKind) {
 }
 
 describe('a message that WhatsApp delivers without content and the phone sends as a copy', () => {
-  test.each(STORES)(
+  test.each(ONE_STORE)(
     'on %s, kill -9 before the event is recorded: it is one event, in its chat',
     async store => {
       await using harness = await openHarness(store)
@@ -60,7 +61,7 @@ describe('a message that WhatsApp delivers without content and the phone sends a
     LONG_TEST_WITHIN_MS,
   )
 
-  test.each(STORES)(
+  test.each(ONE_STORE)(
     'on %s, kill -9 as soon as WhatsApp has the acknowledgement: the copy was requested before',
     async store => {
       await using harness = await openHarness(store)
