@@ -3,6 +3,7 @@ import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
+import { CommandsOnMessages, type FoundCommand } from './commands-on-messages.ts'
 
 /** An edit (with the new text) or deletion of a stored message. */
 export interface Change {
@@ -13,6 +14,12 @@ export interface Change {
   at: number
 }
 
+/** An edit that is done or has failed. */
+export interface EndedEdit extends FoundCommand {
+  instanceId: InstanceId
+  target: MessageId
+}
+
 /** Changes the texts of stored messages, both sent and delivered ones. */
 export class Changes {
   readonly #editSent
@@ -20,15 +27,23 @@ export class Changes {
   readonly #findSent
   readonly #eraseSent
   readonly #eraseDelivered
+  readonly #eraseEdit
+  readonly #commands: CommandsOnMessages
 
   constructor(statements: Statements) {
+    this.#commands = new CommandsOnMessages(statements)
     const key = { instance_id: 'text', id: 'text' } as const
     const edited = { text: 'text', edited_at: 'integer' } as const
     this.#editSent = statements.update('messages', key, edited, { where: sql`messages.deleted_at is null` })
     this.#editDelivered = statements.update('incoming_messages', key, edited, {
       where: sql`incoming_messages.deleted_at is null`,
     })
-    this.#findSent = statements.find('messages', key, ['id', 'extras'], { lock: 'update' })
+    this.#findSent = statements.find(
+      'messages',
+      key,
+      ['instance_id', 'id', 'created_at', 'sent_at', 'extras', 'deleted_at'],
+      { lock: 'update' },
+    )
     this.#eraseSent = statements.update('messages', key, {
       text: 'text',
       content: 'blob?',
@@ -40,6 +55,7 @@ export class Changes {
       details: 'text?',
       deleted_at: 'integer',
     })
+    this.#eraseEdit = statements.update('messages', key, { content: 'blob?', extras: 'text?' })
   }
 
   /** @param changes at most one for each message */
@@ -66,7 +82,36 @@ export class Changes {
       this.#eraseDelivered,
       deletions.map(row => ({ ...row, text: null, details: null })),
     )
+    for (const { instance_id: instanceId, id, created_at: createdAt, sent_at: sentAt } of sent) {
+      if (sentAt === null) continue
+      const edits = await this.#commands.findEndedEdits(tx, { instanceId, id, createdAt, sentAt })
+      this.#eraseEdits(tx, instanceId, edits)
+    }
   }
+
+  /** Erases the new text of an edit that ends after its message was deleted. */
+  async eraseLateEdits(tx: Transaction, edits: readonly EndedEdit[]): Promise<void> {
+    const targets = await tx.each(
+      this.#findSent,
+      edits.map(({ instanceId: instance_id, target: id }) => ({ instance_id, id })),
+    )
+    const deleted = new Set(targets.filter(row => row.deleted_at !== null).map(row => row.id))
+    for (const edit of edits) if (deleted.has(edit.target)) this.#eraseEdits(tx, edit.instanceId, [edit])
+  }
+
+  #eraseEdits(tx: Transaction, instance_id: InstanceId, edits: readonly FoundCommand[]): void {
+    if (edits.length === 0) return
+    tx.post(
+      this.#eraseEdit,
+      edits.map(({ id, extras }) => ({ instance_id, id, content: null, extras: withoutNewText(extras) })),
+    )
+  }
+}
+
+function withoutNewText(stored: string | null): string | null {
+  const extras: MessageExtras = JSON.parse(stored ?? '{}')
+  if (extras.command?.kind !== 'edit') return stored
+  return JSON.stringify({ ...extras, command: { ...extras.command, text: '' } })
 }
 
 function withoutPreview(stored: string | null): string | null {

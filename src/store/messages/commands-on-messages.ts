@@ -1,15 +1,22 @@
-import type { MessageExtras } from '../../domain/conversation.ts'
+import { EDIT_WINDOW_MS, type MessageExtras } from '../../domain/conversation.ts'
 import { firstCommandId, firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
-import { IS_QUEUED, IS_SCHEDULED } from '../engine/schema/messages.ts'
+import { IS_QUEUED, IS_SCHEDULED, IS_SETTLED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 
 /** So that the commit of a cancellation stays short. The sender fails the other commands at their turn. */
 const MAX_WAITING = 500
 
-interface Found {
+export interface FoundCommand {
   id: MessageId
   extras: string | null
+}
+
+interface SentMessage {
+  instanceId: InstanceId
+  id: MessageId
+  createdAt: number
+  sentAt: number
 }
 
 /** Finds the commands on a message. Their rows name it only in their extras. */
@@ -17,6 +24,7 @@ export class CommandsOnMessages {
   readonly #findPlace
   readonly #findScheduled
   readonly #findQueued
+  readonly #findEnded
 
   constructor(statements: Statements) {
     const { db } = statements
@@ -48,6 +56,17 @@ export class CommandsOnMessages {
         .orderBy('seq')
         .limit(MAX_WAITING),
     )
+    this.#findEnded = statements.one(
+      (p: { instanceId: InstanceId; from: MessageId; below: MessageId; naming: string }) =>
+        db
+          .selectFrom('messages')
+          .select(['id', 'extras'])
+          .where('instance_id', '=', p.instanceId)
+          .where('id', '>=', p.from)
+          .where('id', '<', p.below)
+          .where(IS_SETTLED)
+          .where('extras', 'like', p.naming),
+    )
   }
 
   /** @returns the queued commands on a queued message in their order, at most 500 released and 500 scheduled ones */
@@ -56,11 +75,22 @@ export class CommandsOnMessages {
     if (place === undefined) return []
     const { seq, not_before: notBefore } = place
     const query = { instanceId, naming: naming(message) }
-    const found: Found[] = []
+    const found: FoundCommand[] = []
     // A negative number: the message was not released yet.
     if (seq > 0) found.push(...(await tx.run(this.#findQueued, { ...query, seq })))
     if (notBefore !== null) found.push(...(await tx.run(this.#findScheduled, { ...query, notBefore })))
     return found.filter(row => isOn(message, row)).map(({ id }) => id)
+  }
+
+  /**
+   * @returns the edits of a sent message that are done or failed. They were accepted before its edit window closed; the
+   *   clocks of nodes may differ by as much again
+   */
+  async findEndedEdits(tx: Transaction, { instanceId, id, createdAt, sentAt }: SentMessage): Promise<FoundCommand[]> {
+    const from = firstCommandId(createdAt - EDIT_WINDOW_MS)
+    const below = firstCommandId(sentAt + 2 * EDIT_WINDOW_MS)
+    const found = await tx.run(this.#findEnded, { instanceId, from, below, naming: naming(id) })
+    return found.filter(row => commandOf(row)?.kind === 'edit' && isOn(id, row))
   }
 }
 
@@ -69,7 +99,11 @@ function naming(message: MessageId): string {
   return `%"messageId":"${message}"%`
 }
 
-function isOn(message: MessageId, { extras }: Found): boolean {
+function isOn(message: MessageId, row: FoundCommand): boolean {
+  return commandOf(row)?.target.messageId === message
+}
+
+function commandOf({ extras }: FoundCommand): MessageExtras['command'] {
   const { command }: MessageExtras = JSON.parse(extras ?? '{}')
-  return command?.target.messageId === message
+  return command
 }

@@ -19,7 +19,7 @@ import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Contacts, chatOf, type Talk } from '../numbers/contacts.ts'
 import type { Cancellation } from './accepting.ts'
-import { Changes, type Change as TextChange } from './changes.ts'
+import { Changes, type EndedEdit, type Change as TextChange } from './changes.ts'
 import { CommandsOnMessages } from './commands-on-messages.ts'
 import type { ProgressOutcome } from './messages.ts'
 
@@ -214,6 +214,8 @@ export class Progress {
     tx.post(this.#statements.update, messages)
     const texts = latestChanges(changes)
     if (texts.length > 0) await this.#changes.apply(tx, texts)
+    const edits = messages.flatMap(endedEdit)
+    if (edits.length > 0) await this.#changes.eraseLateEdits(tx, edits)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
@@ -251,6 +253,12 @@ function latestChanges(changes: readonly Change[]): TextChange[] {
     latest.set(`${instanceId}/${messageId}`, { instanceId, messageId, text, at: now })
   }
   return [...latest.values()]
+}
+
+/** @param message after its moves. @returns one edit, or nothing if it is not an edit */
+function endedEdit({ instance_id: instanceId, id, extras }: MovingMessage): EndedEdit[] {
+  const { command }: MessageExtras = extras === null || !isCommandId(id) ? {} : JSON.parse(extras)
+  return command?.kind === 'edit' ? [{ instanceId, id, extras, target: command.target.messageId }] : []
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {

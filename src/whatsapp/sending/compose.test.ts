@@ -26,7 +26,7 @@ function setUp(stored: QuotedMessage | null, notBefore?: number) {
         recordUnquoted: async (_, id) => void unquoted.push(id),
       },
     },
-    recorded: async () => undefined,
+    outcomes: { recorded: async () => undefined, drained: async () => undefined },
     now: () => NOW,
     signal: new AbortController().signal,
   })

@@ -14,8 +14,12 @@ interface ComposerOptions {
   lease: Lease
   store: { messages: Pick<Messages, 'find' | 'findQuoted' | 'recordUnquoted'> }
   groups: GroupDirectory
-  /** Resolves when no outcome of this message is being recorded. */
-  recorded(whatsappId: string): Promise<void>
+  outcomes: {
+    /** Resolves when no outcome of this message is being recorded. */
+    recorded(whatsappId: string): Promise<void>
+    /** Resolves when nothing is being recorded. */
+    drained(): Promise<void>
+  }
   now: () => number
   signal: AbortSignal
 }
@@ -66,6 +70,8 @@ export class Composer {
   /** The target precedes its command in the order of the chat, so normally it is already sent or has failed. */
   async #checkTarget({ command }: MessageExtras): Promise<Exclude<UploadOutcome, { kind: 'uploaded' }> | null> {
     if (command === undefined || command.target.author !== null) return null
+    // A deletion of the target may have just been acknowledged.
+    if (command.kind === 'edit') await this.#options.outcomes.drained()
     const target = await this.#findSettled(command.target)
     // An erased message can still be deleted on WhatsApp, and reacted to.
     if (target === null && command.kind !== 'edit') return null
@@ -96,8 +102,8 @@ export class Composer {
   }
 
   async #findSettled({ messageId, whatsappId }: { messageId: string; whatsappId: string }) {
-    const { store, lease, recorded, signal } = this.#options
-    await recorded(whatsappId)
+    const { store, lease, outcomes, signal } = this.#options
+    await outcomes.recorded(whatsappId)
     return untilStored(() => store.messages.findQuoted(lease.instanceId, messageId), signal)
   }
 

@@ -114,7 +114,17 @@ export class Sender {
       onExpired: message => this.#queue.remove(message),
       onFailed,
     })
-    const composer = new Composer({ ...options, recorded: id => this.#recorder.recorded(id), signal })
+    this.#recorder = new OutcomeRecorder({
+      ...options,
+      messages: store.messages,
+      signal,
+      onRecorded: message => {
+        this.#queue.remove(message)
+        this.#claimSoon()
+      },
+      onFailed,
+    })
+    const composer = new Composer({ ...options, outcomes: this.#recorder, signal })
     this.#transmitter = new Transmitter({
       ...options,
       addresses: this.#addresses,
@@ -127,16 +137,6 @@ export class Sender {
     })
     this.#schedule = new Schedule({ ...options, messages: store.messages, signal, onFailed })
     this.#typing = new Typing(this.#addresses, () => this.#link, onFailed)
-    this.#recorder = new OutcomeRecorder({
-      ...options,
-      messages: store.messages,
-      signal,
-      onRecorded: message => {
-        this.#queue.remove(message)
-        this.#claimSoon()
-      },
-      onFailed,
-    })
   }
 
   start(): void {

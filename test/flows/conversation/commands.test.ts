@@ -95,6 +95,32 @@ describe.each(ONE_STORE)('commands, on %s', store => {
     expect(deleted!.details.protocolMessage.key).toMatchObject({ id: first!.id, fromMe: true })
   })
 
+  test('the new text of an edit is erased with its message, even if the edit ends afterwards', async () => {
+    const { database, service, network } = talking.harness
+    const stored = async () => {
+      const columns = 'text, extras, content'
+      const rows = await database.read(`select ${columns} from messages`, service.dataDir)
+      return rows.flatMap(row => Object.values(row)).join(' ')
+    }
+    const to = '5511987652015'
+    const id = await talking.send({ to, text: 'errado' })
+    await talking.becomes(id, 'read')
+    await run('PATCH', `/messages/${id}`, { text: 'EDIT-ONE' })
+    expect(await stored()).toContain('EDIT-ONE')
+    network.pause()
+    const deletion = await request('DELETE', `/messages/${id}`)
+    const late = await request('PATCH', `/messages/${id}`, { text: 'EDIT-TWO' })
+    expect(await stored()).toContain('EDIT-TWO')
+    network.resume()
+    await untilDone(deletion)
+    const failed = await talking.event('command.failed', data => data.id === late)
+    expect(failed.data['error']).toMatchObject({ code: 'message_failed' })
+    expect(await stored()).not.toMatch(/EDIT-(ONE|TWO)/)
+    const shown = (await talking.inbox(to)).map(({ text, details }) => text || details.protocolMessage.type)
+    expect(shown).toEqual(['errado', 'MESSAGE_EDIT', 'REVOKE'])
+    expect((await talking.call('GET', `/commands/${late}`)).body.data).toMatchObject({ command: 'edit', messageId: id })
+  })
+
   test('a read mark reaches WhatsApp', async () => {
     const received = await talking.receive('5511987652004', 'leia')
     const when = { stanza: 'receipt', direction: 'in', attrs: { type: 'read' } } as const
