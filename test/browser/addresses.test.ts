@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { PanelHarness } from './harness.ts'
 
 let harness: PanelHarness
@@ -10,6 +10,7 @@ beforeAll(async () => {
   await harness.service.instance(id, token).send('5511987654321', 'Hello')
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('the title of a tab names the page and the instance', async () => {
   const page = await harness.open('/sign-in')

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -16,6 +16,7 @@ afterAll(async () => {
   await harness.dispose()
   await phone.close()
 })
+afterEach(() => harness.closePages())
 
 test('an alert about a broken webhook is sent to the target and shown on the page until the webhook works again', async () => {
   const page = await harness.openSignedIn('/alerts')

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -10,6 +10,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('when a receiver fails, the first page names the instance and the remedy, until it is fixed', async () => {
   const { id, token } = await harness.service.admin.createConnected('Bakery')

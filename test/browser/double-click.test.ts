@@ -1,5 +1,5 @@
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -14,6 +14,7 @@ afterAll(async () => {
   await harness.dispose()
   expect(harness.complaints).toEqual([])
 })
+afterEach(() => harness.closePages())
 
 /** The changes that the page has requested, such as `POST keys`: the method and the last part of the path. */
 function recordChanges(page: Page): string[] {

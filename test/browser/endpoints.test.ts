@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { isSigned, Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -17,6 +17,7 @@ afterAll(async () => {
   await crm.close()
   await phone.close()
 })
+afterEach(() => harness.closePages())
 
 test('endpoints are added with a filter, tested, paused, resumed, filtered in the log and removed', async () => {
   const { id, token } = await harness.service.admin.createConnected('Two endpoints')

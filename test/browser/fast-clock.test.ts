@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { noteSecret } from '../logs/log-capture.ts'
 import { until } from '../until.ts'
@@ -15,6 +15,7 @@ afterAll(async () => {
   await harness.dispose()
   expect(harness.complaints).toEqual([])
 })
+afterEach(() => harness.closePages())
 
 /** Opens a page in a browser whose clock is fast. */
 async function openAhead(path: string): Promise<Page> {

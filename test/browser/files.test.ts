@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { crc32, deflateSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { ptBr } from '../../panel/src/i18n/pt-br.ts'
 import { FileHost } from '../flows/media/file-host.ts'
@@ -24,6 +24,7 @@ afterAll(async () => {
   await harness?.dispose()
   await host?.[Symbol.asyncDispose]()
 })
+afterEach(() => harness.closePages())
 
 /** A picture that browsers show: 4 × 3 pixels. @param shade makes its content unique */
 function picture(shade: number): Buffer {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { until } from '../until.ts'
@@ -9,6 +9,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('three clicks lead from the sign-in to the first message.read, without a reload', async () => {
   const page = await harness.open('/')

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { GUIDES } from '../../panel/src/pages/guides/names.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -9,6 +9,7 @@ beforeAll(async () => {
   instanceId = (await harness.service.admin.createConnected('Reader')).id
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('the guides are read inside the panel, from the page that they explain, without leaving it', async () => {
   const page = await harness.openSignedIn(`/instances/${instanceId}/webhook`)

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { ptBr } from '../../panel/src/i18n/pt-br.ts'
 import { type Network, startNetwork } from '../network.ts'
@@ -28,6 +28,7 @@ afterAll(async () => {
   await harness?.dispose()
   await network?.close()
 })
+afterEach(() => harness.closePages())
 
 async function seriousProblems(page: Page): Promise<string[]> {
   await page.evaluate(AXE)

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { ADMIN_KEY, PanelHarness } from './harness.ts'
@@ -13,6 +13,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 const fieldOf = (page: Page) => page.getByRole('textbox', { name: en.inbox.text(`+${ANA}`) })
 const section = (page: Page, name: string) => page.getByRole('navigation', { name: 'Sections' }).getByText(name).click()

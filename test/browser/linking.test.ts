@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { noteSecret } from '../logs/log-capture.ts'
 import { type Network, startNetwork } from '../network.ts'
@@ -19,6 +19,7 @@ afterAll(async () => {
   await harness.dispose()
   await network.close()
 })
+afterEach(() => harness.closePages())
 
 test('the QR code on the page links the number that scans it', async () => {
   const { id } = await harness.service.admin.createInstance('whatsapp', 'Shop')

@@ -1,5 +1,5 @@
 import type { Page, Route } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { InboxChat } from '../../panel/src/api/types.ts'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
@@ -18,6 +18,7 @@ beforeAll(async () => {
   await service.start()
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 /** Waits until the page has drawn what it knows. */
 function drawn(page: Page): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Locator } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -16,6 +16,7 @@ afterAll(async () => {
   await harness.dispose()
   expect(harness.complaints).toEqual([])
 })
+afterEach(() => harness.closePages())
 
 async function expectWithin(inner: Locator, outer: Locator): Promise<void> {
   await inner.scrollIntoViewIfNeeded()

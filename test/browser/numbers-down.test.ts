@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -15,6 +15,7 @@ afterAll(async () => {
   await harness.dispose()
   await network.close()
 })
+afterEach(() => harness.closePages())
 
 /** An instance that is linked to a number of the simulated network. */
 async function link(name: string): Promise<{ id: string; phone: string }> {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { findFreePort } from '../free-port.ts'
 import { TestProvider } from '../oidc/provider.ts'
@@ -22,6 +22,7 @@ afterAll(async () => {
   await harness.dispose()
   await provider.close()
 })
+afterEach(() => harness.closePages())
 
 async function invite(name: string): Promise<string> {
   const response = await fetch(`${harness.url}/admin/v1/accounts`, {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { eventOf } from '../receiver.ts'
 import { until } from '../until.ts'
 import { problemsOf } from './accessibility.ts'
@@ -9,6 +9,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000' })
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('an endpoint for all instances is added, tested, paused, resumed, changed and removed, and receives their events', async () => {
   const { receiver, service } = harness

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -15,6 +15,7 @@ describe('while deliveries fail', () => {
     harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '100' })
   })
   afterAll(() => harness.dispose())
+  afterEach(() => harness.closePages())
 
   /** An instance whose webhook has refused every event of one message until it was exhausted. */
   async function createRefused(name: string): Promise<string> {
@@ -86,6 +87,7 @@ describe('while the service is down', () => {
     harness = await PanelHarness.start({ PORT: String(await freePort()) })
   })
   afterAll(() => harness.dispose())
+  afterEach(() => harness.closePages())
 
   /** Kills the service. It is started again on the same address at the end of the test at the latest. */
   async function takeAway(): Promise<() => Promise<unknown>> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
 import { invite } from './invite.ts'
@@ -10,6 +10,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('a key is created, shown once, used, and revoked', async () => {
   const { id } = await harness.service.admin.createInstance('whatsapp', 'Shop')

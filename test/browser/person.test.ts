@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
 import { en } from '../../panel/src/i18n/en.ts'
 import { ptBr } from '../../panel/src/i18n/pt-br.ts'
@@ -11,6 +11,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness?.dispose())
+afterEach(() => harness.closePages())
 
 test.each([
   { locale: 'en-GB', words: en, contact: '5511987650001' },

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { noteSecret } from '../logs/log-capture.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { LocalProxy } from '../proxies/local-proxy.ts'
@@ -18,6 +18,7 @@ afterAll(async () => {
   await harness?.dispose()
   await network?.close()
 })
+afterEach(() => harness.closePages())
 
 test('a proxy is set in the settings once it works, shown without its password, and removed', async () => {
   const { admin } = harness.service
@@ -51,7 +52,6 @@ test('a proxy is set in the settings once it works, shown without its password, 
   await page.getByText('The instance connects without a proxy.').waitFor()
   expect(await admin.proxy(id)).toEqual({ url: null })
   expect(harness.complaints).toEqual([])
-  await page.context().close()
 })
 
 test('a proxy can be set in Portuguese as well, and a sandbox instance shows no proxy', async () => {
@@ -65,5 +65,4 @@ test('a proxy can be set in Portuguese as well, and a sandbox instance shows no 
   await page.goto(`${harness.url}/instances/${sandbox.id}/settings`)
   await page.getByText('Ritmo').waitFor()
   expect(await page.getByText('Endereço do proxy').count()).toBe(0)
-  await page.context().close()
 })

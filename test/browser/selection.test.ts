@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -7,6 +7,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start({ WEBHOOK_RETRY_DELAYS_MS: '3600000', WEBHOOK_TIMEOUT_MS: '120000' })
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('marked messages that failed are sent again, each once, and only those', async () => {
   const { id, token } = await harness.service.admin.createConnected('Resend')

@@ -15,7 +15,8 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness.dispose())
-afterEach(() => {
+afterEach(async () => {
+  await harness.closePages()
   expect(harness.complaints.filter(line => !NOT_ANSWERED.test(line))).toEqual([])
   harness.complaints.length = 0
 })

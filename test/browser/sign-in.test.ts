@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { MAX_FIRST_LOAD_KB, measureFirstLoad } from './first-load.ts'
 import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
@@ -10,6 +10,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 test('visitors who are not signed in get the sign-in page, and then the page that they asked for', async () => {
   const page = await harness.open('/settings')

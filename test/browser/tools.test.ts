@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -9,6 +9,7 @@ beforeAll(async () => {
   harness = await PanelHarness.start()
 })
 afterAll(() => harness.dispose())
+afterEach(() => harness.closePages())
 
 const copied = (page: Page) => page.evaluate(() => navigator.clipboard.readText())
 
