@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Order } from '@pombal/simulator'
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
+import { LANGUAGES } from '../../panel/src/i18n/languages.ts'
 import { noteSecret } from '../logs/log-capture.ts'
 import { type Network, startNetwork } from '../network.ts'
 import { until } from '../until.ts'
@@ -193,6 +194,38 @@ test('a restriction is shown with its end and the messages that wait for it, and
   await page.getByText('WhatsApp does not let the number start new chats until').waitFor()
   await network.misbehave({ kind: 'restrict', account: phone, seconds: null })
   await page.getByText('Messages to them wait; others are sent').waitFor({ state: 'detached' })
+  expect(harness.complaints).toEqual([])
+})
+
+test('two instances with one number warn of each other in every language, until one is unlinked', async () => {
+  const { admin } = harness.service
+  const link = async (name: string) => {
+    const { id } = await admin.createInstance('whatsapp', name)
+    await admin.connect(id)
+    const qr = await until('a QR code', async () => (await admin.connection(id)).qr)
+    const { phone } = await network.scanQr(qr, 'the phone')
+    await admin.untilState(id, 'connected')
+    return { id, phone }
+  }
+  const first = await link('First')
+  // The simulated phone has one linked device, so the first instance must not be online when the second is linked.
+  await network.misbehave({ kind: 'stream_error', account: first.phone, conflict: 'replaced' })
+  await admin.untilState(first.id, 'stopped')
+  const second = await link('Second <b>')
+  const pages = await Promise.all(
+    LANGUAGES.map(async ({ code, load }) => {
+      const warning = (await load()).connection.sameNumber
+      const page = await harness.openSignedIn(`/instances/${first.id}`, { locale: code })
+      await page.getByText(warning('“Second <b>”'), { exact: true }).waitFor()
+      await page.goto(`${harness.url}/instances/${second.id}`)
+      await page.getByText(warning('“First”'), { exact: true }).waitFor()
+      return { page, warning: warning('“First”') }
+    }),
+  )
+  await admin.logout(first.id)
+  for (const { page, warning } of pages) {
+    await page.getByText(warning, { exact: true }).waitFor({ state: 'detached' })
+  }
   expect(harness.complaints).toEqual([])
 })
 

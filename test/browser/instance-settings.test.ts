@@ -1,0 +1,124 @@
+import { readFile } from 'node:fs/promises'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { fromBufferPromise } from 'yauzl'
+import { en } from '../../panel/src/i18n/en.ts'
+import { ptBr } from '../../panel/src/i18n/pt-br.ts'
+import { noteSecret } from '../logs/log-capture.ts'
+import { type Network, startNetwork } from '../network.ts'
+import { LocalProxy } from '../proxies/local-proxy.ts'
+import { until } from '../until.ts'
+import { PanelHarness } from './harness.ts'
+
+const LOGIN = { user: 'shop', password: 'a-password-of-a-proxy' }
+
+let harness: PanelHarness
+let network: Network
+beforeAll(async () => {
+  noteSecret(LOGIN.password)
+  network = await startNetwork()
+  harness = await PanelHarness.start({ WHATSAPP_URL: network.url })
+})
+afterAll(async () => {
+  await harness?.dispose()
+  await network?.close()
+})
+afterEach(() => harness.closePages())
+
+test('a proxy is set in the settings once it works, shown without its password, and removed', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createInstance('whatsapp')
+  await using proxy = await LocalProxy.listen({ kind: 'socks5', login: LOGIN })
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
+  const url = page.getByLabel('Address of the proxy')
+  const save = page.getByRole('button', { name: 'Test and use' })
+  await url.fill(proxy.url({ ...LOGIN, password: 'wrong' }))
+  await save.click()
+  await page.getByText('The proxy refuses the user name or the password.').waitFor()
+  expect(await admin.proxy(id)).toEqual({ url: null })
+  await url.fill(proxy.url())
+  await save.click()
+  await page.getByText('The proxy works.').waitFor()
+  const shown = `socks5://shop@127.0.0.1:${proxy.port}`
+  await page.getByText(shown).waitFor()
+  expect(await admin.proxy(id)).toEqual({ url: shown })
+  expect(await page.content()).not.toContain(LOGIN.password)
+  expect(await url.inputValue()).toBe('')
+
+  await admin.connect(id)
+  await network.scanQr(await until('a QR code', async () => (await admin.connection(id)).qr))
+  await admin.untilState(id, 'connected')
+  await page.goto(`${harness.url}/instances/${id}`)
+  await page.getByText('Health').first().waitFor()
+  await page.getByText(shown).waitFor()
+
+  await page.goto(`${harness.url}/instances/${id}/settings`)
+  await page.getByRole('button', { name: 'Use no proxy' }).click()
+  await page.getByText('The instance connects without a proxy.').waitFor()
+  expect(await admin.proxy(id)).toEqual({ url: null })
+  expect(harness.complaints).toEqual([])
+})
+
+test('a proxy can be set in Portuguese as well, and a sandbox instance shows no proxy', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createInstance('whatsapp')
+  const page = await harness.openSignedIn(`/instances/${id}/settings`, { locale: 'pt-BR' })
+  await page.getByLabel('Endereço do proxy').fill('http://127.0.0.1:1')
+  await page.getByRole('button', { name: 'Testar e usar' }).click()
+  await page.getByText('O proxy não responde.').waitFor()
+  const sandbox = await admin.createInstance('sandbox')
+  await page.goto(`${harness.url}/instances/${sandbox.id}/settings`)
+  await page.getByText('Ritmo').waitFor()
+  expect(await page.getByText('Endereço do proxy').count()).toBe(0)
+})
+
+test('calls are rejected with a text that is set in the settings, in either language', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createInstance('sandbox')
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
+  const card = page.locator('section', { hasText: 'What happens if somebody calls the number.' })
+  await card.getByRole('switch').click()
+  await page.getByLabel('Text to the caller').fill('Please write to us.')
+  await card.getByRole('button', { name: 'Save' }).click()
+  await page.getByText('Saved. It applies to the next call.').waitFor()
+  expect(await admin.calls(id)).toEqual({ reject: true, text: 'Please write to us.' })
+
+  const portuguese = await harness.openSignedIn(`/instances/${id}/settings`, { locale: 'pt-BR' })
+  const text = portuguese.getByLabel('Texto para quem liga')
+  await text.waitFor()
+  expect(await text.inputValue()).toBe('Please write to us.')
+  const cartao = portuguese.locator('section', { hasText: 'O que acontece se alguém ligar' })
+  await cartao.getByRole('switch').click()
+  await cartao.getByRole('button', { name: 'Salvar' }).click()
+  await portuguese.getByText('Salvo. Vale a partir da próxima ligação.').waitFor()
+  expect(await admin.calls(id)).toEqual({ reject: false, text: null })
+  expect(harness.complaints).toEqual([])
+})
+
+test.each([
+  { locale: 'en-GB', words: en, contact: '5511987650001' },
+  { locale: 'pt-BR', words: ptBr, contact: '5511987650002' },
+])('$locale: an owner exports and erases what is stored of a person', async ({ locale, words, contact }) => {
+  const { id } = await harness.service.admin.createConnected('Person')
+  await harness.service.admin.writeAsContact(id, { from: contact, text: 'a secret of theirs' })
+  const received = async () => (await harness.service.admin.listEvents(id)).find(({ messageId }) => messageId !== null)
+  await until('the message', received)
+  const page = await harness.openSignedIn(`/instances/${id}/settings`, { locale, reducedMotion: 'reduce' })
+  const field = page.getByLabel(words.person.contact)
+  const exporting = page.getByText(words.person.export, { exact: true })
+  const erasing = page.getByRole('button', { name: words.person.erase })
+  await field.fill('ana')
+  await page.getByText(words.person.notAPerson).waitFor()
+  expect(await erasing.isDisabled()).toBe(true)
+  await field.fill(`+${contact}`)
+  const [download] = await Promise.all([page.waitForEvent('download'), exporting.click()])
+  expect(download.suggestedFilename()).toBe(`contact-${contact}.zip`)
+  const zip = await fromBufferPromise(await readFile(await download.path()))
+  expect(zip.entryCount).toBe(5)
+
+  await erasing.click()
+  const dialog = page.getByRole('dialog', { name: words.person.eraseTitle })
+  await dialog.getByRole('textbox').fill(contact)
+  await dialog.getByRole('button', { name: words.person.eraseAction }).click()
+  await page.getByText(words.person.erased(1)).waitFor()
+  expect(JSON.stringify(await received())).not.toContain(contact)
+})
