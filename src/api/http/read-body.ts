@@ -4,16 +4,16 @@ import { Refusal } from '../../domain/refusal.ts'
 import { ChunkLimit } from '../../kit/chunk-limit.ts'
 
 const NONE = Buffer.alloc(0)
-/** The time to send the answer to a body in too many chunks. */
-const ANSWER_WITHIN_MS = 1_000
+/** The time that the rest of a body in too many chunks may take. */
+const REST_WITHIN_MS = 1_000
 
 /**
  * Reads a body up to the size limit of its route. Chunks are copied and not kept, because each takes some 300 bytes of memory, even if it
- * contains only one. A caller that sends too many small chunks is disconnected after the answer.
+ * contains only one. A caller that sends too many small chunks is disconnected, unless the body ends soon.
  * @param done called once, with a Refusal if the body is too large, has too many small chunks, or ends early
  */
 export function readBody(
-  { raw: { socket }, headers, routeOptions: { bodyLimit } }: Pick<FastifyRequest, 'raw' | 'headers' | 'routeOptions'>,
+  { raw, headers, routeOptions: { bodyLimit } }: Pick<FastifyRequest, 'raw' | 'headers' | 'routeOptions'>,
   source: Readable,
   done: (error: Error | null, bytes: Buffer) => void,
 ): void {
@@ -25,7 +25,7 @@ export function readBody(
     const needed = length + chunk.length
     if (needed > bodyLimit) end(new Refusal('payload_too_large'))
     else if (chunks.exceeds(chunk.length)) {
-      setTimeout(() => socket.destroy(), ANSWER_WITHIN_MS).unref()
+      setTimeout(() => raw.complete || raw.socket.destroy(), REST_WITHIN_MS).unref()
       end(new Refusal('payload_too_large', 'The body arrives in too many small chunks.'))
     } else {
       if (length === 0) bytes = chunk

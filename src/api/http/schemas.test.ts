@@ -80,6 +80,19 @@ describe('a large invalid body', () => {
   })
 })
 
+test.each(['to', 'in', 'metadata'])('a body whose field %s is deeply nested is refused like any other', name => {
+  const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
+  const { error } = check('body', body, { n: 'x', [name]: deep }) as { error: Error }
+  expect(error).toMatchObject({ code: 'invalid_request' })
+})
+
+test('the one invalid entry of a record is named, wherever it is', () => {
+  const record = Type.Object({ files: Type.Record(Type.String(), Type.String()) })
+  const valid = Array.from({ length: 30 }, (_, n) => [`f${n}`, 'x'])
+  const { error } = check('body', record, { files: Object.fromEntries([...valid, ['bad', 1]]) }) as { error: Error }
+  expect(error.message).toBe('"files.bad" must be string.')
+})
+
 describe('a query string', () => {
   test.each(['limits', 'constructor', '__proto__'])('with an unknown name is refused: %s', name => {
     const given = Object.fromEntries([

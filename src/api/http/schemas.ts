@@ -1,7 +1,7 @@
 import fastJsonStringify from 'fast-json-stringify'
 import type { FastifySchema, FastifySchemaCompiler, FastifySerializerCompiler, RouteOptions } from 'fastify'
 import { type TSchema, Type } from 'typebox'
-import { Compile } from 'typebox/schema'
+import { Check, Compile } from 'typebox/schema'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
 
 /** The most details in an error, however many fields are invalid. */
@@ -81,25 +81,36 @@ type AnySchema = {
   items?: AnySchema
   maxItems?: number
   properties?: Record<string, AnySchema>
+  patternProperties?: Record<string, AnySchema>
   anyOf?: AnySchema[]
 }
 
 /**
  * A value with the same first problems. The validator creates an error for each invalid item and unknown field, which takes
- * seconds for a large body.
+ * seconds for a large body. Only parts that the schema describes are shortened, however deep the value is.
  */
-function shorten(schema: AnySchema, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value
+function shorten(schema: AnySchema | undefined, value: unknown): unknown {
+  if (schema === undefined || typeof value !== 'object' || value === null) return value
   const variants = schema.anyOf ?? [schema]
   if (Array.isArray(value)) {
-    const { items = {}, maxItems = MAX_DETAILS } = variants.find(variant => variant.items !== undefined) ?? {}
+    const { items, maxItems = MAX_DETAILS } = variants.find(variant => variant.items !== undefined) ?? {}
     return value.slice(0, maxItems + 1).map(item => shorten(items, item))
   }
   const properties: Record<string, AnySchema> = Object.assign({}, ...variants.map(variant => variant.properties))
-  const [known, unknown] = [[] as string[], [] as string[]]
-  for (const name of Object.keys(value)) (Object.hasOwn(properties, name) ? known : unknown).push(name)
-  const kept = [...known, ...unknown.slice(0, MAX_DETAILS + 1)]
-  return Object.fromEntries(kept.map(name => [name, shorten(properties[name] ?? {}, Reflect.get(value, name))]))
+  const [others] = variants.flatMap(variant => Object.values(variant.patternProperties ?? {}))
+  const kept: [string, unknown][] = []
+  let unknown = 0
+  for (const name of Object.keys(value)) {
+    const isKnown = Object.hasOwn(properties, name)
+    if (!isKnown && unknown > MAX_DETAILS) continue
+    const field: unknown = Reflect.get(value, name)
+    if (isKnown) kept.push([name, shorten(properties[name], field)])
+    else if (others === undefined || !Check(others as TSchema, field)) {
+      kept.push([name, field])
+      unknown += 1
+    }
+  }
+  return Object.fromEntries(kept)
 }
 
 interface Problem {

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { newInstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
+import { checkAgain } from '../../check-again.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { parseName, tokenDigest } from '../../input.ts'
 import { createdInstanceSchema, instanceView, nameSchema } from '../../resources/instance.ts'
@@ -37,7 +38,8 @@ const answerSchema = Type.Object(
   { title: 'ImportedInstance', description: 'A stopped instance with the session, and its API token.' },
 )
 
-export function importSession(api: Api, { store, readSession, now }: ApiContext): void {
+export function importSession(api: Api, context: ApiContext): void {
+  const { store, readSession, now } = context
   api.post(
     '/instances/import',
     {
@@ -63,6 +65,8 @@ export function importSession(api: Api, { store, readSession, now }: ApiContext)
       if (typeof session === 'string') throw new Refusal('invalid_session', session)
       if (session.keys > MAX_KEYS)
         throw new Refusal('invalid_session', 'It has more than 20,000 keys: use the command import-sessions.')
+      // Reading took time, during which the caller may have lost access.
+      await checkAgain(context, request)
       const token = newToken()
       const id = newInstanceId()
       noteForAudit(request, { name }, id)

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { CONDITION_WITHIN_MS } from '../../../deadlines.ts'
+import { until } from '../../../until.ts'
 import { ApiHarness, type Created } from '../harness.ts'
 
 let api: ApiHarness
@@ -158,6 +159,20 @@ describe('unusual but valid requests', () => {
     const answer = await raw(head, chunks(GOOD.padEnd(50_000)))
     expectError(answer, 413, 'payload_too_large')
     expect(answer.body).toContain('too many small chunks')
+  })
+
+  test('the next request on the connection of a body in too many chunks is answered, however long it takes', async () => {
+    const socket = connect(api.port, '127.0.0.1')
+    const chunks = [...GOOD.padEnd(1_500)].map(character => `1\r\n${character}\r\n`).join('')
+    const head = `HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${instance.token}\r\n`
+    let said = ''
+    socket.setEncoding('utf8').on('data', text => (said += text))
+    socket.write(`POST /v1/messages/text ${head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`)
+    socket.write(`${chunks}0\r\n\r\n`)
+    await until('413', () => said.includes('HTTP/1.1 413'))
+    socket.write(`GET /v1/events?wait=3 ${head}\r\n`)
+    await until('the answer to the next request', () => said.includes('HTTP/1.1 200'))
+    socket.destroy()
   })
 
   test('a length over the limit gets 413 before any of the body has arrived', async () => {
