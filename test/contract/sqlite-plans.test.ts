@@ -1,9 +1,10 @@
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { newCommandId } from '../../src/domain/ids.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
-import { createConnected, incoming, take } from './fixture.ts'
+import { accept, createConnected, incoming, newMessage, take } from './fixture.ts'
 import { createSqliteHarness, type StoreHarness } from './harness.ts'
 
 /** The query plans of SQLite for queries whose cost must not depend on the number of other rows. */
@@ -211,6 +212,15 @@ describe('the plans of SQLite', () => {
     expect(await planOf(() => store.messages.releaseDue({ instanceId, owner: 'node-1', epoch: 1 }, 1))).toEqual([
       'SEARCH messages USING INDEX messages_scheduled (instance_id=? AND not_before>?)',
     ])
+  })
+
+  test('the commands on a scheduled message are found without reading other messages of its moment', async () => {
+    const { id } = await accept(store, instanceId, { notBefore: Date.now() + 60_000 })
+    const command = { kind: 'delete', targetId: id } as const
+    const deletion = newMessage(instanceId, { id: newCommandId(Date.now()), to: '', text: '', extras: { command } })
+    expect(await planOf(() => store.messages.accept(deletion, Date.now()))).toContain(
+      'SEARCH messages USING INDEX messages_scheduled (instance_id=? AND not_before=? AND id<?)',
+    )
   })
 
   test('the first fetch of each instance is found without reading the others', async () => {

@@ -3,7 +3,7 @@ import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
-import { CommandsOnMessages, type FoundCommand } from './commands-on-messages.ts'
+import { CommandsOnMessages, type StoredCommand } from './commands-on-messages.ts'
 
 /** An edit (with the new text) or deletion of a stored message. */
 export interface Change {
@@ -14,10 +14,15 @@ export interface Change {
   at: number
 }
 
+interface MessageKey {
+  instance_id: InstanceId
+  id: MessageId
+}
+
 /** An edit that is done or has failed. */
-export interface EndedEdit extends FoundCommand {
-  instanceId: InstanceId
+export interface EndedEdit extends StoredCommand {
   target: MessageId
+  failed: boolean
 }
 
 /** Changes the texts of stored messages, both sent and delivered ones. */
@@ -25,6 +30,7 @@ export class Changes {
   readonly #editSent
   readonly #editDelivered
   readonly #findSent
+  readonly #findWritten
   readonly #eraseSent
   readonly #eraseDelivered
   readonly #eraseEdit
@@ -38,12 +44,12 @@ export class Changes {
     this.#editDelivered = statements.update('incoming_messages', key, edited, {
       where: sql`incoming_messages.deleted_at is null`,
     })
-    this.#findSent = statements.find(
-      'messages',
-      key,
-      ['instance_id', 'id', 'created_at', 'sent_at', 'extras', 'deleted_at'],
-      { lock: 'update' },
-    )
+    const times = ['created_at', 'edited_at', 'deleted_at'] as const
+    this.#findSent = statements.find('messages', key, ['instance_id', 'id', ...times, 'extras'], { lock: 'update' })
+    this.#findWritten = statements.find('incoming_messages', key, ['instance_id', 'id', ...times], {
+      where: sql`incoming_messages.written = 1`,
+      lock: 'update',
+    })
     this.#eraseSent = statements.update('messages', key, {
       text: 'text',
       content: 'blob?',
@@ -68,11 +74,11 @@ export class Changes {
       tx.post(this.#editDelivered, encoded)
     }
     const deletions = rows.flatMap(({ text, at, ...row }) => (text === null ? [{ ...row, deleted_at: at }] : []))
-    if (deletions.length === 0) return
-    const sent = await tx.each(
-      this.#findSent,
-      deletions.map(({ instance_id, id }) => ({ instance_id, id })),
-    )
+    if (deletions.length > 0) await this.#delete(tx, deletions)
+  }
+
+  async #delete(tx: Transaction, deletions: readonly (MessageKey & { deleted_at: number })[]): Promise<void> {
+    const { sent, written } = await this.#findOwn(tx, deletions)
     const extras = new Map(sent.map(row => [row.id, withoutPreview(row.extras)]))
     tx.post(
       this.#eraseSent,
@@ -82,28 +88,33 @@ export class Changes {
       this.#eraseDelivered,
       deletions.map(row => ({ ...row, text: null, details: null })),
     )
-    for (const { instance_id: instanceId, id, created_at: createdAt, sent_at: sentAt } of sent) {
-      if (sentAt === null) continue
-      const edits = await this.#commands.findEndedEdits(tx, { instanceId, id, createdAt, sentAt })
-      this.#eraseEdits(tx, instanceId, edits)
-    }
+    for (const row of [...sent, ...written]) this.#eraseEdits(tx, await this.#commands.findEdits(tx, row))
   }
 
-  /** Erases the new text of an edit that ends after its message was deleted. */
-  async eraseLateEdits(tx: Transaction, edits: readonly EndedEdit[]): Promise<void> {
-    const targets = await tx.each(
-      this.#findSent,
-      edits.map(({ instanceId: instance_id, target: id }) => ({ instance_id, id })),
+  /** Erases the new texts of edits that have failed, or that are done after their message was deleted. */
+  async eraseUselessEdits(tx: Transaction, edits: readonly EndedEdit[]): Promise<void> {
+    const { sent, written } = await this.#findOwn(
+      tx,
+      edits.map(({ instance_id, target: id }) => ({ instance_id, id })),
     )
-    const deleted = new Set(targets.filter(row => row.deleted_at !== null).map(row => row.id))
-    for (const edit of edits) if (deleted.has(edit.target)) this.#eraseEdits(tx, edit.instanceId, [edit])
+    const shown = new Set([...sent, ...written].flatMap(row => (row.deleted_at === null ? [row.id] : [])))
+    this.#eraseEdits(
+      tx,
+      edits.filter(({ failed, target }) => failed || !shown.has(target)),
+    )
   }
 
-  #eraseEdits(tx: Transaction, instance_id: InstanceId, edits: readonly FoundCommand[]): void {
+  /** Messages of the instance: sent through the API, or written by the owner on another device. */
+  async #findOwn(tx: Transaction, keys: readonly MessageKey[]) {
+    const unique = keys.map(({ instance_id, id }) => ({ instance_id, id }))
+    return { sent: await tx.each(this.#findSent, unique), written: await tx.each(this.#findWritten, unique) }
+  }
+
+  #eraseEdits(tx: Transaction, edits: readonly StoredCommand[]): void {
     if (edits.length === 0) return
     tx.post(
       this.#eraseEdit,
-      edits.map(({ id, extras }) => ({ instance_id, id, content: null, extras: withoutNewText(extras) })),
+      edits.map(({ instance_id, id, extras }) => ({ instance_id, id, content: null, extras: withoutNewText(extras) })),
     )
   }
 }

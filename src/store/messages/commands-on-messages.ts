@@ -7,16 +7,17 @@ import type { Statements } from '../engine/statement.ts'
 /** So that the commit of a cancellation stays short. The sender fails the other commands at their turn. */
 const MAX_WAITING = 500
 
-export interface FoundCommand {
+export interface StoredCommand {
+  instance_id: InstanceId
   id: MessageId
   extras: string | null
 }
 
-interface SentMessage {
-  instanceId: InstanceId
+interface EditedMessage {
+  instance_id: InstanceId
   id: MessageId
-  createdAt: number
-  sentAt: number
+  created_at: number
+  edited_at: number | null
 }
 
 /** Finds the commands on a message. Their rows name it only in their extras. */
@@ -33,7 +34,7 @@ export class CommandsOnMessages {
     this.#findScheduled = statements.one((p: { instanceId: InstanceId; notBefore: number; naming: string }) =>
       db
         .selectFrom('messages')
-        .select(['id', 'extras'])
+        .select(['instance_id', 'id', 'extras'])
         .where('instance_id', '=', p.instanceId)
         .where(IS_SCHEDULED)
         .where('not_before', '=', p.notBefore)
@@ -46,7 +47,7 @@ export class CommandsOnMessages {
     this.#findQueued = statements.one((p: { instanceId: InstanceId; seq: number; naming: string }) =>
       db
         .selectFrom('messages')
-        .select(['id', 'extras'])
+        .select(['instance_id', 'id', 'extras'])
         .where('instance_id', '=', p.instanceId)
         .where(IS_QUEUED)
         .where('seq', '>', p.seq)
@@ -60,7 +61,7 @@ export class CommandsOnMessages {
       (p: { instanceId: InstanceId; from: MessageId; below: MessageId; naming: string }) =>
         db
           .selectFrom('messages')
-          .select(['id', 'extras'])
+          .select(['instance_id', 'id', 'extras'])
           .where('instance_id', '=', p.instanceId)
           .where('id', '>=', p.from)
           .where('id', '<', p.below)
@@ -75,20 +76,19 @@ export class CommandsOnMessages {
     if (place === undefined) return []
     const { seq, not_before: notBefore } = place
     const query = { instanceId, naming: naming(message) }
-    const found: FoundCommand[] = []
+    const found: StoredCommand[] = []
     // A negative number: the message was not released yet.
     if (seq > 0) found.push(...(await tx.run(this.#findQueued, { ...query, seq })))
     if (notBefore !== null) found.push(...(await tx.run(this.#findScheduled, { ...query, notBefore })))
     return found.filter(row => isOn(message, row)).map(({ id }) => id)
   }
 
-  /**
-   * @returns the edits of a sent message that are done or failed. They were accepted before its edit window closed; the
-   *   clocks of nodes may differ by as much again
-   */
-  async findEndedEdits(tx: Transaction, { instanceId, id, createdAt, sentAt }: SentMessage): Promise<FoundCommand[]> {
+  /** @returns the edits of a message that are done. The clocks of the nodes that accepted them may differ by some minutes. */
+  async findEdits(tx: Transaction, message: EditedMessage): Promise<StoredCommand[]> {
+    const { instance_id: instanceId, id, created_at: createdAt, edited_at: editedAt } = message
+    if (editedAt === null) return []
     const from = firstCommandId(createdAt - EDIT_WINDOW_MS)
-    const below = firstCommandId(sentAt + 2 * EDIT_WINDOW_MS)
+    const below = firstCommandId(editedAt + EDIT_WINDOW_MS)
     const found = await tx.run(this.#findEnded, { instanceId, from, below, naming: naming(id) })
     return found.filter(row => commandOf(row)?.kind === 'edit' && isOn(id, row))
   }
@@ -99,11 +99,11 @@ function naming(message: MessageId): string {
   return `%"messageId":"${message}"%`
 }
 
-function isOn(message: MessageId, row: FoundCommand): boolean {
+function isOn(message: MessageId, row: StoredCommand): boolean {
   return commandOf(row)?.target.messageId === message
 }
 
-function commandOf({ extras }: FoundCommand): MessageExtras['command'] {
+function commandOf({ extras }: StoredCommand): MessageExtras['command'] {
   const { command }: MessageExtras = JSON.parse(extras ?? '{}')
   return command
 }

@@ -121,7 +121,7 @@ export class ExtrasResolver {
     const note = (instanceId: InstanceId, id: string, one: Referenced) => append(candidates, keyOf(instanceId, id), one)
     const keys = references.map(({ message, id, isDeletion }) => ({ instance_id: message.instanceId, id, isDeletion }))
     const ours = keys.filter(({ id }) => id.startsWith('msg_'))
-    // All nodes lock rows in the same order, which prevents deadlocks.
+    // Each read locks its rows in the same order on all nodes. A deadlock between the two reads is retried by the writer.
     const deleted = ours.filter(({ isDeletion }) => isDeletion).toSorted(byKey)
     const own = await tx.each(this.#find.ownLocked, deleted)
     own.push(

@@ -215,7 +215,7 @@ export class Progress {
     const texts = latestChanges(changes)
     if (texts.length > 0) await this.#changes.apply(tx, texts)
     const edits = messages.flatMap(endedEdit)
-    if (edits.length > 0) await this.#changes.eraseLateEdits(tx, edits)
+    if (edits.length > 0) await this.#changes.eraseUselessEdits(tx, edits)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
@@ -256,9 +256,10 @@ function latestChanges(changes: readonly Change[]): TextChange[] {
 }
 
 /** @param message after its moves. @returns one edit, or nothing if it is not an edit */
-function endedEdit({ instance_id: instanceId, id, extras }: MovingMessage): EndedEdit[] {
+function endedEdit({ instance_id, id, extras, state }: MovingMessage): EndedEdit[] {
   const { command }: MessageExtras = extras === null || !isCommandId(id) ? {} : JSON.parse(extras)
-  return command?.kind === 'edit' ? [{ instanceId, id, extras, target: command.target.messageId }] : []
+  if (command?.kind !== 'edit') return []
+  return [{ instance_id, id, extras, target: command.target.messageId, failed: state === 'failed' }]
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {

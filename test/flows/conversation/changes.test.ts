@@ -140,15 +140,18 @@ describe.each(ONE_STORE)('what happens to messages on WhatsApp, on %s', store =>
     const { id } = await writeAsOwner({ to, text: 'de lá' })
     const { messageId } = (await talking.event('message.written', data => data.id === id)).data
     for (const [method, body, shown] of [
-      ['PATCH', { text: 'daqui' }, 'daqui'],
+      ['PATCH', { text: 'escrito aqui' }, 'escrito aqui'],
       ['DELETE', undefined, null],
     ] as const) {
       const command = (await talking.call(method, `/messages/${messageId}`, body)).body.data.id
       await talking.event('command.done', data => data.id === command)
       expect((await read(messageId)).text).toBe(shown)
     }
+    const { database, service } = talking.harness
+    const rows = await database.read('select text, extras, content from messages', service.dataDir)
+    expect(rows.flatMap(row => Object.values(row)).join(' ')).not.toContain('escrito aqui')
     const message = (await talking.inbox(to)).find(one => one.id === id)
-    expect(message).toMatchObject({ edited: 'daqui', deleted: true })
+    expect(message).toMatchObject({ edited: 'escrito aqui', deleted: true })
     expect(eventsAbout(messageId).map(({ event }) => event)).not.toContain('message.edited')
     expect((await talking.call('PATCH', `/messages/${messageId}`, { text: 'x' })).body.error.code).toBe('not_editable')
   })

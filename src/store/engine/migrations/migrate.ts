@@ -32,6 +32,7 @@ import { references } from './steps/conversations/0081-references.ts'
 import { changesOfMessages } from './steps/conversations/0082-changes-of-messages.ts'
 import { chatOrder } from './steps/conversations/0085-chat-order.ts'
 import { pace } from './steps/conversations/0086-pace.ts'
+import { scheduledCommands } from './steps/conversations/0152-scheduled-commands.ts'
 import { directory } from './steps/directory/0084-directory.ts'
 import { numberChecks } from './steps/directory/0091-number-checks.ts'
 import { dueGroups } from './steps/directory/0092-due-groups.ts'
@@ -96,6 +97,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0144-same-number': sameNumber,
   '0150-trace-contexts': traceContexts,
   '0151-fetches-by-instance': fetchesByInstance,
+  '0152-scheduled-commands': scheduledCommands,
 }
 
 /**
