@@ -35,7 +35,7 @@ export class PendingMessages {
   #arrived = 0
   /** WhatsApp has delivered everything. */
   #isDone = false
-  /** A message that was not kept has arrived, so WhatsApp delivers new ones. */
+  /** A message or receipt that was not kept has arrived, so WhatsApp delivers new ones. */
   #isLive = false
 
   constructor(socket: WASocket, options: PendingOptions) {
@@ -72,7 +72,7 @@ export class PendingMessages {
   #note(stanza: BinaryNode | Uint8Array): void {
     if (stanza instanceof Uint8Array) return
     if (stanza.attrs['offline'] !== undefined) this.#arrived += 1
-    else if (stanza.tag === 'message') this.#isLive = true
+    else if (stanza.tag === 'message' || stanza.tag === 'receipt') this.#isLive = true
   }
 
   #announce(stanza: BinaryNode): void {
@@ -100,7 +100,7 @@ export class PendingMessages {
       const batch = { tag: 'offline_batch', attrs: { count: BATCH.toString() } }
       await this.#socket.sendNode({ tag: 'ib', attrs: {}, content: [batch] })
     }
-    if (this.#isLive) return
+    if (this.#isLive || arrived >= this.#announced) return
     logger.warn({ announced: this.#announced, arrived }, 'whatsapp.kept_messages_withheld')
     onStalled()
   }

@@ -73,23 +73,33 @@ describe.concurrent('a network that delivers kept messages only on request', { t
   })
 })
 
-test.concurrent('a network that delivers everything, and never says that it has, keeps the connection', async () => {
-  await using world = await openOffline(3, [ANNOUNCEMENTS, 'drop'])
-  const { harness, id, phone, connect, textsOf } = world
-  await connect()
-  expect(await textsOf(3)).toEqual(numbered('kept', 3))
-  const { opened } = harness.line
-  const preview = { tag: 'ib', content: [{ tag: 'offline_preview', attrs: { count: '3' } }] }
-  await harness.network.misbehave({ kind: 'stanza', account: phone, stanza: preview })
-  const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when: REQUESTS, do: { delayMs: 0 } } })
-  const startedAt = performance.now()
-  await harness.network.writeAs({ from: ANOTHER, to: phone, text: 'new' })
-  const requests = async () => (await harness.network.scenario()).rules.find(one => one.id === rule)?.fitted ?? 0
-  await until('a repeated request', async () => (await requests()) > 2)
-  await until('the end of its patience', () => performance.now() > startedAt + PATIENCE_MS)
-  expect(await textsOf(4)).toContain('new')
-  expect((await harness.store.connections.find(id))?.state).toBe('connected')
-  expect(harness.line.opened).toBe(opened)
+describe.concurrent('a network that never says that it has delivered all', { timeout: LONG_TEST_WITHIN_MS }, () => {
+  test.each([
+    ['all that it announced, and nothing new', 3, null],
+    ['less than it announced, and a new message', 4, 'message'],
+    ['less than it announced, and a new receipt', 4, 'receipt'],
+  ])('but delivers %s, keeps the connection', async (_, announced, life) => {
+    await using world = await openOffline(3, [ANNOUNCEMENTS, 'drop'])
+    const { harness, id, phone, connect, textsOf } = world
+    await connect()
+    expect(await textsOf(3)).toEqual(numbered('kept', 3))
+    const { opened } = harness.line
+    const preview = { tag: 'ib', content: [{ tag: 'offline_preview', attrs: { count: announced.toString() } }] }
+    await harness.network.misbehave({ kind: 'stanza', account: phone, stanza: preview })
+    const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when: REQUESTS, do: { delayMs: 0 } } })
+    const startedAt = performance.now()
+    if (life === 'message') await harness.network.writeAs({ from: ANOTHER, to: phone, text: 'new' })
+    if (life === 'receipt') {
+      const { id: messageId } = await harness.accept(id, CONTACT, 'a question')
+      await harness.becomes(id, messageId, 'delivered')
+    }
+    const requests = async () => (await harness.network.scenario()).rules.find(one => one.id === rule)?.fitted ?? 0
+    await until('a repeated request', async () => (await requests()) > 2)
+    await until('the end of its patience', () => performance.now() > startedAt + PATIENCE_MS)
+    expect(await textsOf(3)).toHaveLength(life === 'message' ? 4 : 3)
+    expect((await harness.store.connections.find(id))?.state).toBe('connected')
+    expect(harness.line.opened).toBe(opened)
+  })
 })
 
 /** WhatsApp may withhold the messages behind a stanza that was acknowledged with an error. */
