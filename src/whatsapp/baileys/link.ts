@@ -245,10 +245,11 @@ export class Link {
   }
 
   #listenToConnection(socket: WASocket): void {
-    const { credentials, events, logger, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
+    const { credentials, events, logger, retryBudgets, queryTimeoutMs = QUERY_TIMEOUT_MS } = this.#options
     const { lid } = this.self
     const onStalled = () => this.#endAs(NOT_CAUGHT_UP)
-    const pending = new PendingMessages(socket, { answerMs: queryTimeoutMs, calls: this.#calls, logger, onStalled })
+    const limits = { answerMs: queryTimeoutMs, logins: retryBudgets.logins }
+    const pending = new PendingMessages(socket, { ...limits, calls: this.#calls, logger, onStalled })
     socket.ev.on('creds.update', () => {
       // Baileys overwrites the LID at every login, even if the login does not contain one.
       const { me } = credentials.creds

@@ -5,7 +5,7 @@ import { untilStored } from '../../store/until-stored.ts'
 import { numberOf } from '../baileys/addresses.ts'
 import { createLibraryCaches } from '../baileys/library-caches.ts'
 import { Link } from '../baileys/link.ts'
-import { type LinkEnd, NOT_CAUGHT_UP } from '../baileys/link-end.ts'
+import type { LinkEnd } from '../baileys/link-end.ts'
 import { DeviceCache } from '../baileys/recipient-devices.ts'
 import { CredentialStore } from '../baileys/signal/credential-store.ts'
 import { createRetryBudgets } from '../baileys/signal/retry-requests.ts'
@@ -313,9 +313,7 @@ export class LinkManager {
   async #noteClosed(link: Link, end: LinkEnd): Promise<void> {
     if (link !== this.#link) return
     const { network, lease, logger, health, onRest, onLoggedOut } = this.#options
-    const isLong = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
-    // A link that received nothing is one more failure, however long it was open.
-    const lasted = isLong && end.code !== NOT_CAUGHT_UP
+    const lasted = this.#openedAt !== null && performance.now() - this.#openedAt > LASTED_MS
     const linked = this.#credentials?.creds.account !== undefined
     // The next socket reads the stored credentials. After linking, it opens immediately (515).
     await this.settled()

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type BinaryNode, getBinaryNodeChild, S_WHATSAPP_NET, type WASocket } from 'baileys'
 import type { Logger } from 'pino'
 import type { LibraryCalls } from '../library-scope.ts'
+import type { RetryBudget } from '../signal/retry-budget.ts'
 
 const MAX_REQUESTS = 3
 /** Baileys requests this many stanzas when WhatsApp announces those that it has kept. */
@@ -19,6 +20,8 @@ interface PendingOptions {
   answerMs: number
   calls: LibraryCalls
   logger: Logger
+  /** How often a link may end because WhatsApp withholds kept stanzas. */
+  logins: Pick<RetryBudget, 'take'>
   /** WhatsApp has kept stanzas for us and delivers nothing, although it was asked repeatedly. Called at most once. */
   onStalled(): void
 }
@@ -33,6 +36,7 @@ export class PendingMessages {
   readonly #options: PendingOptions
   #announced = 0
   #arrived = 0
+  #requested = FIRST_BATCH
   /** WhatsApp has delivered everything. */
   #isDone = false
   /** A message or receipt that was not kept has arrived, so WhatsApp delivers new ones. */
@@ -79,29 +83,51 @@ export class PendingMessages {
     const count = Number(getBinaryNodeChild(stanza, 'offline_preview')?.attrs['count'])
     if (this.#isDone || this.#announced > 0 || !(count > 0)) return
     this.#announced = count
-    this.#options.calls.inBackground('batches', () => this.#requestBatches())
+    this.#options.calls.inBackground('batches', () => this.#catchUp())
   }
 
-  /** Counts steps instead of time, so that a process that was suspended or busy does not give up. */
-  async #requestBatches(): Promise<void> {
-    const { answerMs, calls, logger, onStalled } = this.#options
-    const repeatAfter = Math.ceil((answerMs * REPEAT_AFTER) / STEP_MS)
+  /** Ends the link if WhatsApp withholds kept stanzas and another login is allowed. Otherwise the link stays open for sending. */
+  async #catchUp(): Promise<void> {
+    const { answerMs, logger, logins, onStalled } = this.#options
+    await this.#requestBatches(answerMs * REPEAT_AFTER)
+    for (let rounds = 0; this.#isWithheld; rounds += 1) {
+      const closes = logins.take()
+      if (closes || rounds === 0) {
+        const counts = { announced: this.#announced, arrived: this.#arrived }
+        const effect = closes
+          ? 'The instance logs in again.'
+          : 'The instance only sends. It logs in again within an hour.'
+        logger.warn({ ...counts, effect }, 'whatsapp.kept_messages_withheld')
+      }
+      if (closes) return onStalled()
+      await this.#requestBatches(answerMs * GIVE_UP_AFTER)
+    }
+  }
+
+  get #isWithheld(): boolean {
+    return !this.#isDone && !this.#isLive && this.#arrived < this.#announced
+  }
+
+  /**
+   * Resolves when everything was delivered, or nothing arrives any more. Counts steps instead of time, so that a process that
+   * was suspended or busy does not give up.
+   * @param repeatMs the time without a stanza after which a batch is requested again
+   */
+  async #requestBatches(repeatMs: number): Promise<void> {
+    const { answerMs, calls } = this.#options
+    const repeatAfter = Math.ceil(repeatMs / STEP_MS)
     const giveUpAfter = Math.ceil((answerMs * GIVE_UP_AFTER) / STEP_MS)
-    let requested = FIRST_BATCH
-    let arrived = 0
-    for (let quietSteps = 0; quietSteps < giveUpAfter; quietSteps += 1) {
+    let arrived = this.#arrived
+    for (let quietSteps = 1; quietSteps <= giveUpAfter; quietSteps += 1) {
       await sleep(STEP_MS, undefined, { signal: calls.closed, ref: false })
       if (this.#isDone) return
       if (this.#arrived > arrived) quietSteps = 0
       arrived = this.#arrived
-      const isDue = arrived >= requested || (quietSteps > 0 && quietSteps % repeatAfter === 0)
+      const isDue = arrived >= this.#requested || (quietSteps > 0 && quietSteps % repeatAfter === 0)
       if (!isDue) continue
-      requested = arrived + BATCH
+      this.#requested = arrived + BATCH
       const batch = { tag: 'offline_batch', attrs: { count: BATCH.toString() } }
       await this.#socket.sendNode({ tag: 'ib', attrs: {}, content: [batch] })
     }
-    if (this.#isLive || arrived >= this.#announced) return
-    logger.warn({ announced: this.#announced, arrived }, 'whatsapp.kept_messages_withheld')
-    onStalled()
   }
 }

@@ -38,8 +38,8 @@ export class RetryBudget {
     if (id && sender) this.#senders.set(id, sender)
   }
 
-  /** Uses up one unit of the budget of the message's sender. False if none is left. */
-  take(messageId: string): boolean {
+  /** Uses up one unit of the budget of the message's sender; unknown senders share one. False if none is left. */
+  take(messageId = ''): boolean {
     const { burst, refillMs, now } = this.#options
     const sender = this.#senders.get(messageId) ?? ''
     const at = now()

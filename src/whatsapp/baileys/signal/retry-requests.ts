@@ -12,6 +12,9 @@ const COPIES_EVERY_MS = 10_000
 /** The limit on look-ups of messages that may be recorded already. */
 const LOOK_UPS_AT_ONCE = 256
 const LOOK_UPS_EVERY_MS = 100
+/** The limit on logins because WhatsApp withholds kept messages. Without a login, the instance can at least send. */
+const LOGINS_AT_ONCE = 2
+const LOGINS_EVERY_MS = 3_600_000
 /** The number of messages whose requests are counted. Baileys would count any number of messages. */
 const COUNTERS = 2_000
 
@@ -21,6 +24,7 @@ export function createRetryBudgets(now: () => number) {
     keys: new RetryBudget({ burst: KEYS_AT_ONCE, refillMs: KEYS_EVERY_MS, now }),
     lookUps: new RetryBudget({ burst: LOOK_UPS_AT_ONCE, refillMs: LOOK_UPS_EVERY_MS, now }),
     copies: new RetryBudget({ burst: COPIES_AT_ONCE, refillMs: COPIES_EVERY_MS, now }),
+    logins: new RetryBudget({ burst: LOGINS_AT_ONCE, refillMs: LOGINS_EVERY_MS, now }),
   }
 }
 
@@ -35,7 +39,7 @@ export function boundRetryRequests(socket: WASocket, budgets: RetryBudgets, onUn
   const { messageRetryManager: manager, ws } = socket
   if (!manager) return
   ws.prependListener('CB:message', stanza => {
-    for (const budget of Object.values(budgets)) budget.note(stanza)
+    for (const budget of [budgets.keys, budgets.lookUps, budgets.copies]) budget.note(stanza)
   })
   Object.assign(manager, { retryCounters: new BoundedMap<string, number>(COUNTERS) })
   const hasExceeded = manager.hasExceededMaxRetries.bind(manager)

@@ -26,8 +26,8 @@ async function openOffline(kept: number, ...rules: readonly (readonly [When, Act
   await harness.stop(connection)
   await harness.network.misbehave({ kind: 'write', from: CONTACT, to: phone, text: 'kept', count: kept })
   for (const [when, action] of rules) await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })
-  const connect = async () => {
-    await harness.connect(id, { settings: SETTINGS })
+  const connect = async (queryTimeoutMs = ANSWER_MS) => {
+    await harness.connect(id, { settings: { ...SETTINGS, queryTimeoutMs } })
     await harness.reaches(id, 'connected')
   }
   const textsOf = async (count: number) => {
@@ -55,7 +55,7 @@ describe.concurrent('a network that delivers kept messages only on request', { t
     expect(await textsOf(150)).toEqual(numbered('kept', 150))
   })
 
-  test('and then does not: the instance logs in again until it does, and shows why', async () => {
+  test('and then does not: the instance logs in again, and shows why', async () => {
     await using world = await openOffline(20, [REQUESTS, 'drop'])
     const { harness, id, connect, textsOf } = world
     await harness.network.misbehave({ kind: 'batches' })
@@ -70,6 +70,22 @@ describe.concurrent('a network that delivers kept messages only on request', { t
     await harness.network.misbehave({ kind: 'clear' })
     expect(await textsOf(20)).toEqual(numbered('kept', 20))
     await harness.reaches(id, 'connected')
+  })
+
+  test('and withholds them at each login: the instance soon stays connected and sends', async () => {
+    await using world = await openOffline(20, [REQUESTS, 'drop'])
+    const { harness, id, connect, textsOf } = world
+    await harness.network.misbehave({ kind: 'batches' })
+    await connect(ANSWER_MS / 2)
+    const withheld = () => harness.log.filter(one => one.includes('whatsapp.kept_messages_withheld'))
+    await until('a third warning', () => withheld().length === 3, LONG_TEST_WITHIN_MS)
+    expect(JSON.parse(withheld()[2] ?? '{}')).toMatchObject({ effect: expect.stringContaining('only sends') })
+    const { opened } = harness.line
+    const { id: messageId } = await harness.accept(id, CONTACT, 'an offer')
+    await harness.becomes(id, messageId, 'sent')
+    await harness.network.misbehave({ kind: 'clear' })
+    expect(await textsOf(20)).toEqual(numbered('kept', 20))
+    expect(harness.line.opened).toBe(opened)
   })
 })
 
