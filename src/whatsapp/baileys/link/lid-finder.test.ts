@@ -1,0 +1,52 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { LidFinder } from './lid-finder.ts'
+
+const NUMBER = '5511987654321@s.whatsapp.net'
+const OLD_LID = '111@lid'
+const NEW_LID = '222@lid'
+
+type Socket = ConstructorParameters<typeof LidFinder>[0]
+
+/** A contact that has set up WhatsApp again and has another LID since. */
+function finderOf(answer: () => Promise<unknown>) {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  let known = OLD_LID
+  const executeUSyncQuery = vi.fn(answer)
+  const lidMapping = {
+    getLIDForPN: async () => known,
+    storeLIDPNMappings: async ([pair]: { lid: string }[]) => {
+      known = pair!.lid
+    },
+  }
+  const socket = { executeUSyncQuery, signalRepository: { lidMapping } } as unknown as Socket
+  const finder = new LidFinder(socket, { del: async () => undefined })
+  return { executeUSyncQuery, find: () => finder.find(NUMBER, '222') }
+}
+
+const found = async () => ({ list: [{ id: NUMBER, lid: NEW_LID }], sideList: [] })
+
+test.each([
+  ['does not answer', async () => undefined],
+  ['refuses', () => Promise.reject(new Error('rate-overlimit'))],
+])('if WhatsApp %s, the LID of a number is queried again after 30 s', async (_, answer) => {
+  const { executeUSyncQuery, find } = finderOf(answer)
+  expect(await find()).toBe(OLD_LID)
+  executeUSyncQuery.mockImplementation(found)
+  vi.advanceTimersByTime(29_000)
+  expect(await find()).toBe(OLD_LID)
+  expect(executeUSyncQuery).toHaveBeenCalledOnce()
+  vi.advanceTimersByTime(1_000)
+  expect(await find()).toBe(NEW_LID)
+})
+
+test('if WhatsApp answers with the known LID, the number is queried again after 10 minutes', async () => {
+  const { executeUSyncQuery, find } = finderOf(async () => ({ list: [{ id: NUMBER, lid: OLD_LID }], sideList: [] }))
+  expect(await find()).toBe(OLD_LID)
+  executeUSyncQuery.mockImplementation(found)
+  vi.advanceTimersByTime(599_000)
+  expect(await find()).toBe(OLD_LID)
+  expect(executeUSyncQuery).toHaveBeenCalledOnce()
+  vi.advanceTimersByTime(1_000)
+  expect(await find()).toBe(NEW_LID)
+})
