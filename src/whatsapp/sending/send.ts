@@ -20,7 +20,7 @@ import type { SendQueue } from './queue/send-queue.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
-/** A message that is evicted from this cache may be retried once more. */
+/** A retry that is evicted from this cache may be repeated once. */
 const MAX_RETRIED = 2_000
 
 /** WhatsApp's code if a stanza names devices that the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
@@ -91,7 +91,7 @@ export class Transmitter {
   readonly #options: TransmitterOptions
   /** Callbacks that receive WhatsApp's acknowledgement, by WhatsApp ID. */
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
-  /** Messages that were sent again because of `isStale`. The second refusal is final. */
+  /** Retries because of `isStale`, by code and WhatsApp ID. The second refusal with the same code is final. */
   readonly #retriedStale = new BoundedMap<string, true>(MAX_RETRIED)
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
@@ -270,11 +270,12 @@ export class Transmitter {
     }
     if (ack.error === undefined) return { kind: 'acknowledged' }
     shareKeyAgain(prepared.address, link)
-    if (isStale(ack.error, prepared.address) && !this.#retriedStale.has(message.whatsappId)) {
+    const retry = `${ack.error} ${message.whatsappId}`
+    if (isStale(ack.error, prepared.address) && !this.#retriedStale.has(retry)) {
       const isGroupStale = ack.error === STALE_ADDRESSING
       const obstacle = isGroupStale ? await this.#refreshGroup(prepared.address, link) : null
       if (obstacle) return obstacle
-      this.#retriedStale.set(message.whatsappId, true)
+      this.#retriedStale.set(retry, true)
       return { kind: 'unanswered', why: isGroupStale ? 'stale_group' : 'stale_devices', atOnce: true }
     }
     // A refusal is final. After 463, another attempt would also count against the account and prolong the restriction.

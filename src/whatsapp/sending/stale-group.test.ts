@@ -18,7 +18,7 @@ describe('a refusal for the addressing of a group', () => {
   }
 
   /** A message to the group, which WhatsApp has described a moment ago, is refused. */
-  async function refuse(queryGroup: () => Promise<GroupDetails>) {
+  async function refuse(queryGroup: () => Promise<GroupDetails>, error = 421) {
     const staged = stage()
     const { sender, accept, answer, written, link } = staged
     const query = vi.fn(async () => details)
@@ -28,7 +28,7 @@ describe('a refusal for the addressing of a group', () => {
     await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
     query.mockClear()
     query.mockImplementation(queryGroup)
-    answer(message.whatsappId, { chat: group, error: 421 })
+    answer(message.whatsappId, { chat: group, error })
     return { ...staged, query, message }
   }
 
@@ -40,6 +40,17 @@ describe('a refusal for the addressing of a group', () => {
     answer(message.whatsappId, { chat: group, error: 421 })
     await vi.waitFor(() => expect(message.ended).toContain('421'), CONDITION_WITHIN_MS)
     expect(query).toHaveBeenCalledOnce()
+  })
+
+  test('queries the group also if the devices of its members were outdated before', async () => {
+    const { answer, written, query, message } = await refuse(async () => details, 479)
+    await vi.waitFor(() => expect(written).toHaveLength(2), CONDITION_WITHIN_MS)
+    expect(query).not.toHaveBeenCalled()
+    answer(message.whatsappId, { chat: group, error: 421 })
+    await vi.waitFor(() => expect(written).toHaveLength(3), CONDITION_WITHIN_MS)
+    expect(query).toHaveBeenCalledOnce()
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
   test('is not final while WhatsApp does not describe the group', async () => {
