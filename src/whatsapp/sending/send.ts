@@ -17,19 +17,12 @@ import type { Composer } from './compose.ts'
 import type { GroupDirectory } from './group-directory.ts'
 import type { Paced, Pacing } from './pacing.ts'
 import type { SendQueue } from './queue/send-queue.ts'
+import { isStale, STALE_ADDRESSING, STALE_DEVICES, shareKeyAgain } from './stale.ts'
 import type { UploadOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
 /** A retry that is evicted from this cache may be repeated once. */
 const MAX_RETRIED = 2_000
-
-/** WhatsApp's code if a stanza names devices that the recipient no longer has (Baileys `SERVER_ERROR_CODES`). */
-const STALE_DEVICES = 479
-/**
- * WhatsApp's code if a stanza to a group names the members by numbers instead of LIDs, or the reverse
- * (`StaleGroupAddressingMode` in WhatsApp Web). It has no known meaning for a message to a person.
- */
-const STALE_ADDRESSING = 421
 
 /** The outcome of one attempt to send a message. The sender handles every kind. */
 export type SendOutcome =
@@ -160,7 +153,7 @@ export class Transmitter {
     health?.acknowledged(Math.round(performance.now() - writtenAt))
     // Otherwise a write that is still running would record later that the group has the key.
     if (ack.error !== undefined) await written.catch(() => undefined)
-    return this.#toOutcome(message, prepared, ack, link)
+    return this.toOutcome(message, prepared, ack, link)
   }
 
   /** @returns false if no send waits for this acknowledgement */
@@ -258,7 +251,8 @@ export class Transmitter {
     }
   }
 
-  async #toOutcome(
+  /** Also for a late refusal. Prepares the next attempt, if there is one. */
+  async toOutcome(
     message: QueuedMessage,
     prepared: PreparedMessage,
     ack: Acknowledgement,
@@ -305,17 +299,6 @@ export class Transmitter {
     this.#devicesHashes.set(address, hash)
     return true
   }
-}
-
-/** True if WhatsApp refused a message only because the recipient's devices or the group have changed: it is sent again. */
-export function isStale(error: number | undefined, address: string | undefined): boolean {
-  if (error === STALE_DEVICES) return true
-  return error === STALE_ADDRESSING && parseRecipient(address ?? '')?.kind === 'group'
-}
-
-/** A message that did not reach its group may have carried the sender key. Only groups have one. */
-export function shareKeyAgain(address: string, link: SendingLink): void {
-  if (parseRecipient(address)?.kind === 'group') link.shareKeyAgain(address)
 }
 
 /** After a crash while the typing is shown, the prepared message is sent without typing. */

@@ -147,6 +147,21 @@ describe('a refusal', () => {
     answer(message.whatsappId, { error: 479 })
     await vi.waitFor(() => expect(message.ended).toContain('479'), CONDITION_WITHIN_MS)
   })
+
+  test('for stale devices that is late does not end the message, and the next attempt uses new devices', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
+    const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
+    sender.start()
+    sender.attach(link)
+    const message = accept()
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
+    await vi.advanceTimersByTimeAsync(50)
+    answer(message.whatsappId, { error: 479 })
+    await vi.waitFor(() => expect(link.forgetDevices).toHaveBeenCalledWith(ADDRESS), CONDITION_WITHIN_MS)
+    await vi.waitFor(() => expect(written).toHaveLength(2), CONDITION_WITHIN_MS)
+    answer(message.whatsappId)
+    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
+  })
 })
 
 test('a hash of the recipient’s devices causes one query, however often WhatsApp repeats it', async () => {

@@ -15,14 +15,8 @@ import { Expiry } from './queue/expiry.ts'
 import { SendQueue } from './queue/send-queue.ts'
 import { OutcomeRecorder } from './record.ts'
 import { Schedule } from './schedule.ts'
-import {
-  isStale,
-  type SendingLink,
-  type SendOutcome,
-  shareKeyAgain,
-  Transmitter,
-  type TransmitterOptions,
-} from './send.ts'
+import { type SendingLink, type SendOutcome, Transmitter, type TransmitterOptions } from './send.ts'
+import { isStale, shareKeyAgain } from './stale.ts'
 import { type OnSent, traceSend } from './trace-send.ts'
 import { Typing } from './typing.ts'
 import { type Files, Uploads } from './uploads.ts'
@@ -285,7 +279,7 @@ export class Sender {
   }
 
   /** Records a final outcome. After any other outcome but `gone`, the message is tried again. */
-  #record(message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs: number): void {
+  #record(message: QueuedMessage, link: SendingLink, outcome: SendOutcome, durationMs?: number): void {
     const { lease, logger } = this.#options
     const facts = { instanceId: lease.instanceId, messageId: message.id, whatsappId: message.whatsappId, durationMs }
     switch (outcome.kind) {
@@ -322,16 +316,22 @@ export class Sender {
     // The recipient may have written between the first check and `defer`. No other call would release the chat.
     this.#addresses
       .findContactStatus(message.to)
-      .then(({ known }) => {
-        if (known) this.#noteContact(message.to)
-      })
+      .then(({ known }) => known && this.#noteContact(message.to))
       .catch(error => this.#failed(error))
   }
 
   async #recordLate(ack: Acknowledgement): Promise<void> {
-    if (isStale(ack.error, ack.chat)) return
-    const refused = ack.error === undefined ? undefined : this.#queue.findWaiting(ack.whatsappId)
-    if (refused?.prepared && this.#link) shareKeyAgain(refused.prepared.address, this.#link)
+    const link = this.#link
+    const refused = ack.error === undefined ? null : this.#queue.findWaiting(ack.whatsappId)
+    if (isStale(ack.error, ack.chat)) {
+      if (!refused?.prepared || !link) return
+      const outcome = await this.#transmitter.toOutcome(refused, refused.prepared, ack, link)
+      // Another attempt may have begun meanwhile. Its answer decides.
+      const isWaiting = this.#queue.findWaiting(ack.whatsappId) === refused
+      if (outcome.kind === 'refused' && isWaiting) this.#record(refused, link, outcome)
+      return
+    }
+    if (refused?.prepared && link) shareKeyAgain(refused.prepared.address, link)
     await this.#recorder.recordLate(ack)
     this.#removeWaiting(ack.whatsappId)
   }

@@ -70,20 +70,25 @@ describe('a refusal for the addressing of a group', () => {
     expect(written).toHaveLength(1)
   })
 
-  test('that is late does not end the message, which is sent again', async () => {
+  test('that is late queries the group; a second one is final, and the next message of the group follows', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date', 'performance'] })
     const { sender, accept, answer, written, link } = stage({ ackTimeoutMs: 10 })
-    const message = accept(group)
-    message.prepared = { address: group, content: new Uint8Array([1]) }
+    const query = vi.fn(async () => details)
+    const [message, next] = [accept(group), accept(group)]
+    for (const one of [message, next]) one.prepared = { address: group, content: new Uint8Array([one.seq]) }
     sender.start()
-    sender.attach(link)
-    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
-    await vi.advanceTimersByTimeAsync(50)
-    answer(message.whatsappId, { chat: group, error: 421 })
-    await vi.advanceTimersByTimeAsync(60_000)
-    await vi.waitFor(() => expect(written.length).toBeGreaterThan(1), CONDITION_WITHIN_MS)
+    sender.attach({ ...link, queryGroup: query })
+    const refuseLate = async (attempt: number) => {
+      await vi.waitFor(() => expect(written).toHaveLength(attempt), CONDITION_WITHIN_MS)
+      await vi.advanceTimersByTimeAsync(50)
+      answer(message.whatsappId, { chat: group, error: 421 })
+    }
+    await refuseLate(1)
+    await vi.waitFor(() => expect(query).toHaveBeenCalledOnce(), CONDITION_WITHIN_MS)
     expect(message.ended).toBeUndefined()
-    answer(message.whatsappId)
-    await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
+    await refuseLate(2)
+    await vi.waitFor(() => expect(message.ended).toContain('421'), CONDITION_WITHIN_MS)
+    await vi.waitFor(() => expect(written.at(-1)?.whatsappId).toBe(next.whatsappId), CONDITION_WITHIN_MS)
+    expect(query).toHaveBeenCalledOnce()
   })
 })
