@@ -88,6 +88,16 @@ test('of messages without content, a contact can make Pombal request a limited n
   expect(await ofContact(HOSTILE)).toBeLessThanOrEqual(COPIES_AT_ONCE + 14 - refused)
 })
 
+test('statuses without content are not requested from the phone', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  await harness.network.misbehave({ kind: 'phone_copies' })
+  const status = { from: HOSTILE, to: phone, group: 'status@broadcast', text: 'a status', unavailable: true }
+  for (let n = 0; n < COPIES_AT_ONCE; n++) await harness.network.writeAs(status)
+  await harness.network.writeAs({ from: HOSTILE, to: phone, text: 'without content', unavailable: true })
+  await until('the copy of the message', async () => (await receivedTexts(harness, id)).includes('without content'))
+})
+
 test.each(ONE_STORE)(
   'on %s, 200 messages of one contact that cannot be decrypted hardly delay another contact',
   async kind => {

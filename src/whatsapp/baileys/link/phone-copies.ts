@@ -4,6 +4,7 @@ import {
   decodeMessageNode,
   getBinaryNodeChild,
   isJidNewsletter,
+  isJidStatusBroadcast,
   proto,
   type WAMessage,
   type WASocket,
@@ -56,8 +57,9 @@ export function requestCopiesFirst(socket: WASocket, { cache, calls, logger, sel
 }
 
 function lacksContent(node: BinaryNode): boolean {
-  if (isJidNewsletter(node.attrs['from']) || ['enc', 'plaintext'].some(tag => getBinaryNodeChild(node, tag)))
-    return false
+  const { from = '' } = node.attrs
+  if (isJidNewsletter(from) || isJidStatusBroadcast(from)) return false
+  if (['enc', 'plaintext'].some(tag => getBinaryNodeChild(node, tag))) return false
   return !WITHHELD.includes(withheldAs(node))
 }
 
