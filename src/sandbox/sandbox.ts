@@ -160,6 +160,8 @@ export class Sandbox {
     try {
       return { on: true, ...(await worker.writeAs({ from, to, text, ...(group && { group }), ...(name && { name }) })) }
     } catch (error) {
+      if (error instanceof SimulatorError && error.code === 'failed')
+        this.#logger.warn({ err: error, instanceId: phone.lease.instanceId }, 'sandbox.write_failed')
       throw asRefusal(error)
     }
   }

@@ -74,3 +74,19 @@ test('files of a sandbox survive a restart, and the ports of its network are kno
   await second.sandbox.forget(lease.instanceId)
   expect(await readdir(folder)).toEqual([])
 })
+
+test('if the network cannot store a contact’s message, the call is refused and the cause is logged', async () => {
+  const storage = new MemoryStorage()
+  const lines: string[] = []
+  const logger = pino({ level: 'warn' }, { write: line => lines.push(line) })
+  const sandbox = new Sandbox(storeOn(storage), logger)
+  onTestFinished(() => sandbox.close())
+  const lease = { instanceId: newInstanceId(), owner: 'node', epoch: 1 }
+  await sandbox.openNetwork(lease)
+  storage.broken = true
+  const written = sandbox.writeAs(lease.instanceId, { from: ECHO, text: 'x' })
+  await expect(written).rejects.toMatchObject({ code: 'service_unavailable' })
+  expect(lines.map(line => JSON.parse(line))).toMatchObject([
+    { msg: 'sandbox.write_failed', instanceId: lease.instanceId, err: { message: expect.stringContaining('broken') } },
+  ])
+})
