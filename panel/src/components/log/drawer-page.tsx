@@ -1,8 +1,11 @@
 import { ActionIcon, Drawer, Group, Tooltip } from '@mantine/core'
-import { type ReactNode, useEffect } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { useWords } from '../../i18n/i18n.tsx'
 import { DownIcon, UpIcon } from '../icons.tsx'
 import { isTyping } from './keys.ts'
+
+/** The second click of a double click comes within this time. */
+const DOUBLE_CLICK_MS = 500
 
 interface DrawerPageProps {
   opened: boolean
@@ -29,6 +32,16 @@ export function stepsOf(rows: readonly { id: string }[], open: string | undefine
 /** Shows one item next to its list, under an address of its own. The keys j and k go to the next and the previous one. */
 export function DrawerPage({ opened, onClose, title, steps, children }: DrawerPageProps) {
   const words = useWords()
+  // What opened the drawer may have been the first click of a double click. The second one would close it.
+  const [closesOutside, setClosesOutside] = useState(false)
+  useEffect(() => {
+    if (!opened) return
+    const timer = setTimeout(() => setClosesOutside(true), DOUBLE_CLICK_MS)
+    return () => {
+      clearTimeout(timer)
+      setClosesOutside(false)
+    }
+  }, [opened])
   useEffect(() => {
     if (!opened || !steps) return
     const { previous, next } = steps
@@ -44,6 +57,7 @@ export function DrawerPage({ opened, onClose, title, steps, children }: DrawerPa
     <Drawer
       opened={opened}
       onClose={onClose}
+      closeOnClickOutside={closesOutside}
       title={
         <Group gap={6}>
           {title}
