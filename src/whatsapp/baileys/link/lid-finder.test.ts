@@ -24,27 +24,17 @@ function finderOf(answer: () => Promise<unknown>) {
   return { executeUSyncQuery, find: () => finder.find(NUMBER, '222') }
 }
 
-const found = async () => ({ list: [{ id: NUMBER, lid: NEW_LID }], sideList: [] })
+const found = (lid: string) => async () => ({ list: [{ id: NUMBER, lid }], sideList: [] })
 
 test.each([
-  ['does not answer', async () => undefined],
-  ['refuses', () => Promise.reject(new Error('rate-overlimit'))],
-])('if WhatsApp %s, the LID of a number is queried again after 30 s', async (_, answer) => {
+  ['does not answer', async () => undefined, 30_000],
+  ['refuses', () => Promise.reject(new Error('rate-overlimit')), 30_000],
+  ['answers with the known LID', found(OLD_LID), 600_000],
+])('if WhatsApp %s, the LID of a number is queried again after a pause', async (_, answer, pauseMs) => {
   const { executeUSyncQuery, find } = finderOf(answer)
   expect(await find()).toBe(OLD_LID)
-  executeUSyncQuery.mockImplementation(found)
-  vi.advanceTimersByTime(29_000)
-  expect(await find()).toBe(OLD_LID)
-  expect(executeUSyncQuery).toHaveBeenCalledOnce()
-  vi.advanceTimersByTime(1_000)
-  expect(await find()).toBe(NEW_LID)
-})
-
-test('if WhatsApp answers with the known LID, the number is queried again after 10 minutes', async () => {
-  const { executeUSyncQuery, find } = finderOf(async () => ({ list: [{ id: NUMBER, lid: OLD_LID }], sideList: [] }))
-  expect(await find()).toBe(OLD_LID)
-  executeUSyncQuery.mockImplementation(found)
-  vi.advanceTimersByTime(599_000)
+  executeUSyncQuery.mockImplementation(found(NEW_LID))
+  vi.advanceTimersByTime(pauseMs - 1_000)
   expect(await find()).toBe(OLD_LID)
   expect(executeUSyncQuery).toHaveBeenCalledOnce()
   vi.advanceTimersByTime(1_000)
