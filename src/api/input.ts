@@ -102,13 +102,12 @@ export function parseIdempotencyKey(header: string | string[] | undefined): stri
   throw invalid('X-Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
 }
 
-/** The key of a call, under either name of its header. @throws Refusal if they differ */
-export function findIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
-  const own = parseIdempotencyKey(headers['x-idempotency-key'])
-  const common = parseIdempotencyKey(headers['idempotency-key'])
-  if (own !== undefined && common !== undefined && own !== common)
-    throw invalid('Idempotency-Key', 'must equal X-Idempotency-Key if both are sent')
-  return own ?? common
+/** The key of a call, under either name of its header or in a field of its body. @throws Refusal if they differ */
+export function findIdempotencyKey(headers: IncomingHttpHeaders, field?: string): string | undefined {
+  const sent = [headers['x-idempotency-key'], headers['idempotency-key'], field]
+  const [key, other] = new Set(sent.map(parseIdempotencyKey).filter(value => value !== undefined))
+  if (other !== undefined) throw invalid('X-Idempotency-Key', 'must not differ from a second idempotency key')
+  return key
 }
 
 export function isId(text: string): boolean {

@@ -23,6 +23,7 @@ const RATE_LIMIT: readonly HeaderName[] = ['RateLimit-Limit', 'RateLimit-Remaini
 const SENDING: ReadonlySet<string> = new Set([
   'sendText',
   'sendMedia',
+  'sendMessage',
   'react',
   'removeReaction',
   'editMessage',

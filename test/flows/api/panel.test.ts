@@ -125,6 +125,30 @@ describe('the data of the pages', () => {
     expect(refused.body.error.code).toBe('instance_not_connected')
   })
 
+  test('the idempotency headers count for a message sent by hand, and must equal the field', async () => {
+    const { id } = await api.createConnected()
+    const send = (headers: Record<string, string>, fields = {}) =>
+      api.call({
+        method: 'POST',
+        path: `/admin/v1/instances/${id}/messages`,
+        key: ADMIN_KEY,
+        headers,
+        body: { to: '5511987654321', text: 'Hello', ...fields },
+      })
+    const first = await send({ 'x-idempotency-key': 'two' })
+    expect(first.headers.get('idempotent-replayed')).toBeNull()
+    const repeated = [
+      await send({ 'x-idempotency-key': 'two' }),
+      await send({ 'idempotency-key': 'two' }),
+      await send({}, { idempotencyKey: 'two' }),
+      await send({ 'idempotency-key': 'two' }, { idempotencyKey: 'two' }),
+    ]
+    for (const { status, headers, body } of repeated)
+      expect([status, headers.get('idempotent-replayed'), body.data.id]).toEqual([202, 'true', first.body.data.id])
+    const refused = await send({ 'idempotency-key': 'two' }, { idempotencyKey: 'three' })
+    expect([refused.status, refused.body.error.code]).toEqual([400, 'invalid_request'])
+  })
+
   test('activity covers several instances, and statistics the deliveries of one', async () => {
     const instance = await api.createConnected()
     const { body } = await api.send(instance, { to: '5511987654321', text: 'Hello' })

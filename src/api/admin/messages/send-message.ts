@@ -4,9 +4,9 @@ import { Refusal } from '../../../domain/refusal.ts'
 import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
-import { parseIdempotencyKey } from '../../input.ts'
+import { findIdempotencyKey } from '../../input.ts'
 import { fileOf, namedFileSchema } from '../../media/named-file.ts'
-import { acceptedSchema, recipientSchema, textSchema } from '../../resources/message.ts'
+import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
 import { parseTextOptions, textOptions } from '../../v1/conversation/text-options.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
@@ -21,7 +21,9 @@ const bodySchema = Type.Object(
       Type.String({ maxLength: MAX_FILENAME_LENGTH, description: 'Like `filename` of `sendMedia`.' }),
     ),
     ...textOptions,
-    idempotencyKey: Type.Optional(Type.String({ description: 'Like `X-Idempotency-Key` of `sendText`.' })),
+    idempotencyKey: Type.Optional(
+      Type.String({ description: 'Like the header `X-Idempotency-Key`. If both are sent, they must be equal.' }),
+    ),
   },
   { title: 'MessageToSendByHand', description: 'A text, or a file whose caption is `text`.' },
 )
@@ -37,6 +39,7 @@ export function sendMessage(api: Api, context: ApiContext): void {
         description:
           "Like `sendText` or, with `media`, `sendMedia`, but without the instance's token and outside its rate limit.",
         tags: ['Message log'],
+        headers: idempotencyHeaderSchema,
         params: instanceParams,
         body: bodySchema,
         response: { 202: dataOf(acceptedSchema, 'Accepted: the message is stored.') },
@@ -50,7 +53,7 @@ export function sendMessage(api: Api, context: ApiContext): void {
       const { to, text = '', media: named, as: form = null, filename, preview } = request.body
       if (named === undefined && text === '') throw invalid('text', 'is required without media')
       if (named !== undefined && preview) throw invalid('preview', 'must not be sent with media')
-      const key = parseIdempotencyKey(request.body.idempotencyKey)
+      const key = findIdempotencyKey(request.headers, request.body.idempotencyKey)
       const acceptedAt = now()
       const options = parseTextOptions(request.body, to, acceptedAt)
       const needsFiles = named !== undefined || options.extras?.preview?.image !== undefined
@@ -59,8 +62,9 @@ export function sendMessage(api: Api, context: ApiContext): void {
       const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, name), form }
       const content = { to, text, ...(file && { file }), ...options }
       const message = composeMessage(instance.id, content, key, acceptedAt)
-      const { id } = await acceptMessage(context, message, request, acceptedAt)
+      const { id, replayed } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
+      if (replayed) reply.header('idempotent-replayed', 'true')
       return reply.code(202).send({ data: { id, status: 'queued' } })
     },
   )
