@@ -47,6 +47,16 @@ export const paceSchema = Type.Object(
   { title: 'Pace', description: 'How slowly an instance sends.' },
 )
 
+/** Null or an absent field: without this limit. */
+export const paceRequestSchema = Type.Partial(
+  Type.Object({
+    ...paceSchema.properties,
+    timeZone: nullable(paceSchema.properties.timeZone),
+    typing: nullable(paceSchema.properties.typing),
+  }),
+  { title: 'PaceRequest' },
+)
+
 export type PaceView = Static<typeof paceSchema>
 
 export function paceView({ quietHours, ...pace }: Pace): PaceView {

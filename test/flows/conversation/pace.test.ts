@@ -51,6 +51,7 @@ describe.each(ONE_STORE)('the pace of an instance, on %s', store => {
     }
     expect((await pace(number, 'PUT', { ...wanted, other: 1 })).body.data).toEqual(wanted)
     expect((await pace(number, 'GET')).body.data).toEqual(wanted)
+    expect((await pace(number, 'PUT', { ...off, timeZone: null, typing: null })).body.data).toEqual(off)
     for (const body of [
       { perMinute: 0 },
       { timeZone: 'Mars/Olympus' },

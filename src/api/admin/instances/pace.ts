@@ -1,8 +1,7 @@
-import { Type } from 'typebox'
 import { NO_PACE, type Pace } from '../../../domain/pace.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
-import { minuteOf, paceSchema, paceView } from '../../resources/pace.ts'
+import { minuteOf, paceRequestSchema, paceSchema, paceView } from '../../resources/pace.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { noteForAudit } from '../audit/record-changes.ts'
 import { getInstanceOrRefuse, instanceParams, orNotFound } from './instance-params.ts'
@@ -35,20 +34,21 @@ export function setPace(api: Api, { store, now }: ApiContext): void {
         operationId: 'setPace',
         summary: 'Set how slowly an instance sends',
         description:
-          'Replaces the pace. Null or an absent field switches that limit off. It applies to messages that were ' +
+          'Replaces the pace. Null or an absent field switches that limit off; without `timeZone` it is UTC. The pace applies to messages that were ' +
           'never handed to WhatsApp, including those that wait now. Commands, such as reactions, are not messages. ' +
           'While messages wait, those to contacts are sent before those to strangers. A message that waits says so ' +
           'in `waitingFor`.',
         tags: ['Instances'],
         params: instanceParams,
-        body: Type.Partial(paceSchema, { title: 'PaceRequest' }),
+        body: paceRequestSchema,
         response: { 200: dataOf(paceSchema, 'The new pace.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },
     async request => {
       const { perMinute = null, newRecipientsPerDay = null, quietHours = null } = request.body
-      const { timeZone = 'UTC', typing = false } = request.body
+      const timeZone = request.body.timeZone ?? 'UTC'
+      const typing = request.body.typing ?? false
       if (!isTimeZone(timeZone))
         throw new Refusal('invalid_request', '"timeZone" must be the name of a time zone, such as "America/Sao_Paulo".')
       if (quietHours !== null && quietHours.from === quietHours.until)
