@@ -6,7 +6,7 @@ import type { Handout, HandoutKey } from '../../store/handouts/handouts.ts'
 import { passToOwner } from '../admin/connection/answer-passkey.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { assertionSchema } from '../resources/passkey.ts'
+import { assertionOf, assertionSchema } from '../resources/passkey.ts'
 import { type LinkPageView, linkPageSchema } from '../resources/people/handout.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import { tokenSchema } from './token-schema.ts'
@@ -50,7 +50,7 @@ export function answerPasskeyByLink(api: Api, context: ApiContext, page: Page): 
     },
     async (request, reply) => {
       const key = page.keyOf(request, request.body.token, null)
-      const { assertion } = request.body
+      const assertion = assertionOf(request.body.assertion)
       await pass(request, key, { stage: 'assertion', assertion }, 'answerPasskeyByLink')
       return reply.code(202).send({ data: await page.read(request, key) })
     },

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { PasskeyStep } from '../../domain/connection/passkey.ts'
+import type { PasskeyAssertion, PasskeyStep } from '../../domain/connection/passkey.ts'
 import { moment, nullable, oneOf, toIso } from './schema-kit.ts'
 
 const BASE64URL = '^[A-Za-z0-9_-]+$'
@@ -51,26 +51,30 @@ export const assertionSchema = Type.Object(
     id: part('The ID of the passkey.', MAX_ID_LENGTH),
     rawId: part('The same ID.', MAX_ID_LENGTH),
     type: Type.Literal('public-key'),
-    response: Type.Object(
-      {
-        clientDataJSON: part('The client data that the browser wrote, which the passkey has signed.'),
-        authenticatorData: part("The authenticator's data."),
-        signature: part('The signature.'),
-        userHandle: nullable(
+    response: Type.Object({
+      clientDataJSON: part('The client data that the browser wrote, which the passkey has signed.'),
+      authenticatorData: part("The authenticator's data."),
+      signature: part('The signature.'),
+      userHandle: Type.Optional(
+        nullable(
           Type.String({ maxLength: MAX_ID_LENGTH, pattern: '^[A-Za-z0-9_-]*$', description: 'Base64url, or null.' }),
         ),
-      },
-      { additionalProperties: false },
-    ),
+      ),
+    }),
   },
   {
     title: 'PasskeyAssertion',
-    additionalProperties: false,
     description:
       'What the passkey answered on https://web.whatsapp.com. It is stored encrypted until the connection reads it, ' +
       'for 60 s at most, passed on to WhatsApp once, and erased.',
   },
 )
+
+/** The fields that WhatsApp gets. A browser's `credential.toJSON()` has more, and leaves out a `userHandle` that is null. */
+export function assertionOf({ id, rawId, type, response }: Static<typeof assertionSchema>): PasskeyAssertion {
+  const { clientDataJSON, authenticatorData, signature, userHandle = null } = response
+  return { id, rawId, type, response: { clientDataJSON, authenticatorData, signature, userHandle } }
+}
 
 type PasskeyView = Static<typeof passkeySchema>
 

@@ -54,6 +54,16 @@ describe('linking with a passkey', () => {
     expect(await taken()).toBeNull()
   })
 
+  test('the answer may have every field of `credential.toJSON()`, and its owner gets those that WhatsApp knows', async () => {
+    await show()
+    const { userHandle, ...response } = assertion.response
+    const more = { authenticatorAttachment: 'platform', clientExtensionResults: { appid: true } }
+    const json = { ...assertion, ...more, response: { ...response, attestationObject: 'e30' } }
+    expect((await answer({ assertion: json })).status).toBe(202)
+    const known = { ...assertion, response: { ...response, userHandle: null } }
+    expect(await taken()).toEqual({ stage: 'assertion', assertion: known })
+  })
+
   test('the connection shows the code, and a confirmation reaches its owner', async () => {
     await showCode()
     const { body } = await api.admin('GET', `/instances/${id}/connection`)
@@ -105,7 +115,6 @@ describe('linking with a passkey', () => {
     ['another alphabet', { assertion: { ...assertion, rawId: 'a+b/' } }],
     ['another type', { assertion: { ...assertion, type: 'password' } }],
     ['a part that is too long', { assertion: { ...assertion, id: 'A'.repeat(2_000) } }],
-    ['a field that WhatsApp does not get', { assertion: { ...assertion, authenticatorAttachment: 'platform' } }],
   ])('an answer with %s is an invalid request', async (_, body) => {
     await show()
     expect(await answer(body)).toMatchObject({ status: 400, body: { error: { code: 'invalid_request' } } })

@@ -5,7 +5,7 @@ import type { Store } from '../../../store/store.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { isId } from '../../input.ts'
 import { connectionSchema } from '../../resources/connection.ts'
-import { assertionSchema } from '../../resources/passkey.ts'
+import { assertionOf, assertionSchema } from '../../resources/passkey.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { instanceParams, orNotFound } from '../instances/instance-params.ts'
 import { findConnection } from './find-connection.ts'
@@ -31,7 +31,7 @@ export function answerPasskey(api: Api, context: ApiContext): void {
     },
     async (request, reply) => {
       const { id } = request.params
-      await passToOwner(context.store, id, { stage: 'assertion', assertion: request.body.assertion })
+      await passToOwner(context.store, id, { stage: 'assertion', assertion: assertionOf(request.body.assertion) })
       return reply.code(202).send({ data: orNotFound(await findConnection(context, request, id)) })
     },
   )
