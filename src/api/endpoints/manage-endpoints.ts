@@ -14,6 +14,7 @@ import {
   endpointView,
   newEndpointSchema,
 } from '../resources/events/endpoint.ts'
+import { pageOf } from '../resources/page.ts'
 import { dataOf } from '../resources/schema-kit.ts'
 import { type EndpointScope, endpointIdOf, getEndpointOrRefuse, refuseBesideOldNodes } from './scope.ts'
 
@@ -60,13 +61,13 @@ export function listEndpoints(api: Api, { store, now }: ApiContext, scope: Endpo
         summary: 'List the endpoints of an instance',
         tags: scope.tags,
         params: Type.Object(scope.params),
-        response: { 200: dataOf(Type.Array(endpointSchema), 'The default endpoint first, then by age.') },
+        response: { 200: pageOf(endpointSchema, 'The default endpoint first, then by age.') },
       },
       config: { ...scope.config, refusals: scope.refusals },
     },
     async request => {
       const endpoints = await store.endpoints.list(await scope.instanceOf(request))
-      return { data: endpoints.map(endpoint => endpointView(endpoint, now())) }
+      return { data: endpoints.map(endpoint => endpointView(endpoint, now())), nextCursor: null }
     },
   )
 }

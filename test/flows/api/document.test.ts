@@ -32,6 +32,13 @@ const OPEN: ReadonlySet<string> = new Set([
   'startLink',
 ])
 
+interface Schema {
+  type?: string
+  required?: string[]
+  properties?: Record<string, Schema>
+}
+type Responses = Record<string, { content?: Record<string, { schema: Schema }> }>
+
 function operations(): [string, string, Record<string, unknown> & OpenApi['paths'][string][string]][] {
   return Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]): [string, string, typeof operation & Record<string, unknown>] => [
@@ -284,6 +291,16 @@ describe('/openapi.json', () => {
       { name: 'X-Idempotency-Key', in: 'header', required: false },
       { name: 'Idempotency-Key', in: 'header', required: false },
     ])
+  })
+
+  test('every list has nextCursor, which is null if the list is one page', () => {
+    const isList = (schema: Schema) => schema.properties?.['data']?.type === 'array'
+    const lists = operations().flatMap(([method, path, { responses }]) => {
+      const schema = (responses as Responses)['200']?.content?.['application/json']?.schema ?? {}
+      return method === 'GET' && isList(schema) ? [{ path, required: schema.required }] : []
+    })
+    expect(lists.length).toBeGreaterThan(20)
+    for (const list of lists) expect(list).toMatchObject({ required: ['data', 'nextCursor'] })
   })
 
   test('an optional body is not required', () => {

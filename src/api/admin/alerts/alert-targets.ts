@@ -11,6 +11,7 @@ import {
   createdAlertTargetSchema,
   newAlertTargetSchema,
 } from '../../resources/alert.ts'
+import { pageOf } from '../../resources/page.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
 import { newWebhookSecret } from '../secrets.ts'
 
@@ -77,10 +78,10 @@ export function listAlertTargets(api: Api, { store }: ApiContext): void {
         operationId: 'listAlertTargets',
         summary: 'List the alert targets',
         tags: ['Alerts'],
-        response: { 200: dataOf(Type.Array(alertTargetSchema), 'Every target, oldest first.') },
+        response: { 200: pageOf(alertTargetSchema, 'Every target, oldest first.') },
       },
     },
-    async () => ({ data: (await store.alerts.listTargets()).map(alertTargetView) }),
+    async () => ({ data: (await store.alerts.listTargets()).map(alertTargetView), nextCursor: null }),
   )
 }
 

@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import type { Api, ApiContext } from '../../context.ts'
 import { alertDelaySchema, alertRuleSchema, alertRuleViews, alertSchema, alertView } from '../../resources/alert.ts'
 import { pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
-import { dataOf, oneOf } from '../../resources/schema-kit.ts'
+import { oneOf } from '../../resources/schema-kit.ts'
 
 export function listAlerts(api: Api, { store }: ApiContext): void {
   api.get(
@@ -34,7 +34,7 @@ export function listAlerts(api: Api, { store }: ApiContext): void {
   )
 }
 
-const rulesSchema = dataOf(Type.Array(alertDelaySchema), 'Every rule.')
+const rulesSchema = pageOf(alertDelaySchema, 'Every rule.')
 
 export function listAlertRules(api: Api, { store }: ApiContext): void {
   api.get(
@@ -47,7 +47,7 @@ export function listAlertRules(api: Api, { store }: ApiContext): void {
         response: { 200: rulesSchema },
       },
     },
-    async () => ({ data: alertRuleViews(await store.alerts.findDelays()) }),
+    async () => ({ data: alertRuleViews(await store.alerts.findDelays()), nextCursor: null }),
   )
 }
 
@@ -68,7 +68,7 @@ export function setAlertRule(api: Api, { store }: ApiContext): void {
     },
     async request => {
       await store.alerts.setDelay(request.params.rule, request.body.afterMinutes)
-      return { data: alertRuleViews(await store.alerts.findDelays()) }
+      return { data: alertRuleViews(await store.alerts.findDelays()), nextCursor: null }
     },
   )
 }

@@ -3,7 +3,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { isId } from '../../input.ts'
 import { activitySchema, activityView } from '../../resources/activity.ts'
-import { dataOf } from '../../resources/schema-kit.ts'
+import { pageOf } from '../../resources/page.ts'
 import { mayReach } from '../access/authorize.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -27,8 +27,8 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
           }),
         }),
         response: {
-          200: dataOf(
-            Type.Array(activitySchema),
+          200: pageOf(
+            activitySchema,
             'In no particular order. Unknown instances count as idle, and those that the account does not reach are left out.',
           ),
         },
@@ -40,7 +40,7 @@ export function listActivity(api: Api, { store, now }: ApiContext): void {
       if (ids.length > MAX_IDS || !ids.every(isId)) throw invalid('ids', 'must be up to 100 instances')
       const reached = ids.filter(id => mayReach(request, id))
       const activity = await store.statistics.activity(reached, now() - HOUR_MS, now() - WEEK_MS)
-      return { data: activity.map(activityView) }
+      return { data: activity.map(activityView), nextCursor: null }
     },
   )
 }

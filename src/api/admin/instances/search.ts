@@ -5,7 +5,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { checkFilterText } from '../../input.ts'
 import { type FoundView, foundSchema } from '../../resources/found.ts'
 import { instanceView } from '../../resources/instance.ts'
-import { dataOf } from '../../resources/schema-kit.ts'
+import { pageOf } from '../../resources/page.ts'
 
 const MAX_TEXT_LENGTH = 100
 const ID = /^(msg|evt)_[0-9a-z]{26}$/
@@ -33,7 +33,7 @@ export function search(api: Api, { store }: ApiContext): void {
           '`search` of `listInstances`.',
         tags: ['Instances'],
         querystring: Type.Object({ text: Type.String({ minLength: 1, maxLength: MAX_TEXT_LENGTH }) }),
-        response: { 200: dataOf(Type.Array(foundSchema), 'Where it was found. Empty for anything else.') },
+        response: { 200: pageOf(foundSchema, 'Where it was found. Empty for anything else.') },
       },
       config: { refusals: ['invalid_request'] },
     },
@@ -41,7 +41,7 @@ export function search(api: Api, { store }: ApiContext): void {
       const { text } = request.query
       checkFilterText('text', text)
       const held = parseHeld(text.trim())
-      if (held === null) return { data: [] }
+      if (held === null) return { data: [], nextCursor: null }
       const ids = await store.instances.listHolding(held, request.account?.instances)
       const found = await Promise.all(
         ids.map(async id => {
@@ -49,7 +49,7 @@ export function search(api: Api, { store }: ApiContext): void {
           return instance && location ? [{ ...location, instance: instanceView(instance) }] : []
         }),
       )
-      return { data: found.flat() }
+      return { data: found.flat(), nextCursor: null }
     },
   )
 }

@@ -108,7 +108,7 @@ export function listConversations(api: Api, context: ApiContext): void {
           'conversation first.',
         tags: ['Sandbox'],
         params: instanceParams,
-        response: { 200: dataOf(Type.Array(conversationSchema), 'The conversations.') },
+        response: { 200: pageOf(conversationSchema, 'The conversations.') },
       },
       config: { refusals: ['instance_not_found', 'not_a_sandbox'] },
     },
@@ -118,7 +118,7 @@ export function listConversations(api: Api, context: ApiContext): void {
         store.messages.list(id, { limit: MAX_LINES }),
         store.events.listReceived(id, MAX_LINES),
       ])
-      return { data: conversationViews(sent.data, received) }
+      return { data: conversationViews(sent.data, received), nextCursor: null }
     },
   )
 }

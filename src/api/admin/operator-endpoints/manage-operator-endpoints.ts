@@ -14,6 +14,7 @@ import {
   operatorEndpointSchema,
   operatorEndpointView,
 } from '../../resources/events/operator-endpoint.ts'
+import { pageOf } from '../../resources/page.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
 import { noteForAudit } from '../audit/record-changes.ts'
 import { newWebhookSecret } from '../secrets.ts'
@@ -61,12 +62,12 @@ export function listOperatorEndpoints(api: Api, context: ApiContext): void {
         operationId: 'listOperatorEndpoints',
         summary: 'List the operator endpoints',
         tags,
-        response: { 200: dataOf(Type.Array(operatorEndpointSchema), 'All of them, oldest first.') },
+        response: { 200: pageOf(operatorEndpointSchema, 'All of them, oldest first.') },
       },
     },
     async () => {
       const endpoints = await context.store.operatorEndpoints.list()
-      return { data: await Promise.all(endpoints.map(endpoint => viewOf(endpoint, context))) }
+      return { data: await Promise.all(endpoints.map(endpoint => viewOf(endpoint, context))), nextCursor: null }
     },
   )
 }

@@ -10,6 +10,7 @@ import { endpointHealthSchema, endpointHealthView } from '../../resources/events
 import { hideUrl } from '../../resources/events/hide-endpoint.ts'
 import { urlSchema } from '../../resources/events/webhook.ts'
 import { webhookTestSchema } from '../../resources/events/webhook-test.ts'
+import { pageOf } from '../../resources/page.ts'
 import { dataOf, nullable } from '../../resources/schema-kit.ts'
 import { hasRole } from '../access/authorize.ts'
 import { getInstanceOrRefuse, instanceParams, orNotFound } from '../instances/instance-params.ts'
@@ -127,7 +128,7 @@ export function listEndpointHealth(api: Api, { store, now }: ApiContext): void {
         description: 'Without secrets, so that every role may read it. For viewers, `url` is shortened to its origin.',
         tags: ['Webhooks'],
         params: instanceParams,
-        response: { 200: dataOf(Type.Array(endpointHealthSchema), 'The default endpoint first, then by age.') },
+        response: { 200: pageOf(endpointHealthSchema, 'The default endpoint first, then by age.') },
       },
       config: { refusals: ['instance_not_found'] },
     },
@@ -137,7 +138,7 @@ export function listEndpointHealth(api: Api, { store, now }: ApiContext): void {
       const ids = endpoints.map(endpoint => endpoint.id)
       const found = await store.statistics.endpoints(id, ids, now() - WEEK_MS)
       const views = endpoints.map((endpoint, index) => endpointHealthView(endpoint, found[index]!, now()))
-      return { data: views.map(view => ({ ...view, url: shownUrl(request, view.url) })) }
+      return { data: views.map(view => ({ ...view, url: shownUrl(request, view.url) })), nextCursor: null }
     },
   )
 }
