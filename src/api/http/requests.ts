@@ -57,10 +57,15 @@ export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Re
 
 /**
  * Accepts only JSON objects. `JSON.parse` treats `__proto__` as an ordinary field, and nothing reads it. An empty body
- * counts as no body. The body of a call that takes none is dropped, because it may be large and the call may take long.
+ * counts as no body, whatever its type is: `curl -X POST -d ''` names that of a form. The body of a call that takes none is dropped, because it may be large and the call may take long.
  */
 export function acceptJsonBodies(api: Api): void {
   api.removeAllContentTypeParsers()
+  api.addHook('preParsing', ({ raw: { headers } }, _reply, source, done) => {
+    const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
+    if (isEmpty) delete headers['content-type']
+    done(null, source)
+  })
   api.addContentTypeParser('application/json', (request, source, done) => {
     readBody(request, source, (error, bytes) => {
       if (error) return done(error)

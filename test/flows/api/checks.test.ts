@@ -259,6 +259,21 @@ describe.each(ONE_STORE)('on %s', on => {
       expect([answer.status, answer.body.error.code]).toEqual([415, 'unsupported_media_type'])
     })
 
+    test('a call without a body may name any media type', async () => {
+      const form = { 'content-type': 'application/x-www-form-urlencoded' }
+      const created = await api.call({
+        method: 'POST',
+        path: '/admin/v1/instances',
+        key: ADMIN_KEY,
+        headers: form,
+        body: '',
+      })
+      expect(created.status).toBe(201)
+      const path = `/admin/v1/instances/${created.body.data.id}`
+      const headers = { 'content-type': 'text/plain' }
+      expect((await api.call({ method: 'DELETE', path, key: ADMIN_KEY, headers })).status).toBe(204)
+    })
+
     test('a body that is compressed or has no media type is 415', async () => {
       const gzip = await api.send(instance, '{}', { 'content-encoding': 'gzip' })
       expect([gzip.status, gzip.body.error.code]).toEqual([415, 'unsupported_media_type'])
