@@ -85,13 +85,19 @@ describe('a webhook URL', () => {
             refused = true
           }
           if (refused) return
-          const { protocol, username, password, href } = new URL(url)
+          const { protocol, username, password } = new URL(url)
           expect(['http:', 'https:']).toContain(protocol)
           expect([username, password]).toEqual(['', ''])
-          expect(href.length).toBeLessThanOrEqual(2_048)
+          expect(url.length).toBeLessThanOrEqual(2_048)
         },
       ),
     )
+  })
+
+  test('has at most 2,048 characters as it is written, however long its encoded form is', () => {
+    const url = `https://example.com/${'ã'.repeat(2_028)}`
+    expect(() => checkWebhookUrl(url, anywhere)).not.toThrow()
+    expect(() => checkWebhookUrl(`${url}x`, anywhere)).toThrow(/2,048/)
   })
 
   test('with an IP address is checked, and refused if the address is blocked', () => {

@@ -139,9 +139,7 @@ export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl'
 export function checkUrl(field: string, url: string, check: ApiOptions['checkWebhookUrl'], users: string): void {
   const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null
   if (!parsed) throw invalid(field, 'must be an absolute http or https URL')
-  if (url.length > MAX_URL_LENGTH || parsed.href.length > MAX_URL_LENGTH) {
-    throw invalid(field, 'must not be longer than 2,048 characters')
-  }
+  if (url.length > MAX_URL_LENGTH) throw invalid(field, 'must not be longer than 2,048 characters')
   if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed())
     throw invalid(field, 'must not contain spaces or control characters')
   if (parsed.username || parsed.password) throw invalid(field, 'must not contain credentials')
