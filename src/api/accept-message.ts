@@ -93,10 +93,24 @@ function contentDigest({ to, text, file, extras, notBefore }: Content): Buffer {
   if (extras !== undefined || notBefore !== undefined) {
     const { mediaId, url, ...shown } = file ?? {}
     const named = file === undefined ? null : { mediaId: url ?? mediaId, ...shown }
-    const content = { to, text, extras: extras ?? null, notBefore: notBefore ?? null, file: named }
+    const content = {
+      to,
+      text,
+      extras: extras === undefined ? null : { ...extras, metadata: sortKeys(extras.metadata) },
+      notBefore: notBefore ?? null,
+      file: named,
+    }
     return hash('sha256', JSON.stringify(content), 'buffer')
   }
   // The digest of a file covers the word `file`, so it never equals the digest of a text.
   const content = file === undefined ? [text] : [text, 'file', file.url ?? file.mediaId, file.form, file.filename]
   return hash('sha256', JSON.stringify([to, ...content]), 'buffer')
+}
+
+/** For the digest: a program may write the same object again with its fields in another order. */
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys)
+  if (typeof value !== 'object' || value === null) return value
+  const fields = Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1))
+  return Object.fromEntries(fields.map(([name, inner]) => [name, sortKeys(inner)]))
 }
