@@ -190,7 +190,7 @@ function startWebhooks(
     post: poster,
     settings: { retryDelaysMs: settings.webhook.retryDelaysMs, version: settings.version },
     logger,
-    onEnded: attempt => metrics.onAttempt(attempt),
+    observer: metrics,
     ...(traces && { traces }),
     clock: { ...systemClock, now: store.clock.now, steady: store.clock.steady },
   })
@@ -256,7 +256,7 @@ function openThreads(context: NodeContext): WhatsappThreads {
     media: mediaOf(settings),
     isReplaced: () => identifyProgram() !== program,
     logger,
-    writeLog: line => logTo.write(line),
+    logTo,
     ...(traces && { onSent: send => traces.sent(send) }),
     // If the last renewal is too old, `mayAct` itself requests the next one.
     onRenewalNeeded: renewal.mayAct,

@@ -18,7 +18,7 @@ const NEWLINE = 10
  */
 export function logDestination(
   stream: NodeJS.WriteStream & { fd: number },
-  format: (line: string) => string = line => line,
+  format?: (line: string) => string,
 ): DestinationStream {
   const file = new LogFile(stream.fd)
   let lines: string[] = []
@@ -34,7 +34,7 @@ export function logDestination(
   })
   return {
     write(json) {
-      const line = format(json)
+      const line = format ? format(json) : json
       if (lines.length === 0) setImmediate(flush)
       lines.push(line)
       characters += line.length
@@ -92,20 +92,18 @@ export class LogFile {
   #writeBuffered(): void {
     this.#timer = undefined
     try {
-      for (let first = this.#buffered[0]; first !== undefined; first = this.#buffered[0]) this.#writeSome(first)
+      for (let first = this.#buffered[0]; first !== undefined; first = this.#buffered[0]) {
+        const written = writeSync(this.#fd, first)
+        this.#bufferedBytes -= written
+        this.#lastByte = first[written - 1] ?? this.#lastByte
+        if (written < first.length) this.#buffered[0] = first.subarray(written)
+        else this.#buffered.shift()
+      }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EAGAIN') {
         this.#timer = setTimeout(() => this.#writeBuffered(), RETRY_MS).unref()
       } else this.#dropBuffered()
     }
-  }
-
-  #writeSome(first: Buffer): void {
-    const written = writeSync(this.#fd, first)
-    this.#bufferedBytes -= written
-    this.#lastByte = first[written - 1] ?? this.#lastByte
-    if (written < first.length) this.#buffered[0] = first.subarray(written)
-    else this.#buffered.shift()
   }
 
   #dropBuffered(): void {

@@ -70,7 +70,9 @@ export function createAddressGuard(policy: AddressPolicy): AddressGuard {
 
   function allows(literal: string, port: number): boolean {
     const address = parseAddress(literal)
-    if (address === null || isNever(address)) return false
+    if (address === null || isIn(address, NEVER)) return false
+    const embedded = embeddedIpv4(address)
+    if (embedded !== null && isIn(embedded, NEVER)) return false
     if (policy.ownPorts.includes(port) && isOfThisMachine(address)) return false
     if (atPort.some(allowed => allowed.port === port && isIn(address, [allowed.network]))) return true
     if (policy.ports && !policy.ports.includes(port)) return false
@@ -115,19 +117,17 @@ function undotted(ipv6: string): string {
 }
 
 function isIn(address: Address, networks: readonly Network[]): boolean {
-  return networks.some(([network, bits]) => address.kind() === network.kind() && address.match(network, bits))
+  for (const [network, bits] of networks) {
+    if (address.kind() === network.kind() && address.match(network, bits)) return true
+  }
+  return false
 }
 
 function embeddedIpv4(address: Address): Address | null {
-  const form = EMBEDDING.find(([network]) => isIn(address, [network]))
-  if (form === undefined) return null
-  const start = form[1]
-  return ipaddr.fromByteArray(address.toByteArray().slice(start, start + IPV4_BYTES))
-}
-
-function isNever(address: Address): boolean {
-  const embedded = embeddedIpv4(address)
-  return isIn(address, NEVER) || (embedded !== null && isIn(embedded, NEVER))
+  for (const [network, start] of EMBEDDING) {
+    if (isIn(address, [network])) return ipaddr.fromByteArray(address.toByteArray().slice(start, start + IPV4_BYTES))
+  }
+  return null
 }
 
 /** 6to4 and Teredo are not public. A NAT64 address is public if its IPv4 address is. */

@@ -27,8 +27,8 @@ export interface AttemptOptions {
   logger: Pick<Logger, 'info' | 'warn' | 'error'>
   /** Begins the span of an attempt. Undefined: traces are off. */
   traces?: { attempt(delivery: DueDelivery): OpenSpan } | undefined
-  /** Called once for each attempt that ended with an outcome. */
-  onEnded?: ((ended: EndedAttempt) => void) | undefined
+  /** Sees each attempt that ended with an outcome, once. */
+  observer?: { onAttempt(ended: EndedAttempt): void } | undefined
 }
 
 /** An attempt that ended and still has to be recorded, with its consequence for the delivery. */
@@ -121,18 +121,20 @@ export async function makeAttempt(
     })
     .catch(error => onBug(error, delivery, options))
   const endedAtSteady = clock.steady()
+  const status = outcome.kind === 'answered' ? outcome.status : null
+  const isSuccess = status !== null && status >= 200 && status < 300
   const attempt: AttemptRecord = {
     attemptNumber,
     requested: delivery.requested !== null,
     url,
     startedAt,
     durationMs: Math.round(endedAtSteady - startedAtSteady),
-    ...answerOf(outcome),
+    status,
+    error: outcome.kind === 'failed' ? outcome.error : null,
+    responseExcerpt: outcome.kind === 'answered' ? outcome.excerpt : null,
   }
-  span?.end(isSuccess(attempt.status) ? null : (attempt.error ?? String(attempt.status)), attempt.status)
-  const next = isSuccess(attempt.status)
-    ? ({ kind: 'delivered' } as const)
-    : afterFailure(delivery, endedAtSteady, retryDelaysMs)
+  span?.end(isSuccess ? null : (attempt.error ?? String(status)), status)
+  const next = isSuccess ? ({ kind: 'delivered' } as const) : afterFailure(delivery, endedAtSteady, retryDelaysMs)
   return { delivery, attempt, latenessMs: Math.max(0, startedAtSteady - dueAt), next }
 }
 
@@ -165,16 +167,6 @@ export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: At
     next: next.kind,
   }
   logger[next.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
-}
-
-function answerOf(outcome: PostOutcome): Pick<AttemptRecord, 'status' | 'error' | 'responseExcerpt'> {
-  return outcome.kind === 'answered'
-    ? { status: outcome.status, error: null, responseExcerpt: outcome.excerpt }
-    : { status: null, error: outcome.error, responseExcerpt: null }
-}
-
-function isSuccess(status: number | null): boolean {
-  return status !== null && status >= 200 && status < 300
 }
 
 /** A bug counts as a failed attempt, so the retry schedule limits how often it happens. */

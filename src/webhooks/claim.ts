@@ -8,10 +8,14 @@ const MAX_CLAIMED = 8
 /** Two of them are reserved for retries, and two for first attempts while any first attempt is pending. */
 const MAX_OF_ONE_KIND = 6
 
+/** Small, because the deliveries of a consumer that hangs stay in memory for a long time. */
+const SMALL = { page: 8, low: 1 }
 /** `page`: rows in one read, in addition to those in flight. `low`: with fewer in memory, the next page is read. */
-const FAST_CONSUMER = { page: 32, low: 8 }
-/** Smaller, because the deliveries of a consumer that hangs stay in memory for a long time. */
-const SLOW_CONSUMER = { page: 8, low: 1 }
+const PAGES: Record<ConsumerSpeed, { page: number; low: number }> = {
+  unknown: SMALL,
+  slow: SMALL,
+  fast: { page: 32, low: 8 },
+}
 
 /** Retries due later than this are not kept in memory. */
 const READ_AHEAD_MS = 5_000
@@ -95,12 +99,12 @@ export class Claims {
     if (this.#retries[0] === delivery) this.#retries.shift()
     else if (this.#firsts[0] === delivery) this.#firsts.shift()
     this.#claimed.add(delivery.id)
-    if (isFirst(delivery)) this.#claimedFirsts += 1
+    if (delivery.attemptNumber === 1) this.#claimedFirsts += 1
   }
 
   release(delivery: DueDelivery, next: NextAttempt): void {
     this.#claimed.delete(delivery.id)
-    if (isFirst(delivery)) this.#claimedFirsts -= 1
+    if (delivery.attemptNumber === 1) this.#claimedFirsts -= 1
     if (this.#isReading) this.#releasedWhileReading.add(delivery.id)
     if (next === 'unknown') this.forget()
     else if (next !== 'none') this.#noteUnread(next)
@@ -178,26 +182,22 @@ export class Claims {
    */
   #nextPage(now = this.#options.clock.steady()): 'retries' | 'firsts' | null {
     const readsRetries = this.#readRetriesAt <= now && this.#mayClaim('retry')
-    const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < this.#pageSize.low
+    const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < PAGES[this.#options.consumer.speed].low
     const readsFirsts = this.#areFirstsStale ? this.#mayClaim('first') : runsLow
     if (readsRetries && !(readsFirsts && this.#lastPage === 'retries')) return 'retries'
     return readsFirsts ? 'firsts' : null
   }
 
-  get #pageSize() {
-    return this.#options.consumer.speed === 'fast' ? FAST_CONSUMER : SLOW_CONSUMER
-  }
-
   get #readRetriesAt(): number {
     if (this.#areRetriesStale) return AT_ONCE
-    return this.#retries.length < this.#pageSize.low ? this.#unreadFrom - LEAD_MS : NEVER
+    return this.#retries.length < PAGES[this.#options.consumer.speed].low ? this.#unreadFrom - LEAD_MS : NEVER
   }
 
   async #readFirsts(): Promise<void> {
-    const { deliveries, instanceId, endpointId } = this.#options
+    const { deliveries, instanceId, endpointId, consumer } = this.#options
     const hints = this.#hints
     const afterSeq = this.#areFirstsStale ? 0 : this.#readUpTo
-    const limit = this.#pageSize.page + this.#claimedFirsts
+    const limit = PAGES[consumer.speed].page + this.#claimedFirsts
     const page = await deliveries.listFirst(instanceId, afterSeq, limit, endpointId)
     if (this.#isForgotten) return
     if (afterSeq === 0) this.#firsts = []
@@ -208,8 +208,8 @@ export class Claims {
   }
 
   async #readRetries(): Promise<void> {
-    const { deliveries, instanceId, endpointId, clock } = this.#options
-    const limit = this.#pageSize.page + this.#claimed.size - this.#claimedFirsts
+    const { deliveries, instanceId, endpointId, clock, consumer } = this.#options
+    const limit = PAGES[consumer.speed].page + this.#claimed.size - this.#claimedFirsts
     this.#areRetriesStale = false
     this.#unreadFrom = NEVER
     try {
@@ -233,10 +233,6 @@ export class Claims {
   #wasClaimed({ id }: DueDelivery): boolean {
     return this.#claimed.has(id) || this.#releasedWhileReading.has(id)
   }
-}
-
-function isFirst({ attemptNumber }: DueDelivery): boolean {
-  return attemptNumber === 1
 }
 
 /**

@@ -58,23 +58,9 @@ class Pool {
     return allowed
   }
 
+  /** Calls the waiting users in turn while permits are free. */
   release(): void {
     this.acquired -= 1
-    this.#callNext()
-  }
-
-  remove(user: LimitedUser): void {
-    const users = this.#waiting.get(user.group)
-    users?.delete(user)
-    if (users?.size === 0) this.#waiting.delete(user.group)
-  }
-
-  #wait(user: LimitedUser): void {
-    const users = this.#waiting.get(user.group) ?? new Set()
-    this.#waiting.set(user.group, users.add(user))
-  }
-
-  #callNext(): void {
     for (const [group, users] of this.#waiting) {
       if (this.acquired >= this.capacity) return
       const [user] = users
@@ -86,6 +72,17 @@ class Pool {
       user!.onPermit()
       this.#called = null
     }
+  }
+
+  remove(user: LimitedUser): void {
+    const users = this.#waiting.get(user.group)
+    users?.delete(user)
+    if (users?.size === 0) this.#waiting.delete(user.group)
+  }
+
+  #wait(user: LimitedUser): void {
+    const users = this.#waiting.get(user.group) ?? new Set()
+    this.#waiting.set(user.group, users.add(user))
   }
 }
 

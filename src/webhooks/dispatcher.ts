@@ -8,7 +8,7 @@ import { InstanceLanes } from './instance-lanes.ts'
 import type { LaneOptions } from './lane.ts'
 
 export interface DispatcherOptions
-  extends Pick<LaneOptions, 'store' | 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'onEnded' | 'traces'> {
+  extends Pick<LaneOptions, 'store' | 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'observer' | 'traces'> {
   settings: AttemptSettings & {
     /** Open requests of this node, over all instances (`createConcurrencyLimit`). */
     maxInFlight?: number

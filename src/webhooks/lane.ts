@@ -252,7 +252,7 @@ export class Lane implements LimitedUser {
     if (this.#phase === 'ended') return 'none'
     this.isFailing = ended.next.kind !== 'delivered'
     logAttempt(ended, this.#options.logger)
-    this.#options.onEnded?.(ended)
+    this.#options.observer?.onAttempt(ended)
     return this.#record(ended)
   }
 

@@ -22,7 +22,7 @@ const answer = createClientErrorHandler(() => 'req_1')
 
 /** A connection to a server with this handler, and everything that it has received by its end. */
 async function connectTo(handle: RequestListener): Promise<{ socket: Socket; received: Promise<string> }> {
-  const server = createOneAtATimeServer({}, { has: () => true }, handle)
+  const server = createOneAtATimeServer({}, { holderOf: () => 'known' }, handle)
     .on('clientError', answer)
     .listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())

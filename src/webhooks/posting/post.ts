@@ -107,11 +107,7 @@ export function createPoster({ resolve = systemResolve(), guard, testReceiver, .
 /** Starts to read immediately, so that every error of the body has a listener. */
 async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
   const { statusCode: status = 0, headers } = head
-  const note = redirectNote(status, headers.location)
-  return { kind: 'answered', status, excerpt: excerptOf(await readBeginning(head), note) }
-}
-
-/** The target of a redirect, for the excerpt. */
-function redirectNote(status: number, location: string | undefined): string {
-  return status >= 300 && status < 400 && location !== undefined ? `Location: ${location}\n\n` : ''
+  const isRedirect = status >= 300 && status < 400 && headers.location !== undefined
+  const preface = isRedirect ? `Location: ${headers.location}\n\n` : ''
+  return { kind: 'answered', status, excerpt: excerptOf(await readBeginning(head), preface) }
 }

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import type { DestinationStream } from 'pino'
 import type { PairingCode } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { SendTrace } from '../../domain/trace-context.ts'
@@ -40,8 +41,8 @@ export interface ThreadConnectionOptions {
 export interface WhatsappThreadOptions {
   data: ThreadData
   store: ThreadStore & { hints: Hints }
-  /** Writes a line of the thread's log. */
-  writeLog(line: string): void
+  /** Where the lines of the thread's log are written. */
+  logTo: DestinationStream
   /** An attempt to send a message has ended. Undefined: traces are off. */
   onSent?: ((send: SendTrace) => void) | undefined
   /** The memory that the thread may use for JavaScript objects, in MiB. */
@@ -145,7 +146,7 @@ export class WhatsappThread {
 
   #take(message: FromThread): void {
     if (message.kind === 'call') void this.#answer(message.call, this.#callStore(message))
-    else if (message.kind === 'log') this.#options.writeLog(message.line)
+    else if (message.kind === 'log') this.#options.logTo.write(message.line)
     else if (message.kind === 'sent') this.#options.onSent?.(message.send)
     else if (message.kind === 'heartbeat') this.#noteHeartbeat()
     else if (message.kind === 'renew') this.#options.onRenewalNeeded()

@@ -1,7 +1,7 @@
 import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
-import type { Logger } from 'pino'
+import type { DestinationStream, Logger } from 'pino'
 import type { SendTrace } from '../../domain/trace-context.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { systemClock } from '../../kit/clock.ts'
@@ -41,8 +41,8 @@ interface WhatsappThreadsOptions {
   /** Whether the program's files on disk differ from those that this process has loaded. */
   isReplaced(): boolean
   logger: Logger
-  /** Writes one complete line of a thread's log. */
-  writeLog(line: string): void
+  /** Where the complete lines of a thread's log are written. */
+  logTo: DestinationStream
   /** An attempt to send a message has ended. Undefined: traces are off. */
   onSent?: ((send: SendTrace) => void) | undefined
   /** A thread does not know of a recent renewal of the leases. */
@@ -136,7 +136,7 @@ export class WhatsappThreads {
   }
 
   #open(key: number): WhatsappThread {
-    const { store, threads, settings, media, logger, writeLog, onSent, onRenewalNeeded, onThreadDied } = this.#options
+    const { store, threads, settings, media, logger, logTo, onSent, onRenewalNeeded, onThreadDied } = this.#options
     this.#refuseOtherProgram()
     const thread = new WhatsappThread({
       data: {
@@ -150,7 +150,7 @@ export class WhatsappThreads {
       },
       heapMib: heapMibFor(threads),
       store,
-      writeLog,
+      logTo,
       onSent,
       onRenewalNeeded,
       onLoaded: () => {

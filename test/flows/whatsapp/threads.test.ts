@@ -22,9 +22,11 @@ async function inThread(harness: WhatsappHarness) {
     settings: { messageTtlMs: 86_400_000 },
     isReplaced: () => false,
     logger: pino({ level: 'trace' }, { write: captureLog }),
-    writeLog: line => {
-      captureLog(line)
-      log.push(line)
+    logTo: {
+      write(line) {
+        captureLog(line)
+        log.push(line)
+      },
     },
     onRenewalNeeded: () => undefined,
     onThreadDied: () => log.push('died'),

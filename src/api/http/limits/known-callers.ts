@@ -21,14 +21,13 @@ export class KnownCallers {
     this.#holders = new BoundedMap(maxCallers)
   }
 
-  has(request: IncomingMessage): boolean {
-    return this.holderOf(request) !== null
-  }
-
   /** Null: the caller is not known. */
   holderOf(request: IncomingMessage): string | null {
-    const digest = this.#digestsOf(request).find(digest => this.#holders.has(digest))
-    return digest === undefined ? null : this.#holders.get(digest)!
+    for (const digest of this.#digestsOf(request)) {
+      const holder = this.#holders.get(digest)
+      if (holder !== undefined) return holder
+    }
+    return null
   }
 
   add({ digest, holder }: AcceptedKey): void {
@@ -44,8 +43,9 @@ export class KnownCallers {
     const found = this.#digests.get(request)
     if (found !== undefined) return found
     const bearer = parseBearer(request.headers.authorization)
-    const keys = bearer === null ? [true, false].map(isSecure => sessionToken(request, isSecure)) : [bearer]
-    const digests = keys.filter(key => key !== null).map(tokenDigest)
+    const sessions = () =>
+      [true, false].map(isSecure => sessionToken(request, isSecure)).filter(token => token !== null)
+    const digests = bearer === null ? sessions().map(tokenDigest) : [tokenDigest(bearer)]
     this.#digests.set(request, digests)
     return digests
   }

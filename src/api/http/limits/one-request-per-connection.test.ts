@@ -14,7 +14,7 @@ afterEach(() => {
 
 /** Requests for `/known` come from a known caller. */
 async function listen(handle: RequestListener): Promise<void> {
-  server = createOneAtATimeServer({}, { has: request => request.url === '/known' }, handle)
+  server = createOneAtATimeServer({}, { holderOf: request => (request.url === '/known' ? 'known' : null) }, handle)
   await once(server.listen(0, '127.0.0.1'), 'listening')
 }
 

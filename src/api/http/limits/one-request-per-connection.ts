@@ -28,7 +28,7 @@ const connections = new WeakMap<Socket, Connection>()
  */
 export function createOneAtATimeServer(
   options: ServerOptions,
-  knownCallers: { has(request: IncomingMessage): boolean },
+  knownCallers: { holderOf(request: IncomingMessage): string | null },
   handle: RequestListener,
 ): Server {
   const unknownCallers = new EventLoopBudget()
@@ -51,7 +51,7 @@ export function createOneAtATimeServer(
       // Let other connections proceed between two requests of this one.
       if (connection.waiting.length > 0) setImmediate(begin, connection)
     })
-    if (knownCallers.has(request)) {
+    if (knownCallers.holderOf(request) !== null) {
       handle(request, response)
       return
     }
