@@ -27,6 +27,7 @@ import { findLinkedAccount, LinkedClient } from './server/linked-client.ts'
 import { LinkingClient, readQr } from './server/linking.ts'
 import { listen } from './server/listen.ts'
 import { announceDevices } from './signal/device-lists.ts'
+import { passKeysAsObjects } from './signal/keys-as-objects.ts'
 import { quietLibsignal } from './signal/quiet-libsignal.ts'
 import {
   type CodeReader,
@@ -56,6 +57,7 @@ export type RequestHandler = (simulator: Simulator, request: IncomingMessage, re
  */
 export async function createSimulator(options: SimulatorOptions = {}, onRequest?: RequestHandler): Promise<Simulator> {
   quietLibsignal()
+  passKeysAsObjects()
   const certificate = createTlsCertificate()
   const network = new Network(options, certificate)
   const listener: RequestListener = (request, response) => {

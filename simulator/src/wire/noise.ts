@@ -8,7 +8,7 @@
  *
  * Then both sides split the chaining key into one AES-256-GCM key per direction, each with its own counter.
  */
-import { createCipheriv, createDecipheriv, createHash } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, type KeyObject } from 'node:crypto'
 import { agree, generateKeyPair, hkdf, type KeyPair } from '../signal/keys.ts'
 
 const MODE = Buffer.from('Noise_XX_25519_AESGCM_SHA256\0\0\0\0')
@@ -34,7 +34,7 @@ export interface ClientFinish {
 export class NoiseResponder {
   #hash: Buffer = MODE
   #chainingKey: Buffer = MODE
-  #key: Buffer = MODE
+  #key: KeyObject = createSecretKey(MODE)
   #counter = 0
   readonly #static: KeyPair
   readonly #ephemeral = generateKeyPair()
@@ -69,7 +69,7 @@ export class NoiseResponder {
   #mixKey(secret: Buffer): void {
     const keys = hkdf(secret, '', 64, this.#chainingKey)
     this.#chainingKey = keys.subarray(0, 32)
-    this.#key = keys.subarray(32)
+    this.#key = createSecretKey(keys.subarray(32))
     this.#counter = 0
   }
 
@@ -87,14 +87,14 @@ export class NoiseResponder {
 }
 
 export class NoiseTransport {
-  readonly #readKey: Buffer
-  readonly #writeKey: Buffer
+  readonly #readKey: KeyObject
+  readonly #writeKey: KeyObject
   #readCounter = 0
   #writeCounter = 0
 
   constructor(readKey: Buffer, writeKey: Buffer) {
-    this.#readKey = readKey
-    this.#writeKey = writeKey
+    this.#readKey = createSecretKey(readKey)
+    this.#writeKey = createSecretKey(writeKey)
   }
 
   seal(plaintext: Uint8Array): Buffer {
@@ -112,13 +112,13 @@ function nonce(counter: number): Buffer {
   return iv
 }
 
-function seal(key: Buffer, counter: number, plaintext: Uint8Array, associated: Buffer): Buffer {
+function seal(key: KeyObject, counter: number, plaintext: Uint8Array, associated: Buffer): Buffer {
   const cipher = createCipheriv('aes-256-gcm', key, nonce(counter))
   cipher.setAAD(associated)
   return Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()])
 }
 
-function open(key: Buffer, counter: number, ciphertext: Uint8Array, associated: Buffer): Buffer {
+function open(key: KeyObject, counter: number, ciphertext: Uint8Array, associated: Buffer): Buffer {
   if (ciphertext.length < TAG_BYTES) throw new Error('ciphertext shorter than its tag')
   const end = ciphertext.length - TAG_BYTES
   const decipher = createDecipheriv('aes-256-gcm', key, nonce(counter), { authTagLength: TAG_BYTES })
