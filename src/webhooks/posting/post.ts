@@ -1,4 +1,5 @@
 import { type IncomingMessage, request as openRequest } from 'node:http'
+import type { Readable } from 'node:stream'
 import { isTestReceiver } from '../../domain/events/endpoint.ts'
 import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import type { AddressGuard } from '../../outbound/address-guard.ts'
@@ -11,7 +12,6 @@ import {
 } from '../../outbound/connector.ts'
 import type { Lookup } from '../../outbound/resolver.ts'
 import { Resolver } from '../../outbound/resolver.ts'
-import { excerptOf, readBeginning } from './excerpt.ts'
 
 export interface PostRequest {
   url: string
@@ -45,6 +45,14 @@ export interface PosterOptions {
   /** Answers for the test receiver. Null: the request is posted like any other. */
   testReceiver?: (request: PostRequest) => Promise<PostOutcome> | null
 }
+
+const MAX_READ_BYTES = 64 * 1024
+const MAX_READ_MS = 2_000
+const MAX_KEPT_BYTES = 1024
+
+const decoder = new TextDecoder('utf-8')
+const encoder = new TextEncoder()
+const scratch = new Uint8Array(MAX_KEPT_BYTES)
 
 /** Look-ups of new names that one instance may have at the same time. */
 const LOOKUPS_PER_OWNER = 2
@@ -110,4 +118,37 @@ async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
   const isRedirect = status >= 300 && status < 400 && headers.location !== undefined
   const preface = isRedirect ? `Location: ${headers.location}\n\n` : ''
   return { kind: 'answered', status, excerpt: excerptOf(await readBeginning(head), preface) }
+}
+
+/**
+ * The first 1 KiB of a response body, or less if the body ends or fails earlier. Reads at most 64 KiB for at most 2 s. The
+ * connection can be used again only if the body was read to its end.
+ */
+async function readBeginning(body: Readable): Promise<Uint8Array> {
+  const parts: Buffer[] = []
+  let keptBytes = 0
+  let readBytes = 0
+  const timer = setTimeout(() => body.destroy(), MAX_READ_MS)
+  try {
+    // Leaving the loop early destroys the body.
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      const part = Buffer.from(chunk.subarray(0, MAX_KEPT_BYTES - keptBytes))
+      parts.push(part)
+      keptBytes += part.length
+      readBytes += chunk.length
+      if (readBytes >= MAX_READ_BYTES) break
+    }
+  } catch {
+    // The body failed or took too long. What has arrived is kept.
+  } finally {
+    clearTimeout(timer)
+  }
+  return Buffer.concat(parts)
+}
+
+/** Text that both databases can store: valid UTF-8 without U+0000, at most 1 KiB; null if it is empty. */
+function excerptOf(bytes: Uint8Array, preface = ''): string | null {
+  const text = (preface + decoder.decode(bytes)).replaceAll('\0', '\uFFFD')
+  const { read } = encoder.encodeInto(text, scratch)
+  return text.slice(0, read) || null
 }

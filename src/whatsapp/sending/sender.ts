@@ -36,7 +36,7 @@ export interface SenderOptions {
   /** In force while WhatsApp does not let the account write to strangers. */
   restriction: { readonly isInForce: boolean }
   health?: TransmitterOptions['health']
-  onSent?: OnSent
+  onSent?: OnSent | undefined
   logger: Logger
   now: () => number
   /** A write was refused by the fence, or an unexpected error occurred. */
@@ -265,7 +265,7 @@ export class Sender {
     try {
       const outcome = await this.#transmitter.send(message, link)
       const durationMs = Math.round(performance.now() - startedAt)
-      traceSend(this.#options.onSent, message, outcome, durationMs)
+      if (this.#options.onSent) traceSend(this.#options.onSent, message, outcome, durationMs)
       this.#record(message, link, outcome, durationMs)
     } catch (error) {
       this.#claims.postpone(message)

@@ -2,8 +2,8 @@ import type { SendTrace } from '../../domain/trace-context.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { SendOutcome } from './send.ts'
 
-/** Called when an attempt to send a message with a trace context has ended. Undefined: traces are off. */
-export type OnSent = ((send: SendTrace) => void) | undefined
+/** Called when an attempt to send a message with a trace context has ended. */
+export type OnSent = (send: SendTrace) => void
 
 /** Reports an attempt, unless the message still has to wait or was deleted. */
 export function traceSend(
@@ -12,7 +12,7 @@ export function traceSend(
   outcome: SendOutcome,
   durationMs: number,
 ): void {
-  if (onSent === undefined || traceparent === undefined) return
+  if (traceparent === undefined) return
   const { kind } = outcome
   if (kind !== 'acknowledged' && kind !== 'unanswered' && kind !== 'refused') return
   const problem = kind === 'acknowledged' ? null : kind === 'unanswered' ? outcome.why : outcome.failure.code
