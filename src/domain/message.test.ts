@@ -16,9 +16,11 @@ describe('the transitions of a message', () => {
     expect(movesTo('delivered', 'sent')).toEqual([])
   })
 
-  test('never leave the state "failed", and only a queued or sent message can fail', () => {
+  test('never leave the state "failed", and a sent message fails only if WhatsApp refuses it', () => {
     for (const reached of PROGRESS) expect(movesTo('failed', reached)).toEqual([])
-    expect(MESSAGE_STATES.filter(canFail)).toEqual(['queued', 'sent'])
+    expect(MESSAGE_STATES.filter(state => canFail(state, 'rejected_by_whatsapp'))).toEqual(['queued', 'sent'])
+    expect(FAILURE_CODES.filter(code => canFail('sent', code))).toEqual(['not_a_group_member', 'rejected_by_whatsapp'])
+    for (const code of FAILURE_CODES) expect(MESSAGE_STATES.filter(state => canFail(state, code))[0]).toBe('queued')
   })
 
   test('reach each state once and in order, for any receipts in any order', () => {

@@ -8,13 +8,13 @@ export type MessageState = (typeof MESSAGE_STATES)[number]
 /** The states that a message advances through; `failed` is not one of them. */
 export type MessageProgress = 'sent' | 'delivered' | 'read'
 
-/** Every legal transition (contract §4). */
-const NEXT: Record<MessageState, { progress: MessageProgress | null; canFail: boolean }> = {
-  queued: { progress: 'sent', canFail: true },
-  sent: { progress: 'delivered', canFail: true },
-  delivered: { progress: 'read', canFail: false },
-  read: { progress: null, canFail: false },
-  failed: { progress: null, canFail: false },
+/** The next state of each state (contract §4). `canFail` decides about `failed`. */
+const NEXT: Record<MessageState, MessageProgress | null> = {
+  queued: 'sent',
+  sent: 'delivered',
+  delivered: 'read',
+  read: null,
+  failed: null,
 }
 
 /**
@@ -24,15 +24,11 @@ const NEXT: Record<MessageState, { progress: MessageProgress | null; canFail: bo
 export function movesTo(state: MessageState, reached: MessageProgress): readonly MessageProgress[] {
   const moves: MessageProgress[] = []
   for (let at = state; at !== reached; at = moves.at(-1)!) {
-    const { progress } = NEXT[at]
+    const progress = NEXT[at]
     if (progress === null) return []
     moves.push(progress)
   }
   return moves
-}
-
-export function canFail(state: MessageState): boolean {
-  return NEXT[state].canFail
 }
 
 /** Why a message failed, in `message.failed` and `GET /v1/messages/{id}` (contract §3). */
@@ -52,6 +48,13 @@ export const FAILURE_CODES = [
   'unconfirmed',
 ] as const
 export type FailureCode = (typeof FAILURE_CODES)[number]
+
+/** The failures that WhatsApp reports. It may report them after it has acknowledged the message. */
+const REFUSED_BY_WHATSAPP: readonly FailureCode[] = ['not_a_group_member', 'rejected_by_whatsapp']
+
+export function canFail(state: MessageState, code: FailureCode): boolean {
+  return state === 'queued' || (state === 'sent' && REFUSED_BY_WHATSAPP.includes(code))
+}
 
 export interface MessageFailure {
   code: FailureCode

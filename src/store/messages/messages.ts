@@ -204,7 +204,10 @@ export interface Messages {
     now: number,
     from: readonly string[],
   ): Promise<ReceiptOutcome>
-  /** `unchanged` unless the message is queued or sent (`canFail`). An unprepared message is found only by its own ID. */
+  /**
+   * `unchanged` unless the message may fail with this code (`canFail`). A prepared message that has expired fails as
+   * `unconfirmed`. An unprepared message is found only by its own ID.
+   */
   recordFailure(lease: Lease, message: MessageReference, failure: MessageFailure, now: number): Promise<ProgressOutcome>
   /**
    * Fails up to `limit` queued messages, oldest first, after a logout or deletion. Prepared messages may have arrived, so they

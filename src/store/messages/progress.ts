@@ -229,9 +229,11 @@ function talksOf({ instance_id: instanceId, recipient, address }: MovingMessage,
 }
 
 /** A command is done once WhatsApp has it, so later receipts do not change it. */
-function movesOf({ id, state }: MovingMessage, news: Move): readonly Move[] {
+function movesOf({ id, state, address }: MovingMessage, news: Move): readonly Move[] {
   if (typeof news === 'string') return movesTo(state, isCommandId(id) ? 'sent' : news)
-  return (isCommandId(id) ? state === 'queued' : canFail(state)) ? [news] : []
+  if (isCommandId(id) ? state !== 'queued' : !canFail(state, news.code)) return []
+  // The message may have been written after the reporter read it.
+  return [news.code === 'expired' && address !== null ? messageFailure('unconfirmed') : news]
 }
 
 /** The steps that the metrics count. They do not count commands. */

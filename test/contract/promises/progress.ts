@@ -91,6 +91,31 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(bodyOf(failed!).data).toMatchObject({ status: 'failed', error: REFUSED })
     })
 
+    test('a message that WhatsApp has acknowledged never fails by age, not even if it was read as queued before', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const message = await acceptPrepared(store, lease)
+      await store.messages.recordProgress(lease, message.whatsappId, 'sent', 1_000)
+      for (const code of ['expired', 'unconfirmed'] as const) {
+        expect(await store.messages.recordFailure(lease, message, messageFailure(code), 2_000)).toBe('unchanged')
+      }
+      expect(await store.messages.find(lease.instanceId, message.id)).toMatchObject({ state: 'sent', failure: null })
+      expect(await kindsOf(lease.instanceId, message.id)).toEqual(['message.sent'])
+    })
+
+    test('an expired message that may have been written fails as unconfirmed, even if its reader saw it unprepared', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      for (const [message, code] of [
+        [await acceptPrepared(store, lease), 'unconfirmed'],
+        [await accept(store, lease.instanceId), 'expired'],
+      ] as const) {
+        expect(await store.messages.recordFailure(lease, message, messageFailure('expired'), 2_000)).toBe('recorded')
+        const found = await store.messages.find(lease.instanceId, message.id)
+        expect(found).toMatchObject({ state: 'failed', failure: messageFailure(code) })
+      }
+    })
+
     test('finds no message of another instance, and none that was never accepted', async () => {
       const { store } = context
       const [one, other] = [await createConnected(store), await createConnected(store)]

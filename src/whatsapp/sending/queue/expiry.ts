@@ -82,8 +82,10 @@ export class Expiry {
     if (failure === null) return false
     if (!message.prepared && (await pacing.waitedUntil(message)) > oldest) return false
     if (isInFlight(message.whatsappId)) return false
-    await store.messages.recordFailure(lease, message, failure, now())
+    // Since the page was read, the message may have been written, or acknowledged and recorded as sent.
+    const outcome = await store.messages.recordFailure(lease, message, failure, now())
     onExpired(message)
+    if (outcome !== 'recorded') return false
     logger.info({ instanceId: lease.instanceId, messageId: message.id, code: failure.code }, 'message.failed')
     return true
   }

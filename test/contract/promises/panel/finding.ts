@@ -19,7 +19,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
         store.statistics.messages(instanceId, since, until)
       expect(await count()).toEqual({ sent: 0, failed: 0, received: 0 })
       await accept(store, instanceId)
-      for (const code of ['expired', 'recipient_not_on_whatsapp', 'expired'] as const) {
+      for (const code of ['unconfirmed', 'recipient_not_on_whatsapp', 'expired'] as const) {
         const { id, whatsappId } = await acceptPrepared(store, lease)
         await store.messages.recordFailure(lease, { id, whatsappId }, { code, message: 'No.' }, now)
       }
@@ -29,7 +29,7 @@ export function panelFindingContract(createHarness: CreateHarness): void {
       expect(await count()).toEqual({ sent: 1, failed: 3, received: 1 })
       expect(await count(now - 2 * HOUR_MS, now - HOUR_MS)).toEqual({ sent: 0, failed: 0, received: 0 })
       expect(await store.statistics.failures(instanceId, now - HOUR_MS)).toEqual([
-        { code: 'expired', count: 2 },
+        { code: 'unconfirmed', count: 2 },
         { code: 'recipient_not_on_whatsapp', count: 1 },
       ])
       expect(await store.statistics.failures(instanceId, now + HOUR_MS)).toEqual([])
