@@ -127,10 +127,7 @@ export function currentState(
   return now - (stored.lastConnectedAt ?? 0) < RECONNECTING_MS ? 'reconnecting' : 'disconnected'
 }
 
-/**
- * Whether a number is linked. While it is, scheduled messages are accepted (contract §3), and WhatsApp keeps incoming messages while
- * the instance is offline.
- */
+/** Whether a number is linked. While it is, WhatsApp keeps incoming messages while the instance is offline. */
 export function isLinked(state: ConnectionState): boolean {
   return state !== 'unlinked' && state !== 'linking' && state !== 'logged_out'
 }
@@ -138,6 +135,14 @@ export function isLinked(state: ConnectionState): boolean {
 /** Whether a message is accepted in this state (contract §3). */
 export function acceptsMessages(state: ConnectionState): boolean {
   return state === 'connected' || state === 'reconnecting'
+}
+
+/**
+ * Whether a scheduled message is accepted (contract §3). The first login fails messages that were queued before it.
+ * @param phone the linked number, known from its first login on
+ */
+export function acceptsScheduled(state: ConnectionState, phone: string | null): boolean {
+  return acceptsMessages(state) || (isLinked(state) && phone !== null)
 }
 
 /** The last report about a connection. `unlinked` causes no event, but replaces the previous report, so the next change is reported again. */

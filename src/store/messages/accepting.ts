@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { acceptsMessages, currentState, isLinked } from '../../domain/connection/connection.ts'
+import { acceptsMessages, acceptsScheduled, currentState } from '../../domain/connection/connection.ts'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -189,7 +189,7 @@ async function findAccepting(
   for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
     const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
     const state = currentState(stored, row.lease_until > row.now, row.now)
-    accepting.set(row.id, { now: acceptsMessages(state), scheduled: isLinked(state) })
+    accepting.set(row.id, { now: acceptsMessages(state), scheduled: acceptsScheduled(state, row.phone) })
   }
   return accepting
 }
@@ -261,7 +261,8 @@ function prepare(statements: Statements) {
           .innerJoin('instances', 'instances.id', 'input.instance_id')
           .innerJoin('connections', 'connections.instance_id', 'input.instance_id')
           .innerJoin('leases', 'leases.instance_id', 'input.instance_id')
-          .select(['instances.id', 'connections.state', 'connections.last_connected_at', 'leases.lease_until'])
+          .select(['instances.id', 'connections.state', 'connections.phone', 'connections.last_connected_at'])
+          .select('leases.lease_until')
           .select(statements.now.as('now'))
           .where('instances.deleted_at', 'is', null),
         // Blocks a deletion of the instance until the commit.

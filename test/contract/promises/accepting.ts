@@ -102,6 +102,22 @@ export function acceptingContract(createHarness: CreateHarness): void {
       }
     })
 
+    test('accepts scheduled messages from the first login on, because that login fails what was queued before it', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const plan = async () => (await store.messages.accept(newMessage(lease.instanceId, { notBefore: 1_000 }), 0)).kind
+      for (const state of ['unlinked', 'linking', 'connecting', 'stopped'] as const) {
+        await store.connections.record(lease, { state, reason: state }, 0)
+        expect(await plan()).toBe('not_connected')
+      }
+      for (const state of ['connected', 'reconnecting', 'stopped'] as const) {
+        await store.connections.record(lease, { state, reason: state, phone: '5511900000000' }, 0)
+        expect(await plan()).toBe('accepted')
+      }
+      await store.connections.record(lease, { state: 'logged_out', reason: 'Logged out.', phone: null }, 0)
+      expect(await plan()).toBe('not_connected')
+    })
+
     test('a linked instance without a live owner counts as reconnecting', async () => {
       const { harness, store } = context
       const { instanceId } = await createConnected(store)
