@@ -266,7 +266,8 @@ export class Connection {
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
     this.#links.cancelRetry()
     // The logout was recorded but not finished. Its reason stays, and no socket is opened with the old credentials.
-    if (cause === LOGGED_OUT.cause || cause === NOT_CONFIRMED.cause)
+    // With the cause `asking_for_code`, linking has begun again since.
+    if (state === 'logged_out' && cause !== 'asking_for_code')
       return this.#windingUp.finishLogout().then(() => this.#settleGoal())
     if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
       this.#links.close()

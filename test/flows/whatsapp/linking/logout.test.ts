@@ -125,6 +125,21 @@ test('a stop during a logout leaves it to the next owner', async () => {
   expect(await isLinked(harness, phone)).toBe(false)
 })
 
+test('a kill while an unlinking by the phone is wound up leaves the cause, and the next owner ends it', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, connection } = await harness.link()
+  await harness.stop(connection)
+  const { id: message } = await harness.accept(id, '5511987654321', 'queued')
+  const unlinked = { state: 'logged_out', goal: 'logged_out', cause: 'logged_out_by_phone', phone: null } as const
+  const reason = 'Logged out from the phone.'
+  await harness.store.connections.record(await harness.lease(id), { ...unlinked, reason }, Date.now())
+  const { opened } = harness.line
+  await harness.connect(id, { scan: false })
+  expect(await untilSettled(harness, id)).toMatchObject({ cause: 'logged_out_by_phone', reason })
+  expect((await harness.becomes(id, message, 'failed')).failure?.code).toBe('instance_logged_out')
+  expect(harness.line.opened).toBe(opened)
+})
+
 test('the deletion of an instance whose connection has gone silent ends in time, and the log says that it was not unlinked', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, connection } = await harness.link()
