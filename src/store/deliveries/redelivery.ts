@@ -69,8 +69,9 @@ export function redeliverSinceOperation(statements: Statements) {
     'deliveries.redeliverSince',
     (input: SinceStep) => input.instanceId,
     async (tx, { instanceId, after, state, now }) => {
-      const endpoints = await redeliveries.lockEndpoints(tx, instanceId, 'all')
-      if (endpoints === null || endpoints.length === 0) return { kind: 'no_webhook' as const }
+      const endpoints = (await redeliveries.lockEndpoints(tx, instanceId, 'all')) ?? []
+      const hasOwnEndpoint = endpoints.some(({ id }) => !isOperatorEndpoint(id))
+      if (endpoints.length === 0) return { hasOwnEndpoint, count: 0, next: null }
       // Only events created before the call: otherwise the call might never end for a busy instance.
       const query = db
         .selectFrom('events')
@@ -97,9 +98,9 @@ export function redeliverSinceOperation(statements: Statements) {
           .map(({ id, url }) => ({ instance_id: instanceId, event_id, endpoint_id: id, url, due_at: now })),
       )
       await redeliveries.deliver(tx, matching)
-      return { kind: 'queued' as const, count: matching.length, next: ids.length < STEP ? null : ids.at(-1)! }
+      return { hasOwnEndpoint, count: matching.length, next: ids.length < STEP ? null : ids.at(-1)! }
     },
-    outcome => outcome.kind === 'queued' && outcome.count > 0,
+    ({ count }) => count > 0,
   )
 }
 

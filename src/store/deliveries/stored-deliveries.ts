@@ -101,16 +101,17 @@ export class StoredDeliveries implements Deliveries {
     now: number,
   ): Promise<{ kind: 'queued'; count: number } | { kind: 'no_webhook' }> {
     let count = 0
+    let hasOwnEndpoint = false
     let after: EventId | null = firstEventId(since)
     while (after !== null) {
       const step: SinceStep = { instanceId, after, state, now }
       const done = await this.#core.write(this.#redeliverSince, step)
-      if (done.kind === 'no_webhook') return count === 0 ? done : { kind: 'queued', count }
+      hasOwnEndpoint ||= done.hasOwnEndpoint
       count += done.count
       after = done.next
       if (done.count > 0) this.#hintRedeliveries(instanceId, 'all')
     }
-    return { kind: 'queued', count }
+    return count > 0 || hasOwnEndpoint ? { kind: 'queued', count } : { kind: 'no_webhook' }
   }
 
   async retryNow(

@@ -117,6 +117,18 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await kindsOf(lease, id)).toEqual(['instance.connected'])
     })
 
+    test('do not count as the webhook of a redelivery of many events that none of them takes', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { instanceId } = lease
+      const since = () => store.deliveries.redeliverSince(instanceId, 0, 'delivered', Date.now() + 1)
+      const id = await add()
+      await connect(lease)
+      expect(await since()).toEqual({ kind: 'no_webhook' })
+      await end(lease, (await firsts(lease, id))[0]!, 'delivered')
+      expect(await since()).toEqual({ kind: 'queued', count: 1 })
+    })
+
     test('that fail are not a problem of an instance whose own webhook works', async () => {
       const { store } = context
       const lease = await createOwned(store)
