@@ -28,6 +28,7 @@ const ALONE = 'test/flows/operation/restore/without-network.test.ts'
 const MOVE = 'test/flows/operation/move/move-to-postgres.test.ts'
 const BY_DOCKER = [
   'docker compose up --build',
+  'docker compose up -d',
   'docker build -t pombal .',
   'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal',
   'docker exec pombal cat /data/admin.key',
@@ -51,8 +52,8 @@ const OPERATIONS: Readonly<Record<string, Execution>> = {
     text: "'--nodes', '2', '--port'",
   },
   'kill -9': { by: 'test/flows/nodes/cluster.test.ts', text: "'SIGKILL'" },
-  [`(umask 077; printf 'ADMIN_KEY=%s\\nMASTER_KEY=%s\\nPOSTGRES_PASSWORD=%s\\n' "$(openssl rand -hex 32)" "$(openssl rand -base64 32)" "$(openssl rand -hex 16)" > .env)`]:
-    { by: 'npm run test:docker', text: "umask 077; printf 'ADMIN_KEY=", in: 'test/docker/run.ts' },
+  [`(umask 077; set -C; printf 'ADMIN_KEY=%s\\nMASTER_KEY=%s\\nPOSTGRES_PASSWORD=%s\\n' "$(openssl rand -hex 32)" "$(openssl rand -base64 32)" "$(openssl rand -hex 16)" > .env)`]:
+    { by: 'npm run test:docker', text: "umask 077; set -C; printf 'ADMIN_KEY=", in: 'test/docker/run.ts' },
   'npm run test:docker': 'is a script',
   'npm run test:image': 'is a script',
   'pombal move-to-postgres': { by: MOVE, text: 'runMove(' },
@@ -152,13 +153,17 @@ describe.each(DOCUMENTS)('%s', (document, executions) => {
   })
 })
 
-test('the command that writes .env writes keys that the service accepts', () => {
+test('the command that writes .env writes keys that the service accepts, and never replaces them', () => {
   const command =
-    commandsOf('docs/operations.md').find(({ text }) => text.startsWith('(umask 077; printf '))?.text ?? ''
+    commandsOf('docs/operations.md').find(({ text }) => text.startsWith('(umask 077; set -C; printf '))?.text ?? ''
   const folder = mkdtempSync(join(tmpdir(), 'pombal-env-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
-  execFileSync('sh', ['-e', '-c', command], { cwd: folder })
-  const lines = readFileSync(join(folder, '.env'), 'utf8').trim().split('\n')
+  const paste = () => execFileSync('sh', ['-e', '-c', command], { cwd: folder, stdio: 'ignore' })
+  paste()
+  const written = readFileSync(join(folder, '.env'), 'utf8')
+  expect(paste).toThrow('Command failed')
+  expect(readFileSync(join(folder, '.env'), 'utf8')).toBe(written)
+  const lines = written.trim().split('\n')
   const env = Object.fromEntries(lines.map(line => [line.split('=')[0], line.slice(line.indexOf('=') + 1)]))
   expect(Object.keys(env)).toEqual(['ADMIN_KEY', 'MASTER_KEY', 'POSTGRES_PASSWORD'])
   expect((statSync(join(folder, '.env')).mode & 0o777).toString(8)).toBe('600')

@@ -97,7 +97,7 @@ async function runOneNode(run: (command: string) => Promise<string>): Promise<vo
 
 async function runCluster(run: (command: string) => Promise<string>, folder: string): Promise<void> {
   const document = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8')
-  await run(/^\(umask 077; printf 'ADMIN_KEY=.*\\\n.*/m.exec(document)?.[0] ?? 'false')
+  await run(/^\(umask 077; set -C; printf 'ADMIN_KEY=.*\\\n.*/m.exec(document)?.[0] ?? 'false')
   const command = 'docker compose up --build'
   say(`$ ${command}`)
   const compose = spawn('bash', ['-c', `exec ${command}`], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -117,6 +117,10 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
   await runMainJob(CLUSTER_URL, key)
   compose.kill('SIGINT')
   await ended
+  await run('docker compose up -d')
+  await untilReady(CLUSTER_URL)
+  await runMainJob(CLUSTER_URL, key)
+  await run('docker compose stop')
 }
 
 /** Debian with systemd as its first process, as on a server. */
