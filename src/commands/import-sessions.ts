@@ -55,11 +55,19 @@ function agoOf(writtenAt: number | null, now: number): string {
 }
 
 function show(found: readonly FoundSession[], now: number): void {
-  const header = ['Name', 'Number', 'Keys', 'Unreadable', 'Last write', 'Still running there?']
+  const header = ['Name', 'Number', 'Keys', 'Unreadable', 'Last write', 'Still running there?', 'Webhook']
   const rows = found.filter(isUsable).map(session => {
     const { phone, keys, unreadable } = session.content
     const running = signOfUse(session, now)?.shown ?? 'unknown'
-    return [session.name, phone, String(keys), String(unreadable), agoOf(session.writtenAt, now), running]
+    return [
+      session.name,
+      phone,
+      String(keys),
+      String(unreadable),
+      agoOf(session.writtenAt, now),
+      running,
+      session.webhookUrl ?? 'none',
+    ]
   })
   if (rows.length > 0) say(table([header, ...rows]))
   for (const { place, content } of found) if (typeof content === 'string') say(`${place}: ${content}\n`)

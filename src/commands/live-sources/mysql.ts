@@ -7,7 +7,8 @@ const DEFAULT_PORT = 3306
 
 const BYTES = 'select sum(length(creds)) as bytes from Session'
 const ROWS = `select i.id as session, 'creds' as \`key\`, s.creds as value, i.name, w.url as webhook from Instance i
-  left join Session s on s.sessionId = i.id left join Webhook w on w.instanceId = i.id order by i.name`
+  left join Session s on s.sessionId = i.id
+  left join Webhook w on w.instanceId = i.id and w.enabled is not false order by i.name`
 /** Without the privilege PROCESS, only clients of the same user are counted: Evolution, if its own URL was given. */
 const OTHER_CLIENTS = `select count(*) as clients from information_schema.processlist
   where db = database() and id <> connection_id()`

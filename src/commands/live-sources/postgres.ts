@@ -11,13 +11,18 @@ const QUERIES: Record<Gateway, { bytes: string; rows: string }> = {
   evolution: {
     bytes: 'select sum(octet_length(creds)) as bytes from "Session"',
     rows: `select i.id as session, 'creds' as key, s.creds as value, i.name, w.url as webhook from "Instance" i
-      left join "Session" s on s."sessionId" = i.id left join "Webhook" w on w."instanceId" = i.id order by i.name`,
+      left join "Session" s on s."sessionId" = i.id
+      left join "Webhook" w on w."instanceId" = i.id and w.enabled is not false order by i.name`,
   },
   waha: {
     bytes: 'select sum(octet_length(value::text)) as bytes from waha_auth',
     rows: 'select session_id as session, key, value::text as value from waha_auth order by session_id',
   },
 }
+
+const UNDEFINED_TABLE = '42P01'
+const SESSION_DATABASES =
+  '. WAHA may keep each session in a database of its own, waha_{engine}_{session}: name that database in the address.'
 
 /** PostgreSQL hides the kind of other users' processes. Those of the server itself have no user. */
 const OTHER_CLIENTS = `select count(*) as clients from pg_stat_activity
@@ -48,7 +53,8 @@ export async function readPostgres(gateway: Gateway, url: URL): Promise<LiveRows
     const others = await client.query<{ clients: string }>(OTHER_CLIENTS)
     return { rows: found.rows, otherClients: Number(others.rows[0]?.clients) }
   } catch (error) {
-    throw unreadable(url, error)
+    const hint = gateway === 'waha' && (error as { code?: string }).code === UNDEFINED_TABLE ? SESSION_DATABASES : ''
+    throw unreadable(url, error, hint)
   } finally {
     await client.end().catch(() => undefined)
   }

@@ -6,11 +6,11 @@ export class UnreadableSource extends Error {
 }
 
 /** An error of a client library as a sentence. Errors of connections may have only a code. */
-export function unreadable(url: URL, error: unknown): UnreadableSource {
+export function unreadable(url: URL, error: unknown, hint = ''): UnreadableSource {
   if (error instanceof UnreadableSource) return error
   const { message = '', code = '' } = error as { message?: string; code?: string }
   const reason = (message || code || 'it gives no reason').replaceAll(/\s+/g, ' ')
-  return new UnreadableSource(`The database at ${url.host} cannot be read: ${reason}`)
+  return new UnreadableSource(`The database at ${url.host} cannot be read: ${reason}${hint}`)
 }
 
 export function tooLarge(url: URL): UnreadableSource {

@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient } from '@redis/client'
@@ -20,7 +21,7 @@ const AN_HOUR_AGO = Date.now() / 1_000 - 3_600
 const EVOLUTION_TABLES = [
   'create table "Instance" (id text primary key, name varchar(255) not null, "connectionStatus" text)',
   'create table "Session" (id text primary key, "sessionId" text unique references "Instance", creds text)',
-  'create table "Webhook" (id text primary key, url varchar(500), "instanceId" text references "Instance")',
+  'create table "Webhook" (id text primary key, url varchar(500), enabled boolean default true, "instanceId" text references "Instance")',
 ]
 
 let folder: string
@@ -80,6 +81,8 @@ function writeKeys(id: string, keys: ReadonlyMap<string, string>): void {
 
 const SHOP = { name: 'Shop', phone: '5511900000001', state: 'stopped', webhook: 'https://shop.example/hook' }
 const BAKERY = { name: 'Bakery', phone: '5511900000002', state: 'stopped', webhook: null }
+/** Evolution does not post to it. */
+const SWITCHED_OFF = 'https://bakery.example/off'
 
 describe('on PostgreSQL', () => {
   let database: TestDatabase
@@ -108,7 +111,7 @@ describe('on PostgreSQL', () => {
         ...EVOLUTION_TABLES,
         `insert into "Instance" values ('id-1', 'Shop', 'open'), ('id-2', 'Bakery', 'close'), ('id-3', 'Never linked', 'close')`,
         `insert into "Session" values ('s1', 'id-1', ${quoted(shop.creds)}), ('s2', 'id-2', ${quoted(bakery.creds)})`,
-        `insert into "Webhook" values ('w1', '${SHOP.webhook}', 'id-1')`,
+        `insert into "Webhook" values ('w1', '${SHOP.webhook}', null, 'id-1'), ('w2', '${SWITCHED_OFF}', false, 'id-2')`,
         `create role ${reader} login`,
         `grant usage on schema ${schema} to ${reader}`,
         `grant select on all tables in schema ${schema} to ${reader}`,
@@ -125,7 +128,8 @@ describe('on PostgreSQL', () => {
     const args = ['--from', 'evolution', '--keys', folder]
     const dry = await run([...args, '--dry-run'], env)
     expect(dry.code).toBe(0)
-    expect(dry.output).toMatch(/Shop +5511900000001 +13 +0 +1 h ago +unknown/)
+    expect(dry.output).toMatch(/Shop +5511900000001 +13 +0 +1 h ago +unknown +https:\/\/shop\.example\/hook\n/)
+    expect(dry.output).toMatch(/Bakery .* none\n/)
     expect(dry.output).not.toContain('Never linked')
     expect(readdirSync(dataDir)).toEqual([])
     expect(await run(args, env)).toMatchObject({ code: 0 })
@@ -133,6 +137,17 @@ describe('on PostgreSQL', () => {
       { ...BAKERY, rows: 14 },
       { ...SHOP, rows: 14 },
     ])
+  })
+
+  test.skipIf(!existsSync('/usr/bin/psql'))('the query of docs/migrating.md finds the same rows', async () => {
+    const document = readFileSync(join(import.meta.dirname, '../../../docs/migrating.md'), 'utf8')
+    const command = /^PGOPTIONS=.*?> evolution\.jsonl$/ms.exec(document)?.[0] ?? 'false'
+    const env = { PATH: process.env['PATH'], DATABASE_CONNECTION_URI: await createEvolution() }
+    execFileSync('sh', ['-e', '-c', command], { cwd: folder, env })
+    const args = ['--dry-run', '--keys', folder, join(folder, 'evolution.jsonl')]
+    const { output } = await run(args, {})
+    expect(output).toMatch(/Shop +5511900000001 .* https:\/\/shop\.example\/hook\n/)
+    expect(output).toMatch(/Bakery +5511900000002 .* none\n/)
   })
 
   test('while the other program is connected to its database, nothing is imported without a confirmation', async () => {
@@ -190,7 +205,7 @@ describe('on PostgreSQL', () => {
     const port = await freePort()
     const cases: [from: string, env: Record<string, string>, sentence: string][] = [
       ['evolution', { IMPORT_DATABASE_URL: url }, 'relation "Session" does not exist'],
-      ['waha', { IMPORT_DATABASE_URL: url }, 'relation "waha_auth" does not exist'],
+      ['waha', { IMPORT_DATABASE_URL: url }, 'relation "waha_auth" does not exist. WAHA may keep each session in'],
       ['evolution', wrong(address => (address.port = String(port))), 'ECONNREFUSED'],
       ['evolution', wrong(address => (address.pathname = '/none')), 'database "none" does not exist'],
       ['evolution', { IMPORT_REDIS_URL: `redis://:${PASSWORD}@127.0.0.1:${port}` }, 'ECONNREFUSED'],
@@ -236,7 +251,7 @@ describe.skipIf(!HAS_REDIS)('in Redis (skipped where it is not installed)', () =
       client.destroy()
       const quoted = pg.escapeLiteral(bakery.creds)
       const rows = `insert into "Instance" values ('id-1', 'Shop', 'open'), ('id-2', 'Bakery', 'close');
-        insert into "Session" values ('s2', 'id-2', ${quoted}); insert into "Webhook" values ('w1', '${SHOP.webhook}', 'id-1')`
+        insert into "Session" values ('s2', 'id-2', ${quoted}); insert into "Webhook" values ('w1', '${SHOP.webhook}', true, 'id-1')`
       await queryPostgres(database.url!, [...EVOLUTION_TABLES, rows].join('; '))
       const env = { IMPORT_REDIS_URL: redis.url, IMPORT_DATABASE_URL: database.url! }
       expect(await run(['--from', 'evolution'], env)).toMatchObject({ code: 0 })
@@ -275,7 +290,7 @@ describe.skipIf(!HAS_MARIADB)('on MariaDB (skipped where it is not installed)', 
       for (const table of [
         'create table Instance (id varchar(191) primary key, name varchar(255) not null)',
         'create table Session (id varchar(191) primary key, sessionId varchar(191) unique, creds text)',
-        'create table Webhook (id varchar(191) primary key, url varchar(500), instanceId varchar(191))',
+        'create table Webhook (id varchar(191) primary key, url varchar(500), enabled tinyint(1) default 1, instanceId varchar(191))',
         "insert into Instance values ('id-1', 'Shop'), ('id-2', 'Bakery'), ('id-3', 'Never linked')",
       ])
         await mariadb.root.query(table)
@@ -283,7 +298,10 @@ describe.skipIf(!HAS_MARIADB)('on MariaDB (skipped where it is not installed)', 
         shop.creds,
         bakery.creds,
       ])
-      await mariadb.root.query("insert into Webhook values ('w1', ?, 'id-1')", [SHOP.webhook])
+      await mariadb.root.query("insert into Webhook values ('w1', ?, null, 'id-1'), ('w2', ?, 0, 'id-2')", [
+        SHOP.webhook,
+        SWITCHED_OFF,
+      ])
       await mariadb.root.query(`create user reader@'%' identified by '${PASSWORD}'`)
       await mariadb.root.query("grant select on evolution.* to reader@'%'")
       const url = (password: string) => `mysql://reader:${password}@127.0.0.1:${mariadb.port}/evolution`
