@@ -5,6 +5,7 @@ import { distance } from 'fastest-levenshtein'
 export const SECRETS: ReadonlySet<string> = new Set([
   'ADMIN_KEY',
   'MASTER_KEY',
+  'NEW_MASTER_KEY',
   'DATABASE_URL',
   'SMTP_URL',
   'OIDC_CLIENT_SECRET',

@@ -1,8 +1,9 @@
 // Re-encrypts everything under a new master key while the service is stopped. docs/security.md describes when and how.
 import { BadSettings, MASTER_KEY_FORMAT, parseMasterKey, readSettings, type Settings } from '../config.ts'
+import { Environment } from '../environment.ts'
 import { openMasterKeyFiles } from '../keys.ts'
 import { rotateMasterKey } from '../store/encryption/key-rotation.ts'
-import { isForOperator } from './for-operator.ts'
+import { commandSetting, isForOperator } from './for-operator.ts'
 
 const PROGRESS_STEP = 0.05
 
@@ -15,7 +16,7 @@ interface Keys {
 
 /** A key in the data folder is created and replaced here. A key from the environment is replaced by the operator. */
 function keysOf({ masterKey, dataDir }: Settings): Keys {
-  const given = process.env['NEW_MASTER_KEY']?.trim()
+  const given = commandSetting(new Environment(process.env), 'NEW_MASTER_KEY')
   if (masterKey !== null) return keysFromEnvironment(masterKey, given)
   if (given)
     throw new BadSettings([
@@ -37,8 +38,8 @@ function keysOf({ masterKey, dataDir }: Settings): Keys {
   }
 }
 
-function keysFromEnvironment(current: Uint8Array, given: string | undefined): Keys {
-  const next = given === undefined ? undefined : parseMasterKey(given)
+function keysFromEnvironment(current: Uint8Array, given: string | null): Keys {
+  const next = given === null ? undefined : parseMasterKey(given)
   if (next === undefined)
     throw new BadSettings([`NEW_MASTER_KEY must be the key that replaces MASTER_KEY: ${MASTER_KEY_FORMAT}.`])
   if (next.equals(current)) throw new BadSettings(['NEW_MASTER_KEY is the same as MASTER_KEY.'])

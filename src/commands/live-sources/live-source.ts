@@ -1,6 +1,7 @@
 // Reads sessions from the live databases of other programs. Nothing is ever written there.
 import { BadSettings } from '../../config.ts'
 import { Environment } from '../../environment.ts'
+import { commandSetting } from '../for-operator.ts'
 import { GATEWAYS, type Gateway, type LiveRows } from './live-rows.ts'
 
 const SQL_PROTOCOLS = ['postgresql:', 'postgres:', 'mysql:']
@@ -50,17 +51,9 @@ async function readHashes(url: URL): Promise<LiveRows> {
 
 /** The sentences do not repeat the address, which contains a password. */
 function urlOf(environment: Environment, name: string, protocols: readonly string[]): URL | null {
-  const text = textOf(environment, name)
+  const text = commandSetting(environment, name)
   if (text === null) return null
   const url = URL.parse(text)
   if (url !== null && url.hostname !== '' && protocols.includes(url.protocol)) return url
   throw new BadSettings([`${name} must be an address of the form ${protocols[0]}//user:password@host:port/database.`])
-}
-
-function textOf(environment: Environment, name: string): string | null {
-  try {
-    return environment.get(name)
-  } catch (error) {
-    throw new BadSettings([(error as Error).message])
-  }
 }

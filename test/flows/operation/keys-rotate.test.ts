@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,6 +16,7 @@ import { ONE_STORE } from '../../databases/one-store.ts'
 import { Service } from '../../service.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
+const DOCUMENT = join(import.meta.dirname, '../../../docs/security.md')
 const CREDENTIALS = 5_000
 const KILLS = 7
 
@@ -28,7 +29,8 @@ interface Run {
 describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
   let database: TestDatabase
   let dataDir: string
-  const newMasterKey = randomBytes(32).toString('base64')
+  let newKeyFile: string
+  let newMasterKey: string
   const instanceId = newInstanceId()
   const webhookSecret = `whsec_${randomBytes(32).toString('base64')}`
   const value = (index: number) => Buffer.from(`credential ${index}`)
@@ -36,11 +38,21 @@ describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
   beforeEach(async () => {
     database = await createDatabase(kind, inject('postgresUrl'))
     dataDir = mkdtempSync(join(tmpdir(), 'pombal-rotate-'))
+    newKeyFile = join(dataDir, 'new.key')
+    createKey()
+    newMasterKey = readFileSync(newKeyFile, 'utf8').trim()
+    expect(createKey, 'a second time').toThrow('Command failed')
   })
   afterEach(async () => {
     rmSync(dataDir, { recursive: true, force: true })
     await database.dispose()
   })
+
+  /** Runs the command of docs/security.md. */
+  function createKey(): void {
+    const command = /^\(umask 077; .*?\)/m.exec(readFileSync(DOCUMENT, 'utf8'))?.[0] ?? 'false'
+    execFileSync('sh', ['-e', '-c', command], { cwd: dataDir, stdio: 'ignore' })
+  }
 
   /** The key that a start would use. */
   function keyInForce(): Buffer {
@@ -82,7 +94,7 @@ describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
         PATH: process.env['PATH'],
         DATA_DIR: dataDir,
         ...database.env,
-        NEW_MASTER_KEY: kind === 'sqlite' ? '' : newMasterKey,
+        NEW_MASTER_KEY_FILE: kind === 'sqlite' ? '' : newKeyFile,
       },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
