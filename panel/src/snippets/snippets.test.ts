@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -29,9 +30,34 @@ interface Case {
   isGood: boolean
 }
 
-/** Every vector, including those with the secret before a rotation, and copies with one part changed. */
-const CASES: Case[] = vectors.flatMap(({ name, body, secret, previousSecret, headers: given }) => {
-  const headers = Object.fromEntries(Object.entries(given).map(([header, value]) => [header.toLowerCase(), value]))
+const lowerCased = (headers: Record<string, string>) =>
+  Object.fromEntries(Object.entries(headers).map(([header, value]) => [header.toLowerCase(), value]))
+
+/** The headers of the vector, but signed at another time. */
+function signedAt(seconds: number, { body, secret, previousSecret, headers }: Vector): Record<string, string> {
+  const given = lowerCased(headers)
+  const signed = `${given['webhook-id']}.${seconds}.${body}`
+  const signatures = [secret, ...(previousSecret ? [previousSecret] : [])].map(one => {
+    const key = Buffer.from(one.slice('whsec_'.length), 'base64')
+    return `v1,${createHmac('sha256', key).update(signed).digest('base64')}`
+  })
+  return { ...given, 'webhook-timestamp': `${seconds}`, 'webhook-signature': signatures.join(' ') }
+}
+
+const NOW = Math.floor(Date.now() / 1_000)
+const TOLERANCE = 300
+
+test('the cases are signed as the vectors are', () => {
+  for (const vector of vectors) {
+    const headers = lowerCased(vector.headers)
+    expect(signedAt(Number(headers['webhook-timestamp']), vector)).toEqual(headers)
+  }
+})
+
+/** Every vector, signed now, including those with the secret before a rotation, and copies with one part changed. */
+const CASES: Case[] = vectors.flatMap(vector => {
+  const { name, body, secret, previousSecret } = vector
+  const headers = signedAt(NOW, vector)
   const { 'webhook-signature': _, ...unsigned } = headers
   const otherSecret = secret.replace(/^whsec_../, 'whsec_zz')
   return [
@@ -40,7 +66,22 @@ const CASES: Case[] = vectors.flatMap(({ name, body, secret, previousSecret, hea
       ? [{ name: `${name}, not rotated yet`, body, secret: previousSecret, headers, isGood: true }]
       : []),
     { name: `${name}, another body`, body: `${body} `, secret, headers, isGood: false },
-    { name: `${name}, another time`, body, secret, headers: { ...headers, 'webhook-timestamp': '1' }, isGood: false },
+    {
+      name: `${name}, another time`,
+      body,
+      secret,
+      headers: { ...headers, 'webhook-timestamp': `${NOW + 1}` },
+      isGood: false,
+    },
+    { name: `${name}, posted again`, body, secret, headers: signedAt(NOW - 2 * TOLERANCE, vector), isGood: false },
+    { name: `${name}, in the future`, body, secret, headers: signedAt(NOW + 2 * TOLERANCE, vector), isGood: false },
+    {
+      name: `${name}, with a clock that differs`,
+      body,
+      secret,
+      headers: signedAt(NOW - TOLERANCE / 2, vector),
+      isGood: true,
+    },
     { name: `${name}, another secret`, body, secret: otherSecret, headers, isGood: false },
     { name: `${name}, no signature`, body, secret, headers: unsigned, isGood: false },
   ]
