@@ -84,11 +84,14 @@ const BACKUPS: Readonly<Record<string, Execution>> = {
   'npm run keys:rotate': { by: 'test/flows/operation/keys-rotate.test.ts', text: 'rotate-keys' },
   'npm run restore -- DATA_DIR/backups/before-upgrade-<moment>.db': { by: UPGRADE, text: "'restore'" },
   'pg_dump --format=custom --file=pombal.dump "$DATABASE_URL"': { by: DUMP, text: "commandsFrom('pg_dump')" },
-  'createdb --encoding=UTF8 --template=template0 pombal_restored': {
+  'createdb --owner=pombal --encoding=UTF8 --template=template0 pombal_restored': {
     by: DUMP,
     text: "commandsFrom('createdb')",
   },
-  'pg_restore --no-owner --dbname=pombal_restored pombal.dump': { by: DUMP, text: "commandsFrom('createdb')" },
+  'pg_restore --no-owner --role=pombal --dbname=pombal_restored pombal.dump': {
+    by: DUMP,
+    text: "commandsFrom('createdb')",
+  },
   'sudo unshare --net sh': { by: ALONE, text: "'sudo unshare --net sh'" },
   'ip link set lo up': { by: ALONE, text: 'commandsWithoutNetwork()' },
   'SANDBOX=off DATA_DIR=/srv/restored node bin/pombal.js serve &': { by: ALONE, text: 'commandsWithoutNetwork()' },

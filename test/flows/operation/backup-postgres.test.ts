@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { startPostgres } from '../../databases/postgres.ts'
+import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
 
@@ -48,6 +49,7 @@ test('the commands of docs/backup.md save a PostgreSQL database while the servic
     services.push(service)
     return service.start()
   }
+  await queryPostgres(server.url, 'create role pombal login')
   const { hostname, port, username } = new URL(url)
   const env = {
     PATH: `${binaries}:${process.env['PATH']}`,
@@ -67,7 +69,8 @@ test('the commands of docs/backup.md save a PostgreSQL database while the servic
   const { id: later } = await service.instance(id, token).send(CONTACT, 'after the backup')
   await service.kill('SIGTERM')
   await paste(commandsFrom('createdb'))
-  const restored = await start(url.replace(/[^/]+$/, 'pombal_restored'))
+  const restoredUrl = Object.assign(new URL(url), { username: 'pombal', pathname: '/pombal_restored' })
+  const restored = await start(restoredUrl.href)
   expect(await isRead(restored)).toBe(true)
   await expect(restored.instance(id, token).message(later)).rejects.toMatchObject({ status: 404 })
   await restored.admin.untilState(id, 'connected')

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { openStore } from '../../../src/store/open-store.ts'
 import { createCertificate } from '../../certificate.ts'
 import { startOldTlsServer } from '../../databases/old-tls.ts'
 import { HAS_PGBOUNCER, startPgBouncer } from '../../databases/pgbouncer.ts'
@@ -136,6 +137,15 @@ describe('a failed start on PostgreSQL names the address, the reason and the rem
   test('a server that is too old', async () => {
     const output = await startInVain(urlWith({ host: await startOldServer() }))
     expect(output).toMatch(/is version 13: Pombal needs 15 or later/)
+  })
+
+  test('tables of another user, as after a restore', async () => {
+    const url = await server.createDatabase()
+    const store = await openStore({ databaseUrl: url, dataDir: '', masterKey: randomBytes(32), ratePerMinute: 100 })
+    await store.close()
+    await queryPostgres(url, 'grant usage, create on schema public to alice')
+    const asAlice = Object.assign(new URL(url), { username: 'alice', password: PASSWORD })
+    expect(await startInVain(asAlice.href)).toMatch(/make "alice" their owner, or restore .* --no-owner --role=alice/)
   })
 
   test('a read-only server', async () => {

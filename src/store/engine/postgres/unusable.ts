@@ -89,7 +89,11 @@ const REFUSALS: Readonly<Record<string, (target: Target, message: string) => str
   '3D000': ({ host, database }) =>
     `PostgreSQL at ${host} has no database "${database}". Create it (createdb ${database}) or correct DATABASE_URL.`,
   '42501': ({ host, user, database }, message) =>
-    `PostgreSQL at ${host} does not let user "${user}" work in database "${database}" (${message}). Run there: grant usage, create on schema public to "${user}".`,
+    `PostgreSQL at ${host} does not let user "${user}" work in database "${database}" (${message}). ${
+      /for schema|for database/.test(message)
+        ? `Run there: grant usage, create on schema public to "${user}".`
+        : `Its tables belong to another user, as after a restore: make "${user}" their owner, or restore the dump again with pg_restore --no-owner --role=${user}.`
+    }`,
   '3F000': ({ host, database }) =>
     `PostgreSQL at ${host} has no schema "public" in database "${database}". Create it, or set the user's search_path to another schema.`,
   '25006': ({ host }) =>
