@@ -37,7 +37,8 @@ COPY package.json LICENSE NOTICE ./
 COPY bin bin
 COPY --from=build /app/dist dist
 COPY --from=build /app/panel/dist panel/dist
-RUN install -d -o 1000 -g 1000 -m 0700 /data && ln -s /app/bin/pombal.js /usr/local/bin/pombal
+# /media is for files that nodes share.
+RUN install -d -o 1000 -g 1000 -m 0700 /data /media && ln -s /app/bin/pombal.js /usr/local/bin/pombal
 USER 1000:1000
 VOLUME /data
 EXPOSE 3000

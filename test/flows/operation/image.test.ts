@@ -29,7 +29,12 @@ function argumentsOf(instruction: string, lines = lastStage): string[] {
 const has = (tool: string) => (process.env['PATH'] ?? '').split(':').some(folder => existsSync(join(folder, tool)))
 const HAS_BASH = has('bash')
 const HAS_SYSTEMD = has('systemd-analyze')
-const SETTINGS = read('src/config.ts')
+const SETTINGS = read('src/config.ts') + read('src/media-settings.ts')
+/** Settings of `.env` reach the service, but cannot move it away from the port and folder of the image. */
+const WITH_ENV_FILE = {
+  env_file: [{ path: '.env', required: false }],
+  environment: { HOST: '0.0.0.0', PORT: '3000', DATA_DIR: '/data' },
+}
 const HARDENED = { read_only: true, cap_drop: ['ALL'], stop_grace_period: '15s' }
 
 interface ComposeService {
@@ -37,7 +42,9 @@ interface ComposeService {
   read_only?: boolean
   cap_drop?: string[]
   stop_grace_period?: string
+  env_file?: { path: string; required: boolean }[]
   environment?: Record<string, string>
+  volumes?: string[]
   depends_on?: Record<string, { condition: string }>
   healthcheck?: { test: string[] }
   ports?: string[]
@@ -46,6 +53,7 @@ interface ComposeService {
 const compose = parse(read('compose.yaml'), { merge: true }) as {
   services: Record<string, ComposeService>
   configs: Record<string, { file: string }>
+  volumes: object
 }
 
 test('the image runs the tested Node version as an unprivileged user, and the service gets the signals', () => {
@@ -148,7 +156,7 @@ test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a ba
   expect(Object.keys(nodes)).toEqual(['node-1', 'node-2'])
   expect(nodes['node-1']).toEqual(nodes['node-2'])
   const node = nodes['node-1'] as ComposeService
-  expect(node).toMatchObject(HARDENED)
+  expect(node).toMatchObject({ ...HARDENED, ...WITH_ENV_FILE })
   expect(node.depends_on).toEqual({ database: { condition: 'service_healthy' } })
   expect(database?.healthcheck?.test).toContain('pg_isready')
   expect(balancer?.healthcheck).toBeDefined()
@@ -164,19 +172,33 @@ test('compose.yaml runs two equal, hardened nodes on one PostgreSQL, behind a ba
 test('compose.yaml contains no secret, and only settings that the service reads', () => {
   for (const [name, value] of Object.entries(compose.services['node-1']?.environment ?? {})) {
     expect(SETTINGS).toContain(`'${name}'`)
-    if (/KEY|URL/.test(name) && name !== 'PUBLIC_URL') expect(value).toMatch(/\$\{\w+:\?\}/)
+    if (/KEY|URL/.test(name) && !['PUBLIC_URL', 'MEDIA_URL'].includes(name)) expect(value).toMatch(/\$\{\w+:\?\}/)
   }
+})
+
+test('the nodes of compose.yaml share a volume for files, which belongs to their user', () => {
+  const node = compose.services['node-1']
+  expect(node?.environment?.['MEDIA_URL']).toContain('file:///media')
+  expect(node?.volumes).toEqual(['media:/media'])
+  expect(compose.volumes).toHaveProperty('media')
+  // A new volume takes the owner of the folder in the image.
+  expect(argumentsOf('RUN').join('\n')).toMatch(/install -d -o 1000 -g 1000 .*\/media\b/)
+})
+
+test('the balancer of compose.yaml passes on the address that a proxy with TLS in front of it reports', () => {
+  expect(read('docs/deploy/compose.Caddyfile')).toMatch(/^\t\ttrusted_proxies private_ranges$/m)
 })
 
 test('compose.one-node.yaml runs one hardened node whose data persists, reachable from this machine only', () => {
   const { services, volumes } = parse(read('compose.one-node.yaml')) as {
-    services: Record<string, ComposeService & { volumes: string[] }>
+    services: Record<string, ComposeService>
     volumes: object
   }
   expect(Object.keys(services)).toEqual(['pombal'])
   const [exposed] = argumentsOf('EXPOSE')
   expect(services['pombal']).toMatchObject({
     ...HARDENED,
+    ...WITH_ENV_FILE,
     ports: [`127.0.0.1:${exposed}:${exposed}`],
     volumes: ['data:/data'],
   })
