@@ -37,6 +37,13 @@ const BY_DOCKER = [
   'docker run --rm -v pombal:/data pombal vacuum',
   'docker start pombal',
   'docker compose -f compose.one-node.yaml up --build -d',
+  'docker compose -f compose.one-node.yaml run --rm pombal vacuum',
+  'docker stop pombal && docker rm pombal',
+  'docker compose build',
+  'docker compose up -d --no-deps --wait node-1',
+  'docker compose up -d --no-deps --wait node-2',
+  'systemctl restart pombal',
+  'systemd-run --pipe --wait -p EnvironmentFile=-/etc/pombal.env -E NODE_ENV=production -E DATA_DIR=/var/lib/pombal /opt/pombal/node_modules/node/bin/node /opt/pombal/node_modules/pombal/bin/pombal.js doctor',
   'npm pack',
   'npm install --prefix /opt/pombal ./pombal-0.1.0.tgz',
   'cp docs/deploy/pombal.service /etc/systemd/system/',
@@ -44,8 +51,30 @@ const BY_DOCKER = [
   'cat /var/lib/pombal/admin.key',
 ]
 
+const BACKUPS_BY_DOCKER = [
+  'docker exec pombal pombal backup /data/backups',
+  'docker cp pombal:/data/backups .',
+  'docker cp pombal:/data/media .',
+  'docker cp pombal:/data/master.key .',
+  'docker stop pombal',
+  'docker run --rm -v pombal:/data pombal restore /data/backups/pombal-<moment>.db',
+  'docker start pombal',
+  `docker run --rm --user 0 -v pombal:/data -v "$PWD:/from:ro" --entrypoint sh pombal -c 'cp -r /from/master.key /from/backups /from/media /data && chown -R 1000:1000 /data'`,
+  'docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump',
+  'docker compose cp node-1:/media .',
+  'docker compose stop node-1 node-2',
+  "docker compose exec -T database psql --username=pombal postgres -c 'alter database pombal rename to pombal_before'",
+  'docker compose exec -T database createdb --username=pombal --encoding=UTF8 --template=template0 pombal',
+  'docker compose exec -T database pg_restore --username=pombal --no-owner --dbname=pombal < pombal.dump',
+  'docker compose up -d',
+]
+
+function byDocker(commands: readonly string[]): Record<string, Execution> {
+  return Object.fromEntries(commands.map(text => [text, { by: 'npm run test:docker', text, in: 'test/docker/run.ts' }]))
+}
+
 const OPERATIONS: Readonly<Record<string, Execution>> = {
-  ...Object.fromEntries(BY_DOCKER.map(text => [text, { by: 'npm run test:docker', text, in: 'test/docker/run.ts' }])),
+  ...byDocker(BY_DOCKER),
   'npm run cluster': { by: 'test/flows/nodes/cluster.test.ts', text: 'scripts/cluster.ts' },
   'npm run cluster -- --nodes 5 --port 9000': {
     by: 'test/flows/nodes/cluster.test.ts',
@@ -78,6 +107,8 @@ const OPERATIONS: Readonly<Record<string, Execution>> = {
 }
 
 const BACKUPS: Readonly<Record<string, Execution>> = {
+  ...byDocker(BACKUPS_BY_DOCKER),
+  'npm run test:docker': 'is a script',
   'npm run backup -- /backups': { by: BACKUP, text: "run('backup', folder" },
   'npm run backup': { by: BACKUP, text: "run('backup', folder" },
   'npm run restore -- /backups/pombal-<moment>.db': { by: BACKUP, text: "run('restore', file" },

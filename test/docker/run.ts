@@ -22,6 +22,7 @@ const CLUSTER_URL = 'http://127.0.0.1:8080'
 const NODE_URL = 'http://127.0.0.1:3000'
 const HARDENED = '--read-only --cap-drop ALL --security-opt no-new-privileges'
 const ONE_NODE = 'docker compose -f compose.one-node.yaml'
+const START = 'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal'
 const UNIT = 'pombal-test-unit'
 const startedAt = performance.now()
 
@@ -67,9 +68,8 @@ const untilReady = (url: string) => until(`${url}/readyz`, () => isReady(url), S
 
 async function runImage(run: (command: string) => Promise<string>): Promise<void> {
   await run('docker build -t pombal .')
-  const start = 'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal'
   // The second run has only the rights that the document calls sufficient, and the data of the first run.
-  for (const command of [start, start.replace(' -d ', ` -d ${HARDENED} `)]) {
+  for (const command of [START, START.replace(' -d ', ` -d ${HARDENED} `)]) {
     await run(command)
     await untilReady(NODE_URL)
     await runMainJob(NODE_URL, await run('docker exec pombal cat /data/admin.key'))
@@ -88,10 +88,45 @@ async function runImage(run: (command: string) => Promise<string>): Promise<void
   }
 }
 
+async function runBackup(run: (command: string) => Promise<string>): Promise<void> {
+  await run(START)
+  await untilReady(NODE_URL)
+  // No file was sent.
+  await run('docker exec pombal mkdir -p /data/media')
+  const [backup = ''] = /pombal-[^/]+\.db/.exec(await run('docker exec pombal pombal backup /data/backups')) ?? []
+  await run('docker cp pombal:/data/backups .')
+  await run('docker cp pombal:/data/media .')
+  await run('docker cp pombal:/data/master.key .')
+  const restore = () =>
+    run(
+      'docker run --rm -v pombal:/data pombal restore /data/backups/pombal-<moment>.db'.replace(
+        'pombal-<moment>.db',
+        backup,
+      ),
+    )
+  await run('docker stop pombal')
+  await restore()
+  await run('docker start pombal')
+  await untilReady(NODE_URL)
+  await run('docker stop pombal && docker rm pombal')
+  docker('volume', 'rm', 'pombal')
+  await run(
+    `docker run --rm --user 0 -v pombal:/data -v "$PWD:/from:ro" --entrypoint sh pombal -c 'cp -r /from/master.key /from/backups /from/media /data && chown -R 1000:1000 /data'`,
+  )
+  await restore()
+  await run(START)
+  await untilReady(NODE_URL)
+  await runMainJob(NODE_URL, await run('docker exec pombal cat /data/admin.key'))
+  docker('rm', '-f', 'pombal')
+  say('✓ restored, also into a new volume')
+}
+
 async function runOneNode(run: (command: string) => Promise<string>): Promise<void> {
   await run('docker compose -f compose.one-node.yaml up --build -d')
   await untilReady(NODE_URL)
   await runMainJob(NODE_URL, await run(`${ONE_NODE} exec -T pombal cat /data/admin.key`))
+  await run(`${ONE_NODE} stop`)
+  await run('docker compose -f compose.one-node.yaml run --rm pombal vacuum')
   await run(`${ONE_NODE} down`)
 }
 
@@ -117,6 +152,20 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
   await runMainJob(CLUSTER_URL, key)
   compose.kill('SIGINT')
   await ended
+  await run('docker compose up -d')
+  await untilReady(CLUSTER_URL)
+  await runMainJob(CLUSTER_URL, key)
+  await run('docker compose build')
+  await run('docker compose up -d --no-deps --wait node-1')
+  await run('docker compose up -d --no-deps --wait node-2')
+  await run('docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump')
+  await run('docker compose cp node-1:/media .')
+  await run('docker compose stop node-1 node-2')
+  await run(
+    "docker compose exec -T database psql --username=pombal postgres -c 'alter database pombal rename to pombal_before'",
+  )
+  await run('docker compose exec -T database createdb --username=pombal --encoding=UTF8 --template=template0 pombal')
+  await run('docker compose exec -T database pg_restore --username=pombal --no-owner --dbname=pombal < pombal.dump')
   await run('docker compose up -d')
   await untilReady(CLUSTER_URL)
   await runMainJob(CLUSTER_URL, key)
@@ -146,7 +195,10 @@ async function runUnit(run: (command: string) => Promise<string>, folder: string
   await inside('systemctl daemon-reload && systemctl enable --now pombal')
   await untilReady(NODE_URL)
   await runMainJob(NODE_URL, await inside('cat /var/lib/pombal/admin.key'))
-  await inside('systemctl restart pombal && systemctl is-active pombal')
+  await inside(
+    'systemd-run --pipe --wait -p EnvironmentFile=-/etc/pombal.env -E NODE_ENV=production -E DATA_DIR=/var/lib/pombal /opt/pombal/node_modules/node/bin/node /opt/pombal/node_modules/pombal/bin/pombal.js doctor',
+  )
+  await inside('systemctl restart pombal')
   await untilReady(NODE_URL)
   await inside('systemctl stop pombal')
   const result = await inside('systemctl show --property=Result,ExecMainStatus pombal')
@@ -171,6 +223,7 @@ try {
     /^ARG BASE=(?:docker\.io\/library\/)?(.+)$/m.exec(readFileSync(join(ROOT, 'Dockerfile'), 'utf8'))?.[1] ?? ''
   made = provideImages(base, say)
   await runImage(run)
+  await runBackup(run)
   await runOneNode(run)
   await runCluster(run, folder)
   await runUnit(run, folder)

@@ -19,7 +19,7 @@ bin=$(echo /usr/lib/postgresql/*/bin)
 if [ ! -s $data/PG_VERSION ]; then
   printf %s "$POSTGRES_PASSWORD" > /tmp/password
   chmod 644 /tmp/password
-  runuser -u postgres -- $bin/initdb -D $data -A scram-sha-256 -U "$POSTGRES_USER" --encoding=UTF8 --locale=C.UTF-8 --pwfile=/tmp/password
+  runuser -u postgres -- $bin/initdb -D $data --auth-local=trust --auth-host=scram-sha-256 -U "$POSTGRES_USER" --encoding=UTF8 --locale=C.UTF-8 --pwfile=/tmp/password
   echo 'host all all all scram-sha-256' >> $data/pg_hba.conf
   echo "CREATE DATABASE $POSTGRES_DB" | runuser -u postgres -- $bin/postgres --single -D $data template1
 fi
