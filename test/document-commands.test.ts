@@ -52,6 +52,8 @@ const BY_DOCKER = [
 ]
 
 const BACKUPS_BY_DOCKER = [
+  'docker run -d --name restored --network none -e SANDBOX=off -v pombal:/data pombal',
+  `docker exec restored node -e 'fetch("http://127.0.0.1:3000/admin/v1/instances", { headers: { authorization: "Bearer " + fs.readFileSync("/data/admin.key", "utf8").trim() } }).then(answer => answer.text()).then(console.log)'`,
   'docker exec pombal pombal backup /data/backups',
   'docker cp pombal:/data/backups .',
   'docker cp pombal:/data/media .',

@@ -114,6 +114,13 @@ async function runBackup(run: (command: string) => Promise<string>): Promise<voi
     `docker run --rm --user 0 -v pombal:/data -v "$PWD:/from:ro" --entrypoint sh pombal -c 'cp -r /from/master.key /from/backups /from/media /data && chown -R 1000:1000 /data'`,
   )
   await restore()
+  await run('docker run -d --name restored --network none -e SANDBOX=off -v pombal:/data pombal')
+  await until('the restored container', () => succeeds('exec', 'restored', 'pombal', 'healthcheck'), START_WITHIN_MS)
+  const instances = await run(
+    `docker exec restored node -e 'fetch("http://127.0.0.1:3000/admin/v1/instances", { headers: { authorization: "Bearer " + fs.readFileSync("/data/admin.key", "utf8").trim() } }).then(answer => answer.text()).then(console.log)'`,
+  )
+  if (!instances.includes('"inst_')) throw new Error(`The restored container has no instance: ${instances}`)
+  docker('rm', '-f', 'restored')
   await run(START)
   await untilReady(NODE_URL)
   await runMainJob(NODE_URL, await run('docker exec pombal cat /data/admin.key'))
@@ -230,7 +237,7 @@ try {
 } finally {
   await shell(`${ONE_NODE} down -v`, folder).catch(() => undefined)
   await shell('docker compose down -v', folder).catch(() => undefined)
-  succeeds('rm', '-f', '-v', 'pombal', UNIT)
+  succeeds('rm', '-f', '-v', 'pombal', 'restored', UNIT)
   succeeds('volume', 'rm', 'pombal')
   for (const image of ['pombal', ...made.reverse()]) succeeds('image', 'rm', image)
   rmSync(folder, { recursive: true, force: true })
