@@ -101,6 +101,7 @@ export const REFUSALS = {
   oidc_unreachable: [502, 'The sign-in provider does not answer as it should: try again, or sign in with a password.'],
   cross_site_request: [403, 'The session is accepted only in requests from this site.'],
   delivery_pending: [409, 'A delivery of the event has not ended: wait until it is delivered or exhausted.'],
+  too_many_redeliveries: [409, 'The endpoint has 100 finished deliveries of this event: read the event instead.'],
   delivery_not_waiting: [
     409,
     'The delivery is not waiting for a retry: it has ended, is due, or has not been attempted yet.',

@@ -1,9 +1,13 @@
 import type { InstanceId } from '../../domain/ids.ts'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { AttemptRecord } from '../../store/deliveries/deliveries.ts'
 import type { EventDetail } from '../../store/events/events.ts'
 import type { ApiContext } from '../context.ts'
 import type { HeadersOfAttempt } from '../resources/events/event.ts'
 import { withoutSignatures } from '../resources/events/hide-endpoint.ts'
+
+/** The signatures of one attempt take a few milliseconds if the body is large. Other calls run in between. */
+const signatures = new EventLoopBudget(1)
 
 /** Recreates the headers of past attempts from the body, the time and the secrets that were in force. */
 export async function createHeadersOf(
@@ -20,6 +24,7 @@ export async function createHeadersOf(
       const { attemptNumber, startedAt } = attempt
       const posting = await endpoints.findPosting(instanceId, endpointId, startedAt)
       if (posting === null) continue
+      await signatures.take(instanceId)
       const { secrets } = posting
       const made = webhooks.headersOf({ body, secrets, eventId, kind, attemptNumber, now: startedAt })
       headers.set(attempt, changedAt !== null && startedAt < changedAt ? withoutSignatures(made) : made)

@@ -14,6 +14,7 @@ const REFUSED = {
   no_webhook: 'webhook_not_configured',
   no_endpoint: 'endpoint_not_found',
   still_pending: 'delivery_pending',
+  too_many: 'too_many_redeliveries',
 } as const satisfies Record<Exclude<RedeliverOutcome, 'queued'>, RefusalCode>
 
 export const REDELIVERY_REFUSALS: RefusalCode[] = Object.values(REFUSED)
@@ -34,7 +35,7 @@ export function describeRedelivery({ documented }: ApiSettings): string {
   return (
     'Posts the same bytes under the same `webhook-id` to the current URL with the current secret, outside the order ' +
     `and with up to ${documented.webhookRetryDelaysMs.length + 1} attempts. The event must be delivered, exhausted or never ` +
-    'posted. An endpoint with an unfinished delivery of the event is left out.'
+    'posted. An endpoint with an unfinished delivery of the event, or with 100 deliveries of it, is left out.'
   )
 }
 

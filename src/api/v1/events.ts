@@ -27,7 +27,7 @@ export function getEvent(api: Api, context: ApiContext): void {
           'null, and the headers have no signatures.',
         tags: ['Events'],
         params: Type.Object({ eventId: eventIdSchema }),
-        response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },
+        response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and the attempts.') },
       },
       config: { scope: 'events', refusals: ['event_not_found'] },
     },

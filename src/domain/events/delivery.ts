@@ -8,6 +8,9 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number]
 export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'retrying', 'not_posted'] as const
 export type DeliveryFilter = (typeof DELIVERY_FILTERS)[number]
 
+/** Finished deliveries of one event to one endpoint. With so many, it is not redelivered on request. */
+export const MAX_DELIVERIES_OF_EVENT = 100
+
 /** The events that a redelivery of many can select. */
 export const REDELIVERABLE = ['delivered', 'exhausted', 'not_posted'] as const
 export type Redeliverable = (typeof REDELIVERABLE)[number]

@@ -59,7 +59,7 @@ export interface DueDelivery {
   requested: { at: number; scheduledAt: number } | null
 }
 
-export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'no_endpoint' | 'still_pending'
+export type RedeliverOutcome = 'queued' | 'no_event' | 'no_webhook' | 'no_endpoint' | 'still_pending' | 'too_many'
 
 export type RetryOutcome =
   | { kind: 'requested' }
@@ -92,7 +92,7 @@ export interface Deliveries {
   /**
    * Creates a new delivery of the same bytes to the current URL, outside the order of events, with its own attempts.
    * @param endpointId default: every endpoint that receives events of this kind. Endpoints with an unfinished delivery
-   * of the event are skipped
+   * of the event are skipped, and those that have `MAX_DELIVERIES_OF_EVENT`
    */
   redeliver(
     instanceId: InstanceId,

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Redeliverable } from '../../domain/events/delivery.ts'
+import { MAX_DELIVERIES_OF_EVENT, type Redeliverable } from '../../domain/events/delivery.ts'
 import { isOperatorEndpoint, isOperatorPattern, isSubscribed, type Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
@@ -52,11 +52,20 @@ export function redeliverOperation(statements: Statements) {
       if (wanted.length === 0) return endpointId === undefined ? 'no_webhook' : 'no_endpoint'
       const open = await redeliveries.findOpen(tx, instanceId, [eventId])
       const free = wanted.filter(({ id }) => !open.has(`${eventId}/${id}`))
+      const full = await redeliveries.findFull(tx, instanceId, eventId)
+      const allowed = free.filter(({ id }) => !full.has(id))
       await redeliveries.deliver(
         tx,
-        free.map(({ id, url }) => ({ instance_id: instanceId, event_id: eventId, endpoint_id: id, url, due_at: now })),
+        allowed.map(({ id, url }) => ({
+          instance_id: instanceId,
+          event_id: eventId,
+          endpoint_id: id,
+          url,
+          due_at: now,
+        })),
       )
-      return free.length === 0 ? 'still_pending' : 'queued'
+      if (allowed.length > 0) return 'queued'
+      return free.length > 0 ? 'too_many' : 'still_pending'
     },
     outcome => outcome === 'queued',
   )
@@ -165,6 +174,18 @@ class RedeliveryWriter {
   findOpen(tx: Transaction, instance_id: InstanceId, events: readonly EventId[]): Promise<Set<string>> {
     const keys = events.map(event_id => ({ instance_id, event_id }))
     return tx.each(this.#findOpen, keys).then(rows => new Set(rows.map(keyOf)))
+  }
+
+  /** Endpoints to which the event may not be redelivered again. */
+  async findFull(tx: Transaction, instanceId: InstanceId, eventId: EventId): Promise<Set<EndpointId>> {
+    const query = this.#statements.db
+      .selectFrom('finished_deliveries')
+      .select('endpoint_id')
+      .where('instance_id', '=', instanceId)
+      .where('event_id', '=', eventId)
+      .groupBy('endpoint_id')
+      .having(eb => eb.fn.countAll(), '>=', sql.lit(MAX_DELIVERIES_OF_EVENT))
+    return new Set((await tx.query(query)).map(({ endpoint_id }) => endpoint_id))
   }
 
   /** @returns the state of the latest finished delivery by event and endpoint */

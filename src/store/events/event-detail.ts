@@ -1,36 +1,38 @@
 import { sql } from 'kysely'
-import { isOperatorEndpoint, type Reach } from '../../domain/events/endpoint.ts'
+import type { Reach } from '../../domain/events/endpoint.ts'
 import { otherSideOf } from '../../domain/events/event.ts'
 import type { EventId, InstanceId } from '../../domain/ids.ts'
 import type { AttemptRecord, DeliverySummary } from '../deliveries/deliveries.ts'
 import type { Core } from '../engine/core.ts'
-import type { Readiness } from '../engine/schema/events.ts'
+import { isToOwn, type Readiness } from '../engine/schema/events.ts'
 import type { EventDetail } from './events.ts'
 
 type Delivery = DeliverySummary & { log: AttemptRecord[] }
 
-/** Reads one event with all its deliveries and their attempts. */
+/** Of each, the newest are returned. An event may have thousands, and each attempt is signed again for the answer. */
+const MAX_DELIVERIES = 100
+const MAX_ATTEMPTS = 100
+
+/** Reads one event with its newest deliveries and their attempts. */
 export class EventDetails {
   readonly #core: Core
-  readonly #find
+  readonly #statements
 
   constructor(core: Core) {
     this.#core = core
-    this.#find = prepare(core)
+    this.#statements = prepare(core)
   }
 
   async find(instanceId: InstanceId, id: EventId, reach: Reach): Promise<EventDetail | null> {
-    const rows = await this.#core.reader.run(this.#find, { instanceId, id })
-    const [event] = rows
+    const { reader } = this.#core
+    const [event] = await reader.run(this.#statements.find, { instanceId, id })
     if (event === undefined) return null
-    const deliveries = new Map<number, Delivery>()
-    for (const row of rows) {
-      if (row.seq === null) continue
-      const delivery = deliveries.get(row.seq) ?? toDelivery({ ...row, seq: row.seq })
-      deliveries.set(row.seq, delivery)
-      if (row.attempt_number !== null) delivery.log.push(toAttempt({ ...row, attempt_number: row.attempt_number }))
+    const rows = await reader.run(this.#statements.listDeliveries, { instanceId, id, all: reach === 'all' ? 1 : 0 })
+    const deliveries = rows.map(toDelivery).toSorted((a, b) => Number(a.id) - Number(b.id))
+    const bySeq = new Map(deliveries.map(delivery => [delivery.id, delivery]))
+    for (const row of await reader.run(this.#statements.listAttempts, { instanceId, id })) {
+      bySeq.get(String(row.delivery_seq))?.log.unshift(toAttempt(row))
     }
-    const all = [...deliveries.values()].filter(delivery => reach === 'all' || !isOperatorEndpoint(delivery.endpointId))
     return {
       id: event.id,
       kind: event.kind,
@@ -39,87 +41,91 @@ export class EventDetails {
       messageId: event.message_id,
       with: otherSideOf(event.body),
       body: event.body,
-      delivery: shownOf(all),
-      deliveries: all,
+      delivery: shownOf(deliveries),
+      deliveries,
     }
   }
 }
 
 function prepare({ statements }: Core) {
   const { db } = statements
-  return statements.one((p: { instanceId: InstanceId; id: EventId }) =>
-    db
-      .with('all_deliveries', qb =>
-        qb
-          .selectFrom('deliveries')
-          .select(['seq', 'endpoint_id', 'url', sql<State>`readiness`.as('state'), 'attempts', 'due_at', 'redelivery'])
-          .where('instance_id', '=', p.instanceId)
-          .where('event_id', '=', p.id)
-          .unionAll(
-            qb
-              .selectFrom('finished_deliveries')
-              .select([
-                'seq',
-                'endpoint_id',
-                'url',
-                sql<State>`state`.as('state'),
-                'attempts',
-                sql<number>`null`.as('due_at'),
-                'redelivery',
-              ])
-              .where('instance_id', '=', p.instanceId)
-              .where('event_id', '=', p.id),
-          ),
-      )
-      .selectFrom('events')
-      .leftJoin('all_deliveries', join => join.onTrue())
-      .leftJoin('attempts', join =>
-        join
-          .onRef('attempts.instance_id', '=', 'events.instance_id')
-          .onRef('attempts.event_id', '=', 'events.id')
-          .onRef('attempts.delivery_seq', '=', 'all_deliveries.seq'),
-      )
-      .select(['events.id', 'events.kind', 'events.timestamp', 'events.created_at', 'events.message_id', 'events.body'])
-      .select([
-        'all_deliveries.seq',
-        'all_deliveries.endpoint_id',
-        'all_deliveries.url',
-        'all_deliveries.state',
-        'all_deliveries.attempts',
-        'all_deliveries.due_at',
-        'all_deliveries.redelivery',
-      ])
-      .select(['attempts.attempt_number', 'attempts.url as attempt_url', 'attempts.started_at', 'attempts.duration_ms'])
-      .select('attempts.requested_number')
-      .select(['attempts.status', 'attempts.error', 'attempts.response_excerpt'])
-      .where('events.instance_id', '=', p.instanceId)
-      .where('events.id', '=', p.id)
-      .orderBy('all_deliveries.seq')
-      .orderBy(eb => eb.fn.coalesce('attempts.requested_number', 'attempts.attempt_number'))
-      .orderBy('attempts.started_at'),
-  )
+  return {
+    find: statements.one((p: { instanceId: InstanceId; id: EventId }) =>
+      db
+        .selectFrom('events')
+        .select(['id', 'kind', 'timestamp', 'created_at', 'message_id', 'body'])
+        .where('instance_id', '=', p.instanceId)
+        .where('id', '=', p.id),
+    ),
+    // The latest delivery to each endpoint comes first, because the event's state depends on it.
+    listDeliveries: statements.one((p: { instanceId: InstanceId; id: EventId; all: number }) =>
+      db
+        .selectFrom(
+          db
+            .selectFrom('deliveries')
+            .select([
+              'seq',
+              'endpoint_id',
+              'url',
+              sql<State>`readiness`.as('state'),
+              'attempts',
+              'due_at',
+              'redelivery',
+            ])
+            .select(sql<number>`0`.as('superseded'))
+            .where('instance_id', '=', p.instanceId)
+            .where('event_id', '=', p.id)
+            .unionAll(
+              db
+                .selectFrom('finished_deliveries')
+                .select(['seq', 'endpoint_id', 'url', sql<State>`state`.as('state'), 'attempts'])
+                .select([sql<number>`null`.as('due_at'), 'redelivery', 'superseded'])
+                .where('instance_id', '=', p.instanceId)
+                .where('event_id', '=', p.id),
+            )
+            .as('d'),
+        )
+        .select(['seq', 'endpoint_id', 'url', 'state', 'attempts', 'due_at', 'redelivery'])
+        .where(eb => eb.or([eb(sql<number>`cast(${p.all} as integer)`, '=', 1), isToOwn('d')]))
+        .orderBy('superseded')
+        .orderBy('seq', 'desc')
+        .limit(sql.lit(MAX_DELIVERIES)),
+    ),
+    listAttempts: statements.one((p: { instanceId: InstanceId; id: EventId }) =>
+      db
+        .selectFrom('attempts')
+        .select(['delivery_seq', 'attempt_number', 'requested_number', 'url', 'started_at', 'duration_ms'])
+        .select(['status', 'error', 'response_excerpt'])
+        .where('instance_id', '=', p.instanceId)
+        .where('event_id', '=', p.id)
+        .orderBy('delivery_seq', 'desc')
+        .orderBy(eb => eb.fn.coalesce('requested_number', 'attempt_number'), 'desc')
+        .orderBy('started_at', 'desc')
+        .limit(sql.lit(MAX_ATTEMPTS)),
+    ),
+  }
 }
 
 type State = Readiness | 'delivered' | 'exhausted'
 
 interface DeliveryRow {
   seq: number
-  endpoint_id: string | null
-  url: string | null
-  state: State | null
-  attempts: number | null
+  endpoint_id: string
+  url: string
+  state: State
+  attempts: number
   due_at: number | null
-  redelivery: number | null
+  redelivery: number
 }
 
 function toDelivery(row: DeliveryRow): Delivery {
   const waiting = row.state === 'first' || row.state === 'retry'
   return {
     id: String(row.seq),
-    endpointId: row.endpoint_id!,
-    url: row.url!,
-    state: row.state === 'first' || row.state === 'retry' ? 'pending' : row.state!,
-    attempts: row.attempts!,
+    endpointId: row.endpoint_id,
+    url: row.url,
+    state: row.state === 'first' || row.state === 'retry' ? 'pending' : row.state,
+    attempts: row.attempts,
     nextAttemptAt: waiting ? row.due_at : null,
     redelivery: row.redelivery === 1,
     log: [],
@@ -129,9 +135,9 @@ function toDelivery(row: DeliveryRow): Delivery {
 interface AttemptRow {
   attempt_number: number
   requested_number: number | null
-  attempt_url: string | null
-  started_at: number | null
-  duration_ms: number | null
+  url: string
+  started_at: number
+  duration_ms: number
   status: number | null
   error: string | null
   response_excerpt: string | null
@@ -141,9 +147,9 @@ function toAttempt(row: AttemptRow): AttemptRecord {
   return {
     attemptNumber: row.requested_number ?? row.attempt_number,
     requested: row.requested_number !== null,
-    url: row.attempt_url!,
-    startedAt: row.started_at!,
-    durationMs: row.duration_ms!,
+    url: row.url,
+    startedAt: row.started_at,
+    durationMs: row.duration_ms,
     status: row.status,
     error: row.error,
     responseExcerpt: row.response_excerpt,

@@ -31,7 +31,7 @@ export interface EventFilter {
 
 export interface EventDetail extends EventRecord {
   body: string
-  /** Oldest first. */
+  /** The newest 100, oldest first, with the newest 100 attempts. */
   deliveries: (DeliverySummary & { log: AttemptRecord[] })[]
 }
 

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { newEndpointId } from '../../../src/domain/ids.ts'
+import type { DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
 import {
   acceptPrepared,
   attempt,
@@ -6,6 +8,7 @@ import {
   createConnected,
   incoming,
   listReady,
+  URL,
   watchHints,
   withStore,
 } from '../fixture.ts'
@@ -137,6 +140,46 @@ export function eventsContract(createHarness: CreateHarness): void {
       await store.deliveries.recordAttempt(lease, again!, attempt(again!), { kind: 'delivered' })
       expect([await count('pending'), await count('exhausted'), await count('delivered')]).toEqual([0, 0, 1])
       expect((await store.events.list(instanceId, { limit: 10 })).data).toHaveLength(1)
+    })
+
+    test('an event shows its newest 100 deliveries, and one endpoint gets no more than 100 on request', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await store.events.storeIncoming(lease, incoming(), 1)
+      const [{ eventId }] = (await listReady(store, instanceId)) as [DueDelivery]
+      for (let count = 1; count <= 100; count += 1) {
+        const [due] = await listReady(store, instanceId)
+        await store.deliveries.recordAttempt(lease, due!, attempt(due!, { startedAt: count }), { kind: 'delivered' })
+        if (count < 100) expect(await store.deliveries.redeliver(instanceId, eventId, 2)).toBe('queued')
+      }
+      expect(await store.deliveries.redeliver(instanceId, eventId, 2)).toBe('too_many')
+      const settings = { url: URL, events: ['*'], active: true, description: null }
+      const other = { instanceId, id: newEndpointId(), secret: 'whsec_AAAA', ...settings }
+      await store.endpoints.create(other, 0)
+      expect(await store.deliveries.redeliver(instanceId, eventId, 2)).toBe('queued')
+      const { deliveries, delivery } = (await store.events.find(instanceId, eventId))!
+      expect(delivery).toMatchObject({ state: 'pending', endpointId: other.id })
+      expect(deliveries).toHaveLength(100)
+      // The first delivery is left out.
+      const startedAt = deliveries.map(({ log }) => log.map(({ startedAt }) => startedAt))
+      expect(startedAt).toEqual([...Array.from({ length: 99 }, (_, index) => [index + 2]), []])
+    })
+
+    test('an event with many attempts shows the newest 100 of them', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      await store.events.storeIncoming(lease, incoming(), 1)
+      for (let number = 1; number <= 102; number += 1) {
+        const [due] = await listReady(store, instanceId)
+        const then = { kind: 'retry', dueAt: 2_000, failedAt: 0 } as const
+        await store.deliveries.recordAttempt(lease, due!, attempt(due!, { status: 500 }), then)
+      }
+      const [{ eventId }] = (await listReady(store, instanceId)) as [DueDelivery]
+      const { deliveries } = (await store.events.find(instanceId, eventId))!
+      const numbers = deliveries.map(({ log }) => log.map(({ attemptNumber }) => attemptNumber))
+      expect(numbers).toEqual([Array.from({ length: 100 }, (_, index) => index + 3)])
     })
 
     test('pages stay stable while events arrive, with and without a filter by state', async () => {

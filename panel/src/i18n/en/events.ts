@@ -58,6 +58,7 @@ export const event = {
   signatureGone: 'The secret has changed since, so these signatures can no longer be shown.',
   signatureHidden: 'Viewers do not see signatures.',
   deliveries: 'Deliveries',
+  onlyNewest: 'Only the newest 100 deliveries and attempts are shown.',
   delivery: 'Delivery',
   redelivery: 'Redelivery',
   to: 'to',

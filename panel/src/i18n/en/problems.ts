@@ -21,6 +21,7 @@ export const problems = {
   too_many_endpoints: 'The instance has ten endpoints. Delete one first.',
   too_many_operator_endpoints: 'There are ten endpoints for all instances. Remove one first.',
   retry_too_soon: 'This delivery was retried less than 10 seconds ago.',
+  too_many_redeliveries: 'This event has already been delivered or given up 100 times.',
   delivery_pending: 'This event is still on its way. It can be redelivered once it has been delivered or given up.',
   not_a_sandbox: 'Only a sandbox instance has simulated contacts.',
   sandbox_disabled: 'The sandbox is switched off here. Start Pombal with SANDBOX=on to use it.',

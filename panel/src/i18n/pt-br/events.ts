@@ -60,6 +60,7 @@ export const event: Words['event'] = {
   signatureGone: 'O segredo foi trocado desde então; estas assinaturas não podem mais ser mostradas.',
   signatureHidden: 'Leitores não veem assinaturas.',
   deliveries: 'Entregas',
+  onlyNewest: 'Só as 100 entregas e tentativas mais recentes são mostradas.',
   delivery: 'Entrega',
   redelivery: 'Reenvio',
   to: 'para',

@@ -24,6 +24,7 @@ export const problems: Words['problems'] = {
   too_many_endpoints: 'A instância tem dez destinos. Exclua um antes.',
   too_many_operator_endpoints: 'Há dez endpoints para todas as instâncias. Remova um antes.',
   retry_too_soon: 'Esta entrega foi tentada de novo há menos de 10 segundos.',
+  too_many_redeliveries: 'Este evento já foi entregue ou abandonado 100 vezes.',
   delivery_pending: 'Este evento ainda está a caminho. Pode ser reenviado depois de entregue ou abandonado.',
   not_a_sandbox: 'Só uma instância sandbox tem contatos simulados.',
   sandbox_disabled: 'O sandbox está desligado aqui. Inicie o Pombal com SANDBOX=on para usá-lo.',

@@ -26,6 +26,9 @@ import { AttemptOutcome, isSuccess } from '../webhook/attempt-outcome.tsx'
 import { statusText } from '../webhook/status-text.ts'
 import classes from './event-drawer.module.css'
 
+/** The service returns at most so many deliveries and attempts. */
+const MAX_SHOWN = 100
+
 interface EventDrawerProps {
   instanceId: string
   /** Undefined if closed. */
@@ -92,6 +95,7 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
       </Group>
       <h2 className={classes.heading}>{words.event.deliveries}</h2>
       {event.deliveries.length === 0 && <p className={classes.hint}>{words.event.notPosted}</p>}
+      {isCut(event) && <p className={classes.hint}>{words.event.onlyNewest}</p>}
       {event.deliveries.toReversed().map(delivery => (
         <DeliveryLog key={delivery.id} instanceId={instanceId} delivery={delivery} body={event.body} />
       ))}
@@ -102,6 +106,11 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
       <JsonBlock code={event.body} label={words.event.body} />
     </div>
   )
+}
+
+/** Whether the service left out older deliveries or attempts. */
+function isCut({ deliveries }: EventDetail): boolean {
+  return Math.max(deliveries.length, deliveries.flatMap(({ attempts }) => attempts).length) >= MAX_SHOWN
 }
 
 /** The file that a `message.received` or `media.*` is about. */

@@ -115,7 +115,7 @@ export function getInstanceEvent(api: Api, context: ApiContext): void {
           'signatures. For operators, this applies only to deliveries to operator endpoints.',
         tags: ['Event log'],
         params: eventParams,
-        response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and every attempt.') },
+        response: { 200: dataOf(eventDetailSchema, 'The event, the bytes posted, and the attempts.') },
       },
       config: { refusals: ['instance_not_found', 'event_not_found'] },
     },

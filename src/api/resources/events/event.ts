@@ -109,13 +109,20 @@ export const eventDetailSchema = Type.Object(
     body: Type.String({ description: 'The posted bytes, the same in every attempt.' }),
     deliveries: Type.Array(
       Type.Object(
-        { ...deliveryProperties, attempts: Type.Array(attemptSchema, { description: 'Oldest first.' }) },
+        {
+          ...deliveryProperties,
+          attempts: Type.Array(attemptSchema, {
+            description: 'Oldest first. Of all attempts of the event, the newest 100 are returned.',
+          }),
+        },
         { title: 'DeliveryWithAttempts' },
       ),
-      { description: 'Every delivery of the event, oldest first.' },
+      {
+        description: 'The deliveries of the event, oldest first. If there are more than 100, the oldest are left out.',
+      },
     ),
   },
-  { title: 'EventDetail', description: 'An event with all its deliveries and all their attempts.' },
+  { title: 'EventDetail', description: 'An event with its deliveries and their attempts.' },
 )
 
 export function deliveryView(eventId: EventId, delivery: DeliverySummary): DeliveryView {
