@@ -112,9 +112,9 @@ async function run(command) {
   if (limits) return runAgain(node, options, { ...memory, ...process.env })
   if (!isRight) return runAgain(node, [], process.env)
 
-  // DNS look-ups for webhooks block libuv's threads. With the default of four threads, four hanging look-ups would stop all
-  // others, and file access too.
-  process.env.UV_THREADPOOL_SIZE ??= '32'
+  // DNS look-ups block libuv's threads, and libuv runs them on at most half of the threads. With the default of four threads, two
+  // hanging look-ups would stop all others. See the limits in `src/outbound/resolver.ts`. An idle thread takes 10 KB.
+  process.env.UV_THREADPOOL_SIZE ??= '128'
   // Caches compiled code, which makes a start a third faster. Without a writable folder, every start compiles again.
   // Threads use it only if the variable is set. (Imported dynamically because Node 20 does not have this export.)
   const { enableCompileCache } = await import('node:module')

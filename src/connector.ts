@@ -61,11 +61,11 @@ export function connectionSettings(settings: Settings): ConnectionSettings {
 }
 
 /** Tests proxies before they are used. */
-export function createProxyCheck(settings: Settings): (url: string) => Promise<void> {
+export function createProxyCheck(settings: Settings): (url: string, instanceId: string) => Promise<void> {
   const open = createProxies(proxyAddresses(settings))
   const { url: simulated } = settings.whatsapp
-  return async url => {
-    const failure = await open(url).probe(new URL(simulated ?? WHATSAPP_SERVER), simulated === null)
+  return async (url, instanceId) => {
+    const failure = await open(url, instanceId).probe(new URL(simulated ?? WHATSAPP_SERVER), simulated === null)
     if (failure === null) return
     if (failure === 'no_answer' || failure === 'PROXY_REFUSED') throw new Refusal('proxy_without_whatsapp')
     if (failure === 'PROXY_LOGIN') throw new Refusal('proxy_login_refused')

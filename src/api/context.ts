@@ -168,7 +168,7 @@ export interface ApiOptions {
   }
   proxies: {
     /** Resolves once WhatsApp has answered through the proxy. @throws Refusal */
-    check(url: string): Promise<void>
+    check(url: string, instanceId: InstanceId): Promise<void>
   }
   webhooks: {
     /** The headers of one attempt, signed. */

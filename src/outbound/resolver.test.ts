@@ -127,6 +127,23 @@ describe('the resolver', () => {
     await clock.pass(5_000)
   })
 
+  test('an owner whose known names hang leaves threads to the known names of others', async () => {
+    const { clock, asked, pending, resolve } = setUp({ maxInFlight: 4, reservedForKnown: 1, maxPerOwner: 2 })
+    const names = ['0.known.test', '1.known.test', '2.known.test', '3.known.test', 'friend.test']
+    for (const name of names) {
+      const first = resolve(name)
+      pending.get(name)?.resolve(HERE)
+      await first
+    }
+    await clock.pass(10_000)
+    asked.length = 0
+    for (const name of names.slice(0, 4)) void resolve(name, 'greedy')
+    expect(asked).toEqual(['0.known.test', '1.known.test'])
+    void resolve('friend.test', 'other')
+    expect(asked.slice(2)).toEqual(['friend.test'])
+    await clock.pass(5_000)
+  })
+
   test('the next free thread goes to the owner who has none', async () => {
     const { clock, asked, pending, resolve } = setUp({ maxInFlight: 2, reservedForKnown: 0, maxPerOwner: 2 })
     for (let name = 0; name < 3; name += 1) resolve(`${name}.hangs.test`, 'greedy').catch(() => {})

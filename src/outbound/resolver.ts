@@ -14,11 +14,14 @@ export type Lookup = (hostname: string, owner?: string) => Promise<readonly Reso
 
 interface ResolverOptions {
   clock?: Clock
-  /** Concurrent look-ups, each of which occupies a libuv thread. The default leaves some of the 32 in bin/pombal.js free. */
+  /**
+   * Concurrent look-ups, each of which occupies a libuv thread. libuv runs look-ups on at most half of its threads (`bin/pombal.js`), and
+   * the resolvers of webhooks, files and proxies together leave some of these free for other look-ups.
+   */
   maxInFlight?: number
   /** How many of them are reserved for names that were resolved before. */
   reservedForKnown?: number
-  /** How many of the others one owner may use. Default: all. */
+  /** How many look-ups of known names, and how many of others, one owner may have. Default: no limit. */
   maxPerOwner?: number
   lookup?: Lookup
 }
@@ -51,13 +54,19 @@ interface PendingLookup {
   result: PromiseWithResolvers<readonly ResolvedAddress[]>
 }
 
+interface RunningLookup {
+  isKnown: boolean
+  owner: string
+}
+
 /**
  * Resolves names with the system's `getaddrinfo`, which respects /etc/hosts and search domains. A look-up cannot be
  * cancelled and occupies a thread until it ends. To tolerate name servers that hang:
  *
  * - A name has at most one look-up at a time, and at most `maxInFlight` run at once.
  * - Some threads are reserved for names that were resolved before.
- * - One owner uses at most `maxPerOwner` of the other threads. The owner that uses the fewest gets the next one.
+ * - One owner uses at most `maxPerOwner` threads for such names, and as many for others. The owner that uses the fewest
+ *   gets the next one.
  * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
  */
 export class Resolver {
@@ -70,9 +79,7 @@ export class Resolver {
   readonly #pending = new Map<string, PendingLookup>()
   /** Pending look-ups without a thread, in order. */
   readonly #waiting = new Set<PendingLookup>()
-  #inFlight = 0
-  /** The owners of the running look-ups of names that were not resolved before. */
-  readonly #unknownInFlight: string[] = []
+  readonly #running = new Set<RunningLookup>()
 
   constructor(options: ResolverOptions = {}) {
     const { clock = systemClock, maxInFlight = MAX_IN_FLIGHT, reservedForKnown = RESERVED_FOR_KNOWN } = options
@@ -114,19 +121,16 @@ export class Resolver {
     }
   }
 
-  /**
-   * The next look-up that may start, in order. Among names that were not resolved before, the owner with the fewest
-   * threads is first.
-   */
+  /** The next look-up that may start: of the owner with the fewest threads, in order. */
   #next(): { entry: PendingLookup; owner: string } | null {
-    if (this.#inFlight >= this.#maxInFlight) return null
-    const hasUnknown = this.#unknownInFlight.length < this.#maxUnknownInFlight
+    const running = [...this.#running]
+    if (running.length >= this.#maxInFlight) return null
+    const hasUnknown = running.filter(({ isKnown }) => !isKnown).length < this.#maxUnknownInFlight
     let next: { entry: PendingLookup; owner: string } | null = null
     let fewest = this.#maxPerOwner
     for (const entry of this.#waiting) {
-      if (entry.isKnown) return next ?? { entry, owner: '' }
-      for (const owner of hasUnknown ? entry.owners : []) {
-        const own = this.#unknownInFlight.filter(other => other === owner).length
+      for (const owner of entry.isKnown || hasUnknown ? entry.owners : []) {
+        const own = running.filter(other => other.owner === owner && other.isKnown === entry.isKnown).length
         if (own < fewest) {
           next = { entry, owner }
           fewest = own
@@ -138,8 +142,8 @@ export class Resolver {
   }
 
   async #run({ hostname, isKnown, result }: PendingLookup, owner: string): Promise<void> {
-    this.#inFlight += 1
-    if (!isKnown) this.#unknownInFlight.push(owner)
+    const running = { isKnown, owner }
+    this.#running.add(running)
     try {
       const addresses = await this.#lookup(hostname)
       this.#known.set(hostname, { addresses, readAt: this.#clock.steady() })
@@ -148,8 +152,7 @@ export class Resolver {
       result.reject(error)
     } finally {
       this.#pending.delete(hostname)
-      this.#inFlight -= 1
-      if (!isKnown) this.#unknownInFlight.splice(this.#unknownInFlight.indexOf(owner), 1)
+      this.#running.delete(running)
       this.#startWaiting()
     }
   }

@@ -17,7 +17,7 @@ import type { WindingUp } from './winding-up.ts'
 export interface LinkManagerOptions {
   lease: Lease
   store: Pick<Store, 'connections' | 'messages' | 'credentials'>
-  openProxy(url: string): InstanceProxy
+  openProxy(url: string, instanceId: string): InstanceProxy
   network: ConnectionNetwork
   settings: ConnectionSettings
   mayAct?: () => boolean

@@ -205,7 +205,7 @@ export class LinkManager {
 
   #createLink(network: Network, credentials: CredentialStore): Link {
     const { lease, store, settings, mayAct, directory, recorder, restriction, health, runStep } = this.#options
-    const proxy = this.#proxy === null ? null : this.#options.openProxy(this.#proxy)
+    const proxy = this.#proxy === null ? null : this.#options.openProxy(this.#proxy, lease.instanceId)
     const link: Link = new Link({
       network,
       proxy,

@@ -79,7 +79,7 @@ export function setProxy(api: Api, context: ApiContext): void {
         if (kind === 'sandbox') throw new Refusal('sandbox_without_proxy')
         const fault = findProxyUrlFault(url)
         if (fault !== null) throw new Refusal('invalid_request', fault)
-        await context.proxies.check(url)
+        await context.proxies.check(url, id)
         await checkAgain(context, request)
       }
       noteForAudit(request, { proxy: url === null ? '' : withoutPassword(url) })

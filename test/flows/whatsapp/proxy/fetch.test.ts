@@ -20,7 +20,7 @@ test.each(['http', 'socks5'] as const)('every fetch of the library goes through 
   const routes = { 'mmg.whatsapp.invalid:443': `127.0.0.1:${port}` }
   const local = await LocalProxy.listen({ kind, routes })
   onTestFinished(() => local.close())
-  const proxy = createProxies(LOOPBACK)(local.url())
+  const proxy = createProxies(LOOPBACK)(local.url(), 'inst_1')
   const network = { kind: 'simulated', url: 'wss://127.0.0.1:1/' } as const
   const { options } = socketOptions({ network, proxy } as SocketParts)
   const stream = await getHttpStream('https://mmg.whatsapp.invalid/v/history', options)
