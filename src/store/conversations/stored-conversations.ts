@@ -6,7 +6,7 @@ import { countFitting, idBefore, nameAfter, toPage } from '../engine/cursor.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { ContactsTable } from '../engine/schema/directory.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
-import { FEW, type Slice, search } from '../messages/searching.ts'
+import { FEW, type Slice, search, searchWindows } from '../messages/searching.ts'
 import { findSent } from '../messages/sent-rows.ts'
 import { BYTES, type FoundMessage } from '../messages/sizes.ts'
 import { listFiles } from './chat-files.ts'
@@ -15,6 +15,9 @@ import { findNames } from './chat-names.ts'
 import type { Chat, ChatEntry, Conversations, InboxChat, Line, LineFilter } from './conversations.ts'
 import { Inbox } from './inbox.ts'
 import { readEntries } from './read-entries.ts'
+
+/** Chats that a search checks in one query. */
+const CHATS_IN_WINDOW = 1_000
 
 export class StoredConversations implements Conversations {
   readonly #core: Core
@@ -98,12 +101,33 @@ export class StoredConversations implements Conversations {
     this.#core.hints.publish('typing', instanceId, `${seconds} ${chat}`)
   }
 
+  /** A search reads window by window, because no index contains the names. */
   async #findChats(instanceId: InstanceId, page: PageRequest, wanted: string | undefined): Promise<ChatRow[]> {
-    const { reader, statements } = this.#core
-    const after = nameAfter(page)
-    let query = statements.db
+    const limit = page.limit + 1
+    const window = wanted === undefined ? limit : Math.max(limit, CHATS_IN_WINDOW)
+    const found: ChatRow[] = []
+    for (let after = nameAfter(page); ; ) {
+      if (wanted !== undefined) await searchWindows.take(instanceId)
+      const rows = await this.#core.reader.query(this.#chatsAfter(instanceId, after, window, wanted))
+      found.push(...rows.filter(({ is_found }) => is_found === 1))
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < window || found.length >= limit) return found.slice(0, limit)
+      after = { seq: last.last_at!, name: last.number }
+    }
+  }
+
+  #chatsAfter(
+    instanceId: InstanceId,
+    after: { seq: number; name: string } | null,
+    limit: number,
+    wanted: string | undefined,
+  ) {
+    const { db, dialect } = this.#core.statements
+    const isFound = wanted === undefined ? sql<boolean>`true` : matches(wanted, column => dialect.fold(column))
+    const query = db
       .selectFrom('contacts')
       .select(['number', 'last_at', 'lid', 'username', NAME.as('name')])
+      .select(sql<number>`case when ${isFound} then 1 else 0 end`.as('is_found'))
       .where('instance_id', '=', instanceId)
       .where('last_at', 'is not', null)
       // Leaves out a LID whose number became known later: the number has a row of its own.
@@ -113,11 +137,12 @@ export class StoredConversations implements Conversations {
       )
       .orderBy('last_at', 'desc')
       .orderBy('number')
-      .limit(page.limit + 1)
-    if (after !== null)
-      query = query.where(sql<boolean>`(last_at < ${after.seq} or (last_at = ${after.seq} and number > ${after.name}))`)
-    if (wanted !== undefined) query = query.where(matches(wanted, column => statements.dialect.fold(column)))
-    return reader.query(query)
+      .limit(limit)
+    if (after === null) return query
+    // The first condition is for the index.
+    return query
+      .where('last_at', '<=', after.seq)
+      .where(sql<boolean>`(last_at < ${after.seq} or number > ${after.name})`)
   }
 
   async #findSent(
@@ -171,7 +196,7 @@ export class StoredConversations implements Conversations {
     const edge = async (part: Slice, distance: number) =>
       (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
     const isWhole = names === null && isWritten === null && wanted === undefined
-    const rows = isWhole ? await find(slice, limit, limit) : await search(slice, limit, edge, find, FEW)
+    const rows = isWhole ? await find(slice, limit, limit) : await search(instanceId, slice, limit, edge, find, FEW)
     return rows.map(row => ({ ...row, table: 'incoming_messages' }))
   }
 

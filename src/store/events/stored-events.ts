@@ -133,7 +133,7 @@ export class StoredEvents implements Events {
     const isFast = isIndexed && !(isSqlite && isByState)
     const rows = isFast
       ? await find(slice, limit, limit)
-      : await search(slice, limit, edge, find, isSqlite ? FEW : WINDOW)
+      : await search(instanceId, slice, limit, edge, find, isSqlite ? FEW : WINDOW)
     return toPage(
       rows,
       page.limit,

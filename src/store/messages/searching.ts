@@ -1,4 +1,8 @@
-import { setImmediate } from 'node:timers/promises'
+import type { InstanceId } from '../../domain/ids.ts'
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
+
+/** A window takes some milliseconds. During many concurrent searches, other calls run in between, and instances take turns. */
+export const searchWindows = new EventLoopBudget(1)
 
 /** Rows read before the search yields to the event loop. */
 export const WINDOW = 5_000
@@ -24,6 +28,7 @@ export interface Slice {
  * @param first the size of the first window; later ones are larger if the rows are read quickly
  */
 export async function search<R>(
+  instanceId: InstanceId,
   slice: Slice,
   limit: number,
   edge: (slice: Slice, distance: number) => Promise<string | null>,
@@ -33,6 +38,7 @@ export async function search<R>(
   const found: R[] = []
   let window = first
   for (let { below } = slice; ; ) {
+    await searchWindows.take(instanceId)
     const startedAt = performance.now()
     const end = await edge({ ...slice, below }, window)
     const rows = await find({ below, from: end ?? slice.from }, limit - found.length, window + 1)
@@ -40,6 +46,5 @@ export async function search<R>(
     if (end === null || found.length >= limit) return found
     below = end
     window = performance.now() - startedAt < SLOW_MS ? Math.min(4 * window, WINDOW) : first
-    await setImmediate()
   }
 }

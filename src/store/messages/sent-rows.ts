@@ -61,7 +61,7 @@ export function findSent(
     (await reader.query(ids(part).offset(distance).limit(1)))[0]?.id ?? null
   // For these states, `messageIds` finds exactly the messages in the state.
   const isFound = state === undefined || state === 'queued' || state === 'failed'
-  return isFound && conditions.length === 0 ? find(slice, limit, limit) : search(slice, limit, edge, find)
+  return isFound && conditions.length === 0 ? find(slice, limit, limit) : search(instanceId, slice, limit, edge, find)
 }
 
 /** Messages and commands by their IDs. @param text selected instead of the whole text */

@@ -141,7 +141,7 @@ export class StoredStatistics implements Statistics {
           .where(IS_POSTED_BY_DEFAULT)
           .limit(limit),
       )
-    const found = await search({ below: TOP, from: firstEventId(since) }, MAX_COUNTED, edge, find)
+    const found = await search(instanceId, { below: TOP, from: firstEventId(since) }, MAX_COUNTED, edge, find)
     return found.length
   }
 

@@ -67,5 +67,31 @@ export function conversationContract(createHarness: CreateHarness): void {
       const { data } = await store.conversations.listChats(instanceId, { limit: 10 })
       expect(data.map(({ lastMessageAt }) => lastMessageAt)).toEqual([now])
     })
+
+    test('a search of the chats finds each chat once, beyond many others of the same minute', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const CHATS = 1_200
+      const receive = (number: number) =>
+        store.events.storeIncoming(
+          lease,
+          incoming({ from: String(5_511_900_000_000 + number), name: number % 300 === 0 ? 'Ana' : 'Bea' }),
+          number < CHATS / 2 ? 1_000_000 : 2_000_000,
+        )
+      await Promise.all(Array.from({ length: CHATS }, (_, number) => receive(number)))
+      const found: string[] = []
+      let cursor: string | undefined
+      do {
+        const page = await store.conversations.listChats(
+          lease.instanceId,
+          { limit: 2, ...(cursor && { cursor }) },
+          'ana',
+        )
+        found.push(...page.data.map(({ chat }) => chat))
+        cursor = page.nextCursor ?? undefined
+      } while (cursor !== undefined)
+      const numbers = [600, 900, 0, 300]
+      expect(found).toEqual(numbers.map(number => String(5_511_900_000_000 + number)))
+    })
   })
 }
