@@ -18,7 +18,7 @@ export class Intake {
 
   /**
    * @param declaredType from the caller's `Content-Type`, or from the message
-   * @param maxBytes how large the file may be. Default: what its type allows
+   * @param maxBytes how large the file may be. Default: what its declared type and its actual type allow
    */
   constructor(declaredType: string | null, onBytes: (count: number) => void, maxBytes?: number) {
     this.#maxBytes = maxBytes
@@ -33,7 +33,7 @@ export class Intake {
       this.#size += part.length
       this.#hash.update(part)
       this.#onBytes(part.length)
-      refuseLarge(this.#size, this.#mimetype, this.#maxBytes)
+      this.#refuseLarge()
       if (this.#mimetype === null) {
         head.push(part)
         if (this.#size < HEAD_BYTES) continue
@@ -51,12 +51,16 @@ export class Intake {
 
   async #recognise(head: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
     this.#mimetype = typeOf(await detectType(Buffer.concat(head)), this.#declaredType)
-    refuseLarge(this.#size, this.#mimetype, this.#maxBytes)
+    this.#refuseLarge()
     return head
+  }
+
+  #refuseLarge(): void {
+    for (const type of [this.#declaredType, this.#mimetype]) refuseLarge(this.#size, type, this.#maxBytes)
   }
 }
 
-/** @param mimetype null while it is unknown */
+/** @param mimetype null: none was declared, or it is unknown yet */
 export function refuseLarge(size: number, mimetype: string | null, maxBytes?: number): void {
   const most = maxBytes ?? (mimetype === null ? MAX_MEDIA_BYTES : maxBytesOf(mimetype))
   if (size <= most) return

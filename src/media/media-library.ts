@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type InstanceId, newMediaFileId, newMediaId } from '../domain/ids.ts'
-import { type ByteRange, type GoneReason, type Media, RECEIVING_FAILURES } from '../domain/media.ts'
+import { type ByteRange, type GoneReason, type Media, parseMimetype, RECEIVING_FAILURES } from '../domain/media.ts'
 import { Refusal, type RefusalCode } from '../domain/refusal.ts'
 import type { AddressGuard } from '../outbound/address-guard.ts'
 import { StoreUnavailable } from '../store/errors.ts'
@@ -83,7 +83,7 @@ export class MediaLibrary {
     { bytes, length, type, filename, ifDeleted, checkAgain }: Upload,
   ): Promise<Media> {
     const { rows, quotaBytes, retentionMs, now } = this.#options
-    refuseLarge(length ?? 0, null)
+    refuseLarge(length ?? 0, type === null ? null : parseMimetype(type))
     using transfer = this.#transfers.begin('upload', instanceId, length ?? 0)
     const file = { instanceId, fileId: newMediaFileId(now()) }
     const key = randomBytes(KEY_BYTES)

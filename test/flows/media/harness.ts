@@ -60,8 +60,9 @@ export class MediaClient {
   }
 
   /** An upload whose body the test writes. */
-  open(length: number | null) {
+  open(length: number | null, type?: string) {
     const headers = {
+      ...(type !== undefined && { 'content-type': type }),
       authorization: `Bearer ${this.token}`,
       ...(length === null ? { 'transfer-encoding': 'chunked' } : { 'content-length': length }),
     }

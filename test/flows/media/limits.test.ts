@@ -33,6 +33,18 @@ describe('an upload', () => {
     sent.destroy()
   })
 
+  test('that is too large for its declared type is refused, whatever its content is', async () => {
+    const declared = client.open(16 * MIB + 1, 'Image/JPEG; x=y')
+    declared.sent.flushHeaders()
+    expect(await declared.answered).toEqual({ status: 413, code: 'media_too_large' })
+    declared.sent.destroy()
+    const chunked = client.open(null, 'image/jpeg')
+    chunked.sent.on('error', () => undefined).write(Buffer.alloc(16 * MIB + 1))
+    expect(await chunked.answered).toEqual({ status: 413, code: 'media_too_large' })
+    chunked.sent.destroy()
+    await expectNothingLeft()
+  })
+
   test('that turns out to exceed the quota is refused, and nothing of it is left', async () => {
     const { sent, answered } = client.open(null)
     sent.write(png(API_MEDIA.quotaBytes))
