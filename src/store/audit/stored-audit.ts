@@ -1,3 +1,4 @@
+import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Core } from '../engine/core.ts'
 import { seqBefore, toPage } from '../engine/cursor.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
@@ -5,6 +6,9 @@ import type { AuditLogTable } from '../engine/schema/audit.ts'
 import type { Audit, AuditCheck, AuditEntry, AuditFilter, AuditNumber, AuditRecord, PendingAudit } from './audit.ts'
 import type { AuditedWrites } from './audited-writes.ts'
 import { digestOf, NO_DIGEST } from './chain.ts'
+
+/** A step of a check takes some milliseconds. Other calls run in between. */
+const steps = new EventLoopBudget(1)
 
 /** Records read in one step of a check. */
 const STEP = 500
@@ -50,6 +54,7 @@ export class StoredAudit implements Audit {
     const check = { entries, digest: digest.toString('hex') }
     let previous: Uint8Array = NO_DIGEST
     for (let checked = 0; checked < entries; ) {
+      await steps.take()
       const rows = await this.#core.reader.query(
         db
           .selectFrom('audit_log')

@@ -15,6 +15,9 @@ import type {
   WrongKeyWindow,
 } from './sessions.ts'
 
+/** Sessions of one account, or of all people without an account. */
+const MAX_SESSIONS = 100
+
 /** The panel's sessions and its password. They belong to no instance. */
 export class StoredSessions implements Sessions {
   readonly #core: Core
@@ -148,6 +151,20 @@ function operations({ statements }: Core) {
       : db.deleteFrom('account_sessions').where('account_id', '=', accountId)
   }
 
+  /** Ends the oldest sessions of an account, or (null) of those without one, if there is no place for another one. */
+  async function endOldest(tx: Transaction, accountId: string | null): Promise<void> {
+    const surplus = await tx.query(
+      db
+        .selectFrom(accountId === null ? 'panel_sessions' : 'account_sessions')
+        .select('id')
+        .where(accountId === null ? sql<boolean>`true` : sql<boolean>`account_id = ${accountId}`)
+        .orderBy('created_at', 'desc')
+        .limit(2 * MAX_SESSIONS)
+        .offset(MAX_SESSIONS - 1),
+    )
+    for (const { id } of surplus) await tx.query(deleteOf(accountId).where('id', '=', id))
+  }
+
   return {
     create: oneByOne('sessions.create', noInstance, async (tx, session: NewSession): Promise<boolean> => {
       const { id, accountId, passwordHash, identity, tokenDigest, createdAt, expiresAt, userAgent } = session
@@ -165,6 +182,7 @@ function operations({ statements }: Core) {
           ? await lockIdentity(tx, accountId, identity)
           : await lockPassword(tx, accountId, passwordHash ?? ''))
       if (!isValid) return false
+      await endOldest(tx, accountId)
       if (accountId === null) await tx.query(db.insertInto('panel_sessions').values(row))
       else await tx.query(db.insertInto('account_sessions').values({ ...row, account_id: accountId }))
       return true

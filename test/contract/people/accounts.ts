@@ -300,6 +300,18 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect(await sessions.findPasswordHash()).toBe(HASH)
       }))
 
+    test('the 101st session of an account ends its oldest one', () =>
+      withOwnStore(async store => {
+        const [{ id }, other] = [await createActive(store, 'Ana'), await createActive(store, 'Bea')]
+        const others = await signIn(store, other.id)
+        const session = { accountId: id, passwordHash: HASH, expiresAt: 2_000, userAgent: null }
+        for (let at = 1; at <= 101; at += 1)
+          await store.sessions.create({ ...session, id: `ses_${at}`, createdAt: at, tokenDigest: randomBytes(32) })
+        const ids = (await store.sessions.list(id, 1_500)).map(listed => listed.id)
+        expect([ids.length, ids[0], ids.at(-1)]).toEqual([100, 'ses_101', 'ses_2'])
+        expect(await others.find()).not.toBeNull()
+      }))
+
     test('sessions are listed and ended by account', () =>
       withOwnStore(async store => {
         const [ana, zoe] = [await createActive(store, 'Ana'), await createActive(store, 'Zoe')]

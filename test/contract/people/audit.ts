@@ -166,11 +166,20 @@ export function auditContract(createHarness: CreateHarness): void {
         }
       })
 
-      test('reads more records than fit into one step', async () => {
+      test('reads more records than fit into one step, and lets other work run between the steps', async () => {
         const { store } = context
         await Promise.all(Array.from({ length: 1_100 }, () => store.audit.append(newEntry())))
+        let turns = 0
+        let isOver = false
+        const count = (): void => {
+          turns += 1
+          if (!isOver) setImmediate(count)
+        }
+        setImmediate(count)
         const { entries, brokenAt } = await store.audit.verify()
+        isOver = true
         expect([entries > 1_000, brokenAt]).toEqual([true, null])
+        expect(turns).toBeGreaterThanOrEqual(3)
       })
     })
   })
