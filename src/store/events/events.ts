@@ -96,6 +96,6 @@ export interface Events {
   readFeed(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null>
   /** The place behind the last event. */
   findFeedEnd(instanceId: InstanceId): Promise<FeedPlace>
-  /** The bodies of `message.received` events, newest first. */
+  /** The bodies of `message.received` events, newest first, as many as fit on a page. */
   listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>
 }

@@ -8,7 +8,7 @@ import type { IncomingChange, IncomingMessage } from '../../domain/incoming-mess
 import type { MediaTerms } from '../../domain/media.ts'
 import { type SummaryRow, toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
 import type { Core } from '../engine/core.ts'
-import { idBefore, toPage } from '../engine/cursor.ts'
+import { countFitting, idBefore, toPage } from '../engine/cursor.ts'
 import type { Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Database } from '../engine/schema/database.ts'
@@ -158,14 +158,19 @@ export class StoredEvents implements Events {
     instanceId: InstanceId,
     limit: number,
   ): Promise<{ id: EventId; createdAt: number; body: string }[]> {
+    const received = this.#core.statements.db
+      .selectFrom('events')
+      .where('instance_id', '=', instanceId)
+      .where('kind', '=', 'message.received')
+      .orderBy('id', 'desc')
+    const sizes = await this.#core.reader.query(
+      received.select(['id', sql<number>`octet_length(body)`.as('bytes')]).limit(limit),
+    )
+    const count = countFitting(sizes, limit)
+    const oldest = sizes[count - 1]
+    if (oldest === undefined) return []
     return this.#core.reader.query(
-      this.#core.statements.db
-        .selectFrom('events')
-        .select(['id', 'created_at as createdAt', 'body'])
-        .where('instance_id', '=', instanceId)
-        .where('kind', '=', 'message.received')
-        .orderBy('id', 'desc')
-        .limit(limit),
+      received.select(['id', 'created_at as createdAt', 'body']).where('id', '>=', oldest.id).limit(count),
     )
   }
 }

@@ -104,7 +104,7 @@ export function listConversations(api: Api, context: ApiContext): void {
         operationId: 'listConversations',
         summary: 'List the conversations of a sandbox instance with its simulated contacts',
         description:
-          'Contains the latest 200 sent messages, or fewer if their texts exceed 1 MiB, and the latest 200 received ones. Latest ' +
+          'Contains the latest 200 sent and the latest 200 received messages, or fewer of either if they exceed 1 MiB. Latest ' +
           'conversation first.',
         tags: ['Sandbox'],
         params: instanceParams,

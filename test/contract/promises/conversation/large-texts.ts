@@ -83,6 +83,14 @@ export function largeTextsContract(createHarness: CreateHarness): void {
       expect((await readAll(lease, page => conversations.listEntries(instanceId, page, ANA), entryOf)).ids).toEqual(ids)
     })
 
+    test('end the conversations of a sandbox at about 1 MiB of received messages', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      for (let count = 0; count < 10; count += 1) await receive(store, lease, `${count}`.padEnd(65_536, 'é'))
+      const received = await store.events.listReceived(lease.instanceId, 200)
+      expect(received.map(({ body }) => JSON.parse(body).data.text[0])).toEqual(['9', '8', '7', '6', '5', '4', '3'])
+    })
+
     test('end a page of the log of sent messages in the same way', async () => {
       const { store } = context
       const lease = await createConnected(store)
