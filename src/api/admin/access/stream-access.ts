@@ -6,9 +6,12 @@ import { sessionDigest, sessionToken } from '../sign-in/session-cookie.ts'
 
 /** How often the session is checked, because it may end on another node. */
 const CHECK_MS = 3_000
+/** After this many checks without an answer of the database, what the reader has may be wrong. */
+const MAX_UNANSWERED = 3
 
 /**
  * Ends the stream when the caller's session ends or its account's access changes. The reader connects again, with its new access.
+ * Also ends it when the database has not answered for about 10 s. The reader then gets 503 and can say that the data is old.
  * @returns a function that checks at once. Call it before sending anything about an instance. False: the stream has ended
  */
 export function endWithAccess(
@@ -27,8 +30,16 @@ export function endWithAccess(
     if (session === null || accessOf(session.account) !== access) stream.end()
     return !stream.ended
   }
+  let unanswered = 0
   const timer = setInterval(() => {
-    check().catch(error => logger.debug({ err: error }, 'session.check_failed'))
+    if (unanswered === MAX_UNANSWERED) stream.end()
+    unanswered += 1
+    check().then(
+      () => {
+        unanswered = 0
+      },
+      error => logger.debug({ err: error }, 'session.check_failed'),
+    )
   }, CHECK_MS)
   stream.onEnd(() => clearInterval(timer))
   return check
