@@ -95,3 +95,19 @@ test('a revoked link ends on the open page', async () => {
   await page.getByRole('heading', { name: 'This link does not work any more' }).waitFor()
   expect(await page.getByTestId('qr').count()).toBe(0)
 })
+
+test('another link that is pasted into the same tab replaces the first one', async () => {
+  const [first, second] = await Promise.all(
+    ['First', 'Second'].map(async name => {
+      const { id } = await harness.service.admin.createInstance('whatsapp', name)
+      return createLink(id, `Shop ${name}`)
+    }),
+  )
+  const page = await harness.open(first!.pathname + first!.hash)
+  await page.getByRole('button', { name: 'Begin' }).click()
+  await page.getByTestId('qr').waitFor()
+  await page.goto(second!.href)
+  await page.getByText('Shop Second').waitFor()
+  await page.getByRole('button', { name: 'Begin' }).waitFor()
+  expect(await page.getByTestId('qr').count()).toBe(0)
+})

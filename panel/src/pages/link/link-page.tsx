@@ -1,11 +1,11 @@
 import { Button } from '@mantine/core'
 import { type UseMutationResult, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { ApiError, callData } from '../../api/client.ts'
 import type { ConnectionCause, LinkPageState } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
+import { useFragment } from '../../components/fragment.ts'
 import { useTitle } from '../../components/title.ts'
 import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -29,9 +29,13 @@ const FOR_THE_SENDER: ReadonlySet<ConnectionCause> = new Set([
 
 /** The page of a link with which somebody who cannot sign in links a number. Opening it changes nothing. */
 export function LinkPage() {
+  const token = useFragment()
+  return <OneLink key={token} token={token} />
+}
+
+function OneLink({ token }: { token: string }) {
   const words = useWords()
   const client = useQueryClient()
-  const [token] = useState(() => window.location.hash.slice(1))
   const key = ['link-page', token]
   const { data, error, refetch } = useQuery({
     queryKey: key,

@@ -1,10 +1,11 @@
 import { Button, PasswordInput, Stack } from '@mantine/core'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { callData } from '../../api/client.ts'
 import type { Session } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
+import { useFragment } from '../../components/fragment.ts'
 import { useTitle } from '../../components/title.ts'
 import dove from '../../dove.svg'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -71,16 +72,4 @@ export function Invitation() {
       </form>
     </main>
   )
-}
-
-/** The part of the address after `#`. It stays while another page is being loaded. */
-function useFragment(): string {
-  const [fragment, setFragment] = useState(() => window.location.hash.slice(1))
-  useEffect(() => {
-    // The person may paste the whole link after an incomplete one.
-    const read = () => setFragment(window.location.hash.slice(1))
-    window.addEventListener('hashchange', read)
-    return () => window.removeEventListener('hashchange', read)
-  }, [])
-  return fragment
 }
