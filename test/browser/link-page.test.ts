@@ -111,3 +111,18 @@ test('another link that is pasted into the same tab replaces the first one', asy
   await page.getByRole('button', { name: 'Begin' }).waitFor()
   expect(await page.getByTestId('qr').count()).toBe(0)
 })
+
+test('while the service is away the page says so and shows no code, which may have expired', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Away')
+  const url = await createLink(id, 'Shop')
+  const page = await harness.open(url.pathname + url.hash)
+  await page.getByRole('button', { name: 'Begin' }).click()
+  await page.getByTestId('qr').waitFor()
+  await page.route(/\/link\/read$/, route => route.abort('connectionrefused'))
+  await page.getByRole('alert').getByText('The service does not answer').waitFor()
+  expect(await page.getByTestId('qr').count()).toBe(0)
+  await page.unrouteAll({ behavior: 'wait' })
+  await page.getByTestId('qr').waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
+  harness.complaints.length = 0
+})

@@ -16,6 +16,7 @@ import frame from '../sign-in.module.css'
 import classes from './link-page.module.css'
 
 const POLL_MS = 1_500
+const NO_CODE = { qr: null, pairingCode: null }
 /** Causes that the reader of the page can do nothing about. */
 const FOR_THE_SENDER: ReadonlySet<ConnectionCause> = new Set([
   'passkey_required',
@@ -41,7 +42,8 @@ function OneLink({ token }: { token: string }) {
     queryKey: key,
     queryFn: ({ signal }) => post('/read', { token }, signal),
     staleTime: 0,
-    retry: false,
+    // One lost answer is not worth a message.
+    retry: (failures, failure) => failures === 0 && !isEnd(failure),
     refetchInterval: ({ state }) => (state.data?.linked || isEnd(state.error) ? false : POLL_MS),
   })
   const start = useAction({
@@ -66,8 +68,13 @@ function OneLink({ token }: { token: string }) {
           <>
             <h1 className={frame.title}>{data?.title ?? words.linkPage.title}</h1>
             {data?.title && <p className={frame.lead}>{words.linkPage.title}</p>}
-            {data && (data.opened ? <Progress shown={data} start={start} answer={answer} /> : <Begin start={start} />)}
-            {!data && (error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />)}
+            {error && <Problem error={error} onRetry={() => void refetch()} />}
+            {!data && !error && <Waiting />}
+            {data && !data.opened && <Begin start={start} />}
+            {data?.opened && (
+              // A code may have expired since the last answer.
+              <Progress shown={error ? { ...data, ...NO_CODE } : data} start={start} answer={answer} />
+            )}
           </>
         )}
       </section>
