@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { startNetwork } from '../network.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -48,6 +49,11 @@ test('the first page names numbers that are down before restricted ones, with a 
   await attention.getByRole('heading', { name: '2 things need attention' }).waitFor()
 
   await first.getByRole('link', { name: 'Open the instance' }).click()
+  await page.route(/\/connect$/, route => route.abort('connectionrefused'))
+  await page.getByRole('button', { name: 'Try again now' }).click()
+  await page.getByRole('alert').filter({ hasText: en.problems.unanswered }).waitFor()
+  await page.unrouteAll({ behavior: 'wait' })
+  harness.complaints.length = 0
   await page.getByRole('button', { name: 'Try again now' }).click()
   await admin.untilState(barber.id, 'connected')
   await page.goto(harness.url)

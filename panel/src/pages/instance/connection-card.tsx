@@ -2,7 +2,6 @@ import { useAwaySince } from '../../api/live.ts'
 import type { Connection, ConnectionCause } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CONNECTION_TONES, ConnectionBadge, type Tone } from '../../components/badges.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { Ago } from '../../components/time.tsx'
@@ -132,7 +131,6 @@ function NextStep({ connection, isHindered }: { connection: Connection; isHinder
       )}
       {needsLink && <HandOut instanceId={instanceId} />}
       {canResume && <Resume connection={connection} connect={connect} />}
-      {kind !== 'whatsapp' && <Problem error={connect.error} />}
     </>
   )
 }

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Connection } from '../../api/types.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import { requestConnect, type useConnect } from './connect.ts'
 
@@ -36,6 +37,7 @@ export function Resume({ connection: { state, cause, instanceId }, connect }: Re
       >
         {words.connection.exportedText}
       </Confirm>
+      <Problem error={connect.error} />
     </>
   )
 }
