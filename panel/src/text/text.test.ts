@@ -112,6 +112,11 @@ describe('date fields', () => {
     expect(toZoned(iso, zone)).toBe(local)
   })
 
+  test.each(['0002', '0020', '0202'])('a year that is being typed stays in the field: %s', year => {
+    const local = `${year}-11-23T14:05`
+    for (const zone of ['UTC', 'America/Sao_Paulo']) expect(toZoned(fromZoned(local, zone), zone)).toBe(local)
+  })
+
   test('a missing time is an empty field', () => {
     expect([toZoned(undefined, 'UTC'), toZoned('soon', 'UTC'), fromZoned('', 'UTC')]).toEqual(['', '', undefined])
   })

@@ -74,5 +74,7 @@ function offsetMs(at: number, timeZone: string | undefined): number {
   })
   const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))
   const { year, month, day, hour, minute } = parts as Record<'year' | 'month' | 'day' | 'hour' | 'minute', number>
-  return Date.UTC(year, month - 1, day, hour, minute) - Math.floor(at / MINUTE_MS) * MINUTE_MS
+  // `Date.UTC` would take a year below 100, which a field has while a year is being typed, for one of the 20th century.
+  const shown = new Date(Date.UTC(2000, 0, 1, hour, minute)).setUTCFullYear(year, month - 1, day)
+  return shown - Math.floor(at / MINUTE_MS) * MINUTE_MS
 }
