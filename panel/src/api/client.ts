@@ -90,9 +90,15 @@ function subjectOf(path: string): string {
 /** The statuses with which a reverse proxy reports that the service did not answer it. */
 const NO_ANSWER = new Set([502, 503, 504])
 
-/** @param answer the body, parsed; null if that failed */
-export function isFromProxy(status: number, answer: unknown): boolean {
-  return NO_ANSWER.has(status) && (answer as { error?: { code?: string } } | null)?.error?.code === undefined
+/**
+ * The error of an answer that a reverse proxy gave in place of the service. Null if the answer has an error code of the service.
+ * @param answer the body, parsed; null if that failed
+ */
+export function proxyError(status: number, answer: unknown, isChange: boolean): ApiError | null {
+  if ((answer as { error?: { code?: string } } | null)?.error?.code !== undefined) return null
+  if (NO_ANSWER.has(status)) return noAnswer(isChange)
+  const code = status === 413 ? 'too_large_for_proxy' : 'refused_by_proxy'
+  return new ApiError({ code, message: `A proxy answered ${status}.`, status, isChange })
 }
 
 export function noAnswer(isChange: boolean): ApiError {
@@ -100,13 +106,14 @@ export function noAnswer(isChange: boolean): ApiError {
 }
 
 function toError(response: Response, answer: unknown, isChange: boolean, subject: string): ApiError {
-  if (isFromProxy(response.status, answer)) return noAnswer(isChange)
-  const { error } = (answer ?? {}) as { error?: Pick<ApiError, 'code' | 'message' | 'details'> }
+  const ofProxy = proxyError(response.status, answer, isChange)
+  if (ofProxy) return ofProxy
+  const { error } = answer as { error: Pick<ApiError, 'code' | 'message'> & Partial<ApiError> }
   return new ApiError({
-    code: error?.code ?? 'internal_error',
-    message: error?.message ?? `The service answered ${response.status}.`,
+    code: error.code,
+    message: error.message,
     status: response.status,
-    details: error?.details ?? [],
+    details: error.details ?? [],
     subject,
     retryAfterSeconds: Number(response.headers.get('retry-after')) || null,
     requestId: response.headers.get('x-request-id'),

@@ -1,4 +1,4 @@
-import { ADMIN, ApiError, isFromProxy, noAnswer } from './client.ts'
+import { ADMIN, ApiError, noAnswer, proxyError } from './client.ts'
 
 /** A file that the service has stored. */
 export interface Uploaded {
@@ -25,19 +25,14 @@ export function uploadFile(
   request.setRequestHeader('content-type', file.type || 'application/octet-stream')
   request.upload.addEventListener('progress', ({ loaded, total }) => onProgress(total === 0 ? 0 : loaded / total))
   request.addEventListener('load', () => {
-    const answer = request.response as { data?: Uploaded; error?: { code: string; message: string } } | null
-    if (request.status === 201 && answer?.data) resolve(answer.data)
-    else if (isFromProxy(request.status, answer)) reject(noAnswer(true))
-    else reject(toError(request.status, answer?.error))
+    const { status } = request
+    const answer = request.response as { data?: Uploaded; error: { code: string; message: string } } | null
+    if (status === 201 && answer?.data) resolve(answer.data)
+    else reject(proxyError(status, answer, true) ?? new ApiError({ ...answer!.error, status, isChange: true }))
   })
   request.addEventListener('error', () => reject(noAnswer(true)))
   request.addEventListener('abort', () => reject(signal.reason))
   signal.addEventListener('abort', () => request.abort(), { once: true })
   request.send(file)
   return promise
-}
-
-function toError(status: number, error: { code: string; message: string } | undefined): ApiError {
-  const { code, message } = error ?? { code: 'internal_error', message: `The service answered ${status}.` }
-  return new ApiError({ code, message, status, isChange: true })
 }

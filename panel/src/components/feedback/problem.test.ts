@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { ApiError, isFromProxy } from '../../api/client.ts'
+import { ApiError, proxyError } from '../../api/client.ts'
 import { en } from '../../i18n/en.ts'
 import { ptBr } from '../../i18n/pt-br.ts'
 import { problemText } from './problem.tsx'
@@ -29,9 +29,17 @@ test('in English the sentence of the service is shown', () => {
   expect(problemText(invalid('targets', 'to'), en)).toBe('"to" is wrong.')
 })
 
-test('an answer without an error code of the service is from a proxy if its status is 502, 503 or 504', () => {
-  expect(isFromProxy(502, null)).toBe(true)
-  expect(isFromProxy(504, { error: 'gateway timeout' })).toBe(true)
-  expect(isFromProxy(503, { error: { code: 'service_unavailable' } })).toBe(false)
-  expect(isFromProxy(500, null)).toBe(false)
+describe('an answer without an error code of the service is from a proxy', () => {
+  test.each([
+    [502, null, en.problems.unanswered],
+    [504, { error: 'gateway timeout' }, en.problems.unanswered],
+    [413, null, en.problems.too_large_for_proxy],
+    [403, {}, en.problems.refused_by_proxy(403)],
+  ])('%i %j', (status, answer, text) => {
+    expect(problemText(proxyError(status, answer, true), en)).toBe(text)
+  })
+
+  test('an answer with one is from the service', () => {
+    expect(proxyError(503, { error: { code: 'service_unavailable' } }, true)).toBeNull()
+  })
 })

@@ -11,6 +11,7 @@ const DEFAULT_WAIT_SECONDS = 60
 export function problemText(error: unknown, words: Words): string {
   if (!(error instanceof ApiError)) return words.problems.internal_error
   if (error.code === 'unreachable' && error.isChange) return words.problems.unanswered
+  if (error.code === 'refused_by_proxy') return words.problems.refused_by_proxy(error.status)
   const waitSeconds = error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS
   if (error.code === 'too_many_attempts') return words.problems.too_many_attempts(waitSeconds)
   if (error.code === 'rate_limit_exceeded') return words.problems.rate_limit_exceeded(waitSeconds)

@@ -6,6 +6,11 @@ export const problems = {
   unanswered:
     'The service did not answer, so the change may or may not have been made. It is not retried automatically. Once the service answers, check, and repeat the change if needed.',
   internal_error: 'Something went wrong in Pombal. Try again; the log has the details.',
+  /** The answer came from a reverse proxy, not from the service. */
+  too_large_for_proxy:
+    'A proxy between the browser and Pombal refuses a file of this size. Raise the limit in the settings of the proxy, or send a smaller file.',
+  refused_by_proxy: (status: number) =>
+    `Something between the browser and Pombal, such as a proxy, answered ${status}. Check its settings and its log.`,
   service_unavailable: 'The service is busy or restarting. Try again in a moment.',
   invalid_admin_key: 'Your session has ended. Sign in again.',
   instance_not_found: 'This instance no longer exists.',

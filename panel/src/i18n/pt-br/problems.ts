@@ -8,6 +8,10 @@ export const problems: Words['problems'] = {
   unanswered:
     'O serviço não respondeu; a mudança pode ter sido feita ou não. Ela não é repetida automaticamente. Quando o serviço responder, confira e, se preciso, repita.',
   internal_error: 'Algo deu errado no Pombal. Tente de novo; os detalhes estão no log.',
+  too_large_for_proxy:
+    'Um proxy entre o navegador e o Pombal recusa um arquivo deste tamanho. Aumente o limite na configuração do proxy ou envie um arquivo menor.',
+  refused_by_proxy: status =>
+    `Algo entre o navegador e o Pombal, como um proxy, respondeu ${status}. Confira a configuração e o log dele.`,
   service_unavailable: 'O serviço está ocupado ou reiniciando. Tente de novo em instantes.',
   invalid_admin_key: 'Sua sessão terminou. Entre de novo.',
   instance_not_found: 'Esta instância não existe mais.',
