@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -51,6 +52,26 @@ test('a failing webhook shows its attempts, and a redelivery succeeds once the w
   )
   await page.locator('label', { hasText: 'Exact bytes' }).click()
   expect(await page.getByRole('region', { name: 'Body' }).textContent()).toBe(posted.body.toString())
+
+  // An error of this event is not shown with the next one, which was read before.
+  const shownEvent = page.getByRole('dialog').locator('code').first()
+  const [next, previous] = ['Next (J)', 'Previous (K)'].map(name => page.getByRole('button', { name }))
+  const isShown = (kind: string) => until(kind, async () => (await shownEvent.textContent()) === kind)
+  await next!.click()
+  await until('the next event', async () => (await shownEvent.textContent()) !== 'message.sent')
+  await previous!.click()
+  await isShown('message.sent')
+  const problem = page.getByRole('dialog').getByText(en.problems.delivery_pending)
+  const refusal = { error: { code: 'delivery_pending', message: 'Pending.' } }
+  await page.route(/\/redeliver$/, route => route.fulfill({ status: 409, json: refusal }))
+  await page.getByRole('button', { name: 'Redeliver now' }).click()
+  await problem.waitFor()
+  await next!.click()
+  await until('the next event', async () => (await shownEvent.textContent()) !== 'message.sent')
+  expect(await problem.count()).toBe(0)
+  await previous!.click()
+  await isShown('message.sent')
+  await page.unrouteAll({ behavior: 'wait' })
 
   harness.receiver.answerWith({ kind: 'status', status: 200 })
   await page.getByRole('button', { name: 'Redeliver now' }).click()

@@ -41,7 +41,7 @@ export function EventDrawer({ instanceId, eventId, steps, onClose }: EventDrawer
   const words = useWords()
   return (
     <DrawerPage opened={eventId !== undefined} onClose={onClose} title={words.event.title} steps={steps}>
-      {eventId !== undefined && <OneEvent instanceId={instanceId} eventId={eventId} />}
+      {eventId !== undefined && <OneEvent key={eventId} instanceId={instanceId} eventId={eventId} />}
     </DrawerPage>
   )
 }

@@ -124,12 +124,13 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
       </div>
       {mayWrite ? (
         <Composer
+          key={edited?.id}
           instanceId={instance.id}
           chat={chat.chat}
           name={name}
           place={place}
           edited={edited}
-          onEdited={() => setEdited(null)}
+          onEdited={() => setEdited(now => (now === edited ? null : now))}
         />
       ) : (
         <p className={classes.hint}>{words.inbox.readOnly}</p>

@@ -28,15 +28,14 @@ interface ComposerProps {
   onEdited: () => void
 }
 
-/** Writes a message to the chat, answers one, or edits one. */
+/** Writes a message to the chat, answers one, or edits one. Each edited message needs a `key` of its own. */
 export function Composer({ instanceId, chat, name, place, edited, onEdited }: ComposerProps) {
   const words = useWords()
   const unsent = useUnsent(place)
-  const [editedText, setEditedText] = useState('')
+  const [editedText, setEditedText] = useState(edited?.text ?? '')
   const field = useRef<HTMLTextAreaElement>(null)
   const quote = unsent.quote ?? null
   const about = edited ?? quote
-  useEffect(() => setEditedText(edited?.text ?? ''), [edited])
   // biome-ignore lint/correctness/useExhaustiveDependencies: the field takes the focus when its purpose changes
   useEffect(() => field.current?.focus(), [edited, quote])
 
@@ -51,7 +50,6 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   const error = edited ? edit.error : unsent.error
   const isUnanswered = !edited && error instanceof ApiError && error.code === 'unreachable'
   const stop = () => {
-    edit.reset()
     if (edited) onEdited()
     else changeUnsent(place, { quote: null, error: null })
   }
