@@ -94,7 +94,13 @@ test('all exhausted events can be redelivered together, with a count before and 
   await page.getByRole('link', { name: 'Show why, and redeliver' }).click()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
   await page.getByText('6 events will be posted again.').waitFor()
+  const broken = { error: { code: 'internal_error', message: 'Broken.' } }
+  await page.route(/\/deliveries\/counts/, route => route.fulfill({ status: 500, json: broken }))
   await page.getByRole('button', { name: 'Redeliver 6 events' }).click()
+  await page.getByText('0 of 6 done').waitFor()
+  expect(await page.getByText('All done.').count()).toBe(0)
+  await page.unrouteAll({ behavior: 'wait' })
+  harness.complaints.length = 0
   await page.getByText('6 of 6 done').waitFor()
   await page.getByText('All done.').waitFor()
   await page.keyboard.press('Escape')

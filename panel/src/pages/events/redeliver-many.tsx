@@ -48,7 +48,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   const [range, setRange] = useState<Range>(WARNED_OF)
   const since = useMemo(() => new Date(serverNow() - Number(range) * HOUR_MS).toISOString(), [range])
   const { data: endpoints } = useQuery(endpointsQuery(instanceId))
-  const { data: counts, error, refetch } = useQuery(countsQuery(instanceId, since))
+  const { data: counts, dataUpdatedAt, error, refetch } = useQuery(countsQuery(instanceId, since))
   const { data: notPosted } = useQuery({ ...notPostedQuery(instanceId, since), enabled: ended === 'not_posted' })
   const redeliver = useAction(
     {
@@ -57,9 +57,9 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
           method: 'POST',
           body: { since, state: ended },
         })
-        // The earlier count predates the redeliveries and would show all of them as done.
+        const queuedAt = Date.now()
         await refetch()
-        return queued
+        return { ...queued, queuedAt }
       },
     },
     { isFinal: true },
@@ -68,7 +68,9 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
   const count = known ?? 0
 
   if (redeliver.data) {
-    return <Outcome total={redeliver.data.count} counts={counts} onClose={onClose} />
+    // An earlier count predates the redeliveries and would show all of them as done.
+    const isCounted = dataUpdatedAt >= redeliver.data.queuedAt
+    return <Outcome total={redeliver.data.count} counts={isCounted ? counts : undefined} onClose={onClose} />
   }
   if (endpoints?.length === 0) {
     return (
