@@ -1,4 +1,5 @@
 import { ADMIN } from './api/client.ts'
+import { readStored, store } from './storage.ts'
 
 const ASK_AGAIN_MS = 2_000
 const RELOADED_AT = 'pombal.reloaded'
@@ -15,8 +16,9 @@ export function reloadOnFailure<T>(load: () => Promise<T>): () => Promise<T> {
       return await load()
     } catch (error) {
       await untilServiceAnswers()
-      if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < RELOAD_AGAIN_AFTER_MS) throw error
-      sessionStorage.setItem(RELOADED_AT, String(Date.now()))
+      if (Date.now() - Number(readStored('sessionStorage', RELOADED_AT)) < RELOAD_AGAIN_AFTER_MS) throw error
+      // Without storage the page could reload for ever.
+      if (!store('sessionStorage', RELOADED_AT, String(Date.now()))) throw error
       window.location.reload()
       return new Promise<never>(() => {})
     }

@@ -1,5 +1,6 @@
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react'
 import { reloadOnFailure } from '../reload-on-failure.ts'
+import { readStored, store } from '../storage.ts'
 import { en, type Words } from './en.ts'
 import { detectLanguage, findLanguage, type Language, loadWords } from './languages.ts'
 
@@ -15,15 +16,7 @@ const LanguageContext = createContext<LanguageState>({ language: 'en', words: en
 
 /** The language that was selected here before, else the browser's. */
 export function preferredLanguage(): Language {
-  return readStored() ?? detectLanguage(navigator.languages)
-}
-
-function readStored(): Language | undefined {
-  try {
-    return findLanguage(localStorage.getItem(STORED_AS))
-  } catch {
-    return undefined
-  }
+  return findLanguage(readStored('localStorage', STORED_AS)) ?? detectLanguage(navigator.languages)
 }
 
 export interface FirstWords {
@@ -51,11 +44,7 @@ export function LanguageProvider({ first, children }: { first: FirstWords; child
     document.documentElement.lang = current.language
   }, [current.language])
   const setLanguage = useCallback((language: Language) => {
-    try {
-      localStorage.setItem(STORED_AS, language)
-    } catch {
-      // Without storage the choice holds until the page is left.
-    }
+    store('localStorage', STORED_AS, language)
     // If the reload did not help, the language stays.
     loadOrReload(language).then(
       words => setCurrent({ language, words }),

@@ -1,9 +1,10 @@
 import { useSyncExternalStore } from 'react'
+import { readStored, store } from '../storage.ts'
 
 const STORED_AS = 'pombal.timeZone'
 const MINUTE_MS = 60_000
 const listeners = new Set<() => void>()
-let chosen = readStored()
+let chosen = readChosen()
 
 /** The zone of the browser. */
 export function ownZone(): string {
@@ -27,19 +28,14 @@ export function useTimeZone(): string | undefined {
 
 export function chooseTimeZone(zone: string | undefined): void {
   chosen = zone
-  try {
-    if (zone === undefined) localStorage.removeItem(STORED_AS)
-    else localStorage.setItem(STORED_AS, zone)
-  } catch {
-    // Without storage the choice holds until the page is left.
-  }
+  store('localStorage', STORED_AS, zone ?? null)
   for (const listener of listeners) listener()
 }
 
-function readStored(): string | undefined {
+function readChosen(): string | undefined {
+  const zone = readStored('localStorage', STORED_AS)
+  if (zone === null) return undefined
   try {
-    const zone = localStorage.getItem(STORED_AS)
-    if (zone === null) return undefined
     new Intl.DateTimeFormat('en', { timeZone: zone })
     return zone
   } catch {

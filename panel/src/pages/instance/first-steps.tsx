@@ -12,6 +12,7 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { CheckIcon } from '../../components/icons.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { readStored, store } from '../../storage.ts'
 import classes from './first-steps.module.css'
 
 const HIDDEN = 'pombal.steps.hidden'
@@ -28,7 +29,7 @@ interface Step {
 export function FirstSteps({ instance }: { instance: Instance }) {
   const words = useWords()
   const { steps: texts } = words.tools
-  const [isHidden, setHidden] = useState(() => localStorage.getItem(HIDDEN) !== null)
+  const [isHidden, setHidden] = useState(() => readStored('localStorage', HIDDEN) !== null)
   const params = { id: instance.id }
   const { data: endpoints } = useQuery(endpointsQuery(instance.id))
   const sent = useFirst(instance.id, 'message', 'messages', {})
@@ -74,7 +75,7 @@ export function FirstSteps({ instance }: { instance: Instance }) {
   const done = steps.filter(({ isDone }) => isDone).length
   if (done === steps.length) return null
   const hide = () => {
-    localStorage.setItem(HIDDEN, '1')
+    store('localStorage', HIDDEN, '1')
     setHidden(true)
   }
   return (

@@ -10,6 +10,7 @@ import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { readStored, store } from '../../storage.ts'
 
 /** The page to open after the provider has sent the browser back to this tab. */
 const FROM = 'pombal.from'
@@ -44,8 +45,7 @@ export function SignInWithProvider({ from, invitation }: { from?: string | undef
       mutationFn: () =>
         callData<BegunSignIn>('/session/oidc', { method: 'POST', body: invitation ? { invitation } : {} }),
       onSuccess: ({ url }) => {
-        if (from) sessionStorage.setItem(FROM, from)
-        else sessionStorage.removeItem(FROM)
+        store('sessionStorage', FROM, from || null)
         window.location.assign(url)
       },
     },
@@ -82,7 +82,7 @@ export function AnswerOfProvider() {
   const isSent = useRef(false)
   const { mutate, isPending, error } = useMutation({
     mutationFn: () => callData<Session>('/session/oidc/finish', { method: 'POST', body: { answer } }),
-    onSuccess: session => signedIn(session, sessionStorage.getItem(FROM)),
+    onSuccess: session => signedIn(session, readStored('sessionStorage', FROM)),
   })
   useEffect(() => {
     if (answer === '' || isSent.current) return
