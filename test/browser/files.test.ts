@@ -179,8 +179,15 @@ test('a file is sent from its URL', async () => {
   await form.getByRole('button', { name: en.files.fromUrl }).click()
   await form.getByLabel(en.files.url).fill(host.file('/foto.png', picture(140), { 'content-type': 'image/png' }))
   expect(await seriousProblems(page)).toEqual([])
+  // A file that cannot be read is not left out without a word.
+  const broken = { error: { code: 'internal_error', message: 'Broken.' } }
+  await page.route(/\/media\/[^/]+$/, route => route.fulfill({ status: 500, json: broken }))
   await form.getByRole('button', { name: en.send.action, exact: true }).click()
   await page.getByText(en.message.readText).waitFor()
+  await page.getByText(en.problems.internal_error).waitFor()
+  await page.unrouteAll({ behavior: 'wait' })
+  harness.complaints.length = 0
+  await page.getByRole('button', { name: en.common.tryAgain }).click()
   await isLoaded(page, '[role=dialog]')
   expect(harness.complaints).toEqual([])
 })

@@ -1,10 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
-import { ADMIN } from '../../api/client.ts'
+import { ADMIN, ApiError } from '../../api/client.ts'
 import { mediumQuery } from '../../api/queries.ts'
 import type { Medium } from '../../api/types.ts'
 import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
+import { Problem } from '../feedback/problem.tsx'
 import { DownloadIcon } from '../icons.tsx'
 import classes from './media.module.css'
 
@@ -22,12 +23,20 @@ export function contentUrl(instanceId: string, mediaId: string): string {
 
 /** The file of a message: a picture, a player, or its name and size; or why it is not there. */
 export function MessageFile({ instanceId, mediaId }: { instanceId: string; mediaId: string }) {
-  const { data: medium } = useQuery({
+  const words = useWords()
+  const {
+    data: medium,
+    error,
+    refetch,
+  } = useQuery({
     ...mediumQuery(instanceId, mediaId),
     refetchInterval: ({ state }) => (state.data?.status === 'pending' ? PENDING_EVERY_MS : false),
-    retry: false,
   })
-  return medium ? <FilePreview instanceId={instanceId} medium={medium} /> : null
+  if (medium) return <FilePreview instanceId={instanceId} medium={medium} />
+  if (error instanceof ApiError && error.code === 'media_not_found') {
+    return <p className={classes.absent}>{words.files.goneText}</p>
+  }
+  return <Problem error={error} onRetry={() => void refetch()} />
 }
 
 export function FilePreview({ instanceId, medium }: { instanceId: string; medium: Medium }) {
