@@ -229,6 +229,16 @@ test('older messages are loaded by scrolling, and a message that is found by its
     await log.evaluate(box => box.scrollTo({ top: -box.scrollHeight }))
     return (await first.count()) === 1
   })
+  await log.getByRole('button', { name: en.inbox.actions('the very first words') }).click()
+  await page.getByRole('menuitem', { name: en.inbox.reply }).click()
+  const field = page.getByRole('textbox', { name: en.inbox.text('Carla') })
+  await field.fill('an answer')
+  await field.press('Enter')
+  const answer = log.getByText('an answer', { exact: true })
+  await answer.waitFor()
+  await until('the answer on the screen', () =>
+    answer.evaluate(line => line.getBoundingClientRect().top < window.innerHeight),
+  )
   await page.goto(`${harness.url}/instances/${id}/inbox`)
   await page.getByPlaceholder(en.inbox.searchHint).fill('very FIRST')
   await page.getByRole('link', { name: 'the very first words' }).click()

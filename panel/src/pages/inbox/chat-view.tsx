@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Fragment, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import type { ChatEntry, ChatLine, InboxChat, Instance } from '../../api/types.ts'
-import { changeUnsent, usePlaces } from '../../api/unsent.ts'
+import { changeUnsent, usePlaces, useUnsent } from '../../api/unsent.ts'
 import { useLog } from '../../api/use-log.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
@@ -47,7 +47,7 @@ export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: 
   const log = useLog<ChatEntry>(`conversation ${instance.id}`, `${path}/conversation`, query, instance.id)
   const lines = useLines(log.rows)
   const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
-  const { box, onScroll, search } = useScroll(log, lines, messageId)
+  const { box, onScroll, search } = useScroll(log, lines, messageId, useUnsent(place).sentId)
   const name = chatName(chat, words)
   /** The newest received message. Reactions are not among the lines. */
   const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id

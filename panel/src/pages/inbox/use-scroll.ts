@@ -8,8 +8,16 @@ const READ_AHEAD = 800
 /** Entries beside the visible ones that are kept up to date: some entries have no line of their own. */
 const MARGIN = 50
 
-/** Reads older messages as the conversation is scrolled, and shows the sought message. */
-export function useScroll(log: Log<ChatEntry>, lines: readonly ShownLine[], messageId: string | undefined) {
+/**
+ * Reads older messages as the conversation is scrolled, and shows the sought message.
+ * @param sentId the message that was sent last from this page. It is the newest, and is shown
+ */
+export function useScroll(
+  log: Log<ChatEntry>,
+  lines: readonly ShownLine[],
+  messageId: string | undefined,
+  sentId: string | undefined,
+) {
   const box = useRef<HTMLDivElement>(null)
   const shown = useRef<string | undefined>(undefined)
   const { hasMore, moreError, loadMore, onVisible, rows } = log
@@ -27,6 +35,9 @@ export function useScroll(log: Log<ChatEntry>, lines: readonly ShownLine[], mess
     if (hasMore && !moreError && above < READ_AHEAD) loadMore()
   }, [hasMore, moreError, loadMore, onVisible, count])
   useEffect(onScroll, [onScroll])
+  useEffect(() => {
+    if (sentId !== undefined) box.current?.scrollTo({ top: 0 })
+  }, [sentId])
   useEffect(() => {
     if (messageId !== undefined && messageId !== shown.current) {
       if (!isThere) return
