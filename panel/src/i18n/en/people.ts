@@ -77,6 +77,7 @@ export const audit = {
   address: 'From',
   none: 'No records match',
   older: 'Show older records',
+  again: 'Read again',
   fixed: {
     admin_key: 'Admin key',
     panel: 'Panel, with the admin key or password',

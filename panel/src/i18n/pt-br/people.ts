@@ -78,6 +78,7 @@ export const audit: Words['audit'] = {
   address: 'De onde',
   none: 'Nenhum registro corresponde',
   older: 'Mostrar registros mais antigos',
+  again: 'Ler de novo',
   fixed: {
     admin_key: 'Chave de administrador',
     token: 'Token da instância',

@@ -32,6 +32,7 @@ export function Audit() {
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: page => page.nextCursor ?? undefined,
+    staleTime: 0,
     meta: NOT_LIVE,
   })
   const records = list.data?.pages.flatMap(page => page.data) ?? []
@@ -39,7 +40,16 @@ export function Audit() {
     void navigate({ to: '/audit', search: { by, action, instanceId, ...change }, replace: true })
   return (
     <>
-      <PageHead title={words.audit.title}>{words.audit.hint}</PageHead>
+      <PageHead
+        title={words.audit.title}
+        action={
+          <Button variant="default" loading={list.isRefetching} onClick={() => void list.refetch()}>
+            {words.audit.again}
+          </Button>
+        }
+      >
+        {words.audit.hint}
+      </PageHead>
       {isOwner && <Check />}
       <FilterBar active={[by, action, instanceId].filter(Boolean).length}>
         <TextFilter
