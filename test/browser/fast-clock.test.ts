@@ -60,3 +60,19 @@ test('in a browser whose clock is fast, the events of the last hour are redelive
   await page.getByRole('button', { name: 'Redeliver 3 events' }).click()
   await page.getByText('All done.').waitFor()
 })
+
+test('in a tab that is left open over night, a message of the day before has its date', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Over night')
+  await harness.service.instance(id, token).send('5511987654321', 'Hello')
+  const page = await harness.openSignedIn()
+  await page.clock.install()
+  await page.goto(`${harness.url}/instances/${id}/messages`)
+  const time = page.getByRole('table', { name: 'Messages' }).locator('time').first()
+  expect(await time.innerText()).toMatch(/^\d\d:/)
+  // An answer would report today's time of the service.
+  await page.route(/\/admin\/v1\//, route => route.abort('connectionrefused'))
+  await page.clock.fastForward('25:00:00')
+  await until('the date', async () => /^[A-Z][a-z]+ \d/.test(await time.innerText()))
+  await page.close()
+  harness.complaints.length = 0
+})

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'react'
+import { useEffect, useState, useSyncExternalStore } from 'react'
 import { serverNow } from '../api/server-clock.ts'
 import { useLanguage } from '../i18n/i18n.tsx'
 import { useTimeZone } from '../text/time-zone.ts'
@@ -11,14 +11,13 @@ const DAY_MS = 24 * HOUR_MS
 export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) {
   const { language } = useLanguage()
   const timeZone = useTimeZone()
+  const today = useSyncExternalStore(onMinute, () => dayOf(serverNow(), timeZone))
   const date = new Date(at)
-  const day = (of: Date) => of.toLocaleDateString('en', { timeZone })
-  const now = new Date(serverNow())
-  const isToday = day(date) === day(now)
+  const day = dayOf(date.getTime(), timeZone)
   const text = date.toLocaleString(language, {
     timeZone,
-    ...(isToday ? {} : { day: 'numeric', month: 'short' }),
-    ...(date.getFullYear() === now.getFullYear() ? {} : { year: 'numeric' }),
+    ...(day === today ? {} : { day: 'numeric', month: 'short' }),
+    ...(yearOf(day) === yearOf(today) ? {} : { year: 'numeric' }),
     hour: '2-digit',
     hourCycle: 'h23',
     minute: '2-digit',
@@ -29,6 +28,32 @@ export function Time({ at, seconds = true }: { at: string; seconds?: boolean }) 
       {text}
     </time>
   )
+}
+
+const minuteListeners = new Set<() => void>()
+let minutes: ReturnType<typeof setInterval> | undefined
+
+/** One timer for all times on the page. */
+function onMinute(listener: () => void): () => void {
+  minuteListeners.add(listener)
+  minutes ??= setInterval(() => {
+    for (const each of minuteListeners) each()
+  }, MINUTE_MS)
+  return () => {
+    minuteListeners.delete(listener)
+    if (minuteListeners.size > 0) return
+    clearInterval(minutes)
+    minutes = undefined
+  }
+}
+
+/** The day in a zone, as `month/day/year`. */
+function dayOf(at: number, timeZone: string | undefined): string {
+  return new Date(at).toLocaleDateString('en', { timeZone })
+}
+
+function yearOf(day: string): string | undefined {
+  return day.split('/')[2]
 }
 
 /** A relative time that keeps itself current. */
