@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import type { AfterAttempt } from '../../domain/events/delivery.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
-import type { Statements } from '../engine/statement.ts'
+import type { RowOf, Statements } from '../engine/statement.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { AttemptRecord, DueDelivery } from './deliveries.ts'
 
@@ -32,87 +32,112 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
           attempts: attempt.attemptNumber - 1,
         })),
       )
-      const open = new Map(rows.map(row => [row.seq, row]))
-      const made = inputs.flatMap(input => {
-        const row = open.get(input.delivery.seq)
-        return row === undefined || isRecorded(input, row) ? [] : [{ ...input, row }]
-      })
-      if (made.length === 0) return outcomesOf(inputs, made)
-
-      tx.post(
-        queries.insertAttempt,
-        made.map(({ delivery, attempt, row, then }) => ({
-          instance_id: row.instance_id,
-          delivery_seq: row.seq,
-          // A requested attempt that failed does not use up its number: the scheduled attempt with this number is still to come.
-          // A negative number keeps the two rows apart.
-          attempt_number: delivery.requested && then.kind === 'retry' ? -delivery.requested.at : attempt.attemptNumber,
-          requested_number: delivery.requested && attempt.attemptNumber,
-          event_id: row.event_id,
-          url: attempt.url,
-          started_at: Math.round(attempt.startedAt),
-          duration_ms: Math.round(attempt.durationMs),
-          status: attempt.status,
-          error: attempt.error,
-          response_excerpt: attempt.responseExcerpt,
-        })),
-      )
-      const again = made.flatMap(({ delivery, attempt, row: { instance_id, event_id, endpoint_id }, then }) => {
-        if (then.kind !== 'retry') return []
-        const attempts = delivery.requested ? attempt.attemptNumber - 1 : attempt.attemptNumber
-        return [{ instance_id, event_id, endpoint_id, attempts, ...momentsOf(then) }]
-      })
+      const open = new Map<number, (typeof rows)[number]>()
+      for (const row of rows) open.set(row.seq, row)
+      const made: RowOf<typeof ATTEMPT>[] = []
+      const again: RowOf<typeof DELIVERY & typeof RETRY>[] = []
+      const finished: RowOf<typeof FINISHED>[] = []
+      const chains: RowOf<typeof CHAIN>[] = []
+      const outcomes: { unblocked: boolean }[] = []
+      const finishedInLane = new Map<string, { unblocked: boolean }>()
+      for (const { delivery, attempt, then } of inputs) {
+        const isFinal = then.kind !== 'retry'
+        const row = open.get(delivery.seq)
+        if (row === undefined || isRecorded(delivery, row)) {
+          // If the outcome of its commit was unknown, no hint was published. Assumes that it unblocked a successor.
+          outcomes.push({ unblocked: isFinal })
+          continue
+        }
+        const outcome = { unblocked: false }
+        outcomes.push(outcome)
+        made.push(rowOf(row, delivery, attempt, isFinal))
+        if (!isFinal) {
+          const attempts = delivery.requested ? attempt.attemptNumber - 1 : attempt.attemptNumber
+          again.push({ ...row, attempts, due_at: Math.round(then.dueAt), failed_at: Math.round(then.failedAt) })
+          continue
+        }
+        finished.push({ ...row, attempts: attempt.attemptNumber, state: then.kind })
+        finishedInLane.set(laneOf(row), outcome)
+        if (row.message_id !== null) chains.push({ ...row, message_id: row.message_id })
+      }
+      if (made.length > 0) tx.post(queries.insertAttempt, made)
       if (again.length > 0) tx.post(queries.retry, again)
-
-      const finished = made.flatMap(({ attempt, row, then }) =>
-        then.kind === 'retry' ? [] : [{ ...row, attempts: attempt.attemptNumber, state: then.kind }],
-      )
-      if (finished.length === 0) return outcomesOf(inputs, made)
-      tx.post(
-        queries.remove,
-        finished.map(({ instance_id, event_id, endpoint_id }) => ({ instance_id, event_id, endpoint_id })),
-      )
-      tx.post(queries.insertFinished, finished)
-      const successors = await tx.each(
-        queries.unblock,
-        finished.flatMap(({ instance_id, event_id, endpoint_id, message_id }) =>
-          message_id === null ? [] : [{ instance_id, event_id, endpoint_id, message_id }],
-        ),
-      )
-      return outcomesOf(inputs, made, new Set(successors.map(laneOf)))
+      if (finished.length > 0) {
+        tx.post(queries.remove, finished)
+        tx.post(queries.insertFinished, finished)
+      }
+      if (chains.length > 0) {
+        // One hint for each lane is enough.
+        for (const row of await tx.each(queries.unblock, chains)) finishedInLane.get(laneOf(row))!.unblocked = true
+      }
+      return outcomes
     },
   }
 }
 
-/**
- * Assumes that an attempt that was already recorded unblocked a successor: if the outcome of its commit was unknown, no
- * hint was published.
- * @param freed the lanes of the successors that this commit unblocked
- */
-function outcomesOf(
-  inputs: readonly AttemptInput[],
-  made: readonly AttemptInput[],
-  freed: ReadonlySet<string> = new Set(),
-): { unblocked: boolean }[] {
-  const isMade = new Set(made.map(({ delivery }) => delivery.seq))
-  return inputs.map(({ lease, delivery, then }) => {
-    if (!isMade.has(delivery.seq)) return { unblocked: then.kind !== 'retry' }
-    return { unblocked: freed.has(laneOf({ instance_id: lease.instanceId, endpoint_id: delivery.endpointId })) }
-  })
+function rowOf(
+  row: { instance_id: string; event_id: string; seq: number },
+  { requested }: DueDelivery,
+  attempt: AttemptRecord,
+  isFinal: boolean,
+): RowOf<typeof ATTEMPT> {
+  return {
+    instance_id: row.instance_id,
+    delivery_seq: row.seq,
+    // A requested attempt that failed does not use up its number: the scheduled attempt with this number is still to come.
+    // A negative number keeps the two rows apart.
+    attempt_number: requested && !isFinal ? -requested.at : attempt.attemptNumber,
+    requested_number: requested && attempt.attemptNumber,
+    event_id: row.event_id,
+    url: attempt.url,
+    started_at: Math.round(attempt.startedAt),
+    duration_ms: Math.round(attempt.durationMs),
+    status: attempt.status,
+    error: attempt.error,
+    response_excerpt: attempt.responseExcerpt,
+  }
 }
 
 /** Whether a requested attempt is already recorded. For a recorded scheduled attempt, `find` returns no row. */
-function isRecorded({ delivery }: AttemptInput, row: { requested_at: number | null; scheduled_at: number | null }) {
-  return delivery.requested !== null && (row.scheduled_at === null || row.requested_at !== delivery.requested.at)
+function isRecorded(
+  { requested }: DueDelivery,
+  row: { requested_at: number | null; scheduled_at: number | null },
+): boolean {
+  return requested !== null && (row.scheduled_at === null || row.requested_at !== requested.at)
 }
 
 function laneOf({ instance_id, endpoint_id }: { instance_id: string; endpoint_id: string }): string {
   return `${instance_id}/${endpoint_id}`
 }
 
-function momentsOf({ dueAt, failedAt }: { dueAt: number; failedAt: number }) {
-  return { due_at: Math.round(dueAt), failed_at: Math.round(failedAt) }
-}
+const ATTEMPT = {
+  instance_id: 'text',
+  delivery_seq: 'integer',
+  attempt_number: 'integer',
+  requested_number: 'integer?',
+  event_id: 'text',
+  url: 'text',
+  started_at: 'integer',
+  duration_ms: 'integer',
+  status: 'integer?',
+  error: 'text?',
+  response_excerpt: 'text?',
+} as const
+
+const DELIVERY = { instance_id: 'text', event_id: 'text', endpoint_id: 'text' } as const
+
+const RETRY = { attempts: 'integer', due_at: 'integer', failed_at: 'integer' } as const
+
+const FINISHED = {
+  ...DELIVERY,
+  seq: 'integer',
+  url: 'text',
+  state: 'text',
+  attempts: 'integer',
+  redelivery: 'integer',
+} as const
+
+const CHAIN = { ...DELIVERY, message_id: 'text' } as const
 
 function prepare(statements: Statements) {
   return {
@@ -133,45 +158,17 @@ function prepare(statements: Statements) {
       { lock: 'update' },
     ),
 
-    insertAttempt: statements.insert('attempts', {
-      instance_id: 'text',
-      delivery_seq: 'integer',
-      attempt_number: 'integer',
-      requested_number: 'integer?',
-      event_id: 'text',
-      url: 'text',
-      started_at: 'integer',
-      duration_ms: 'integer',
-      status: 'integer?',
-      error: 'text?',
-      response_excerpt: 'text?',
+    insertAttempt: statements.insert('attempts', ATTEMPT),
+
+    retry: statements.update('deliveries', DELIVERY, RETRY, {
+      fixed: { readiness: sql.lit('retry'), scheduled_at: sql.lit(null) },
     }),
 
-    retry: statements.update(
-      'deliveries',
-      { instance_id: 'text', event_id: 'text', endpoint_id: 'text' },
-      { attempts: 'integer', due_at: 'integer', failed_at: 'integer' },
-      { fixed: { readiness: sql.lit('retry'), scheduled_at: sql.lit(null) } },
-    ),
+    remove: statements.remove('deliveries', DELIVERY),
 
-    remove: statements.remove('deliveries', { instance_id: 'text', event_id: 'text', endpoint_id: 'text' }),
+    insertFinished: statements.insert('finished_deliveries', FINISHED, { fixed: { superseded: sql.lit(0) } }),
 
-    insertFinished: statements.insert(
-      'finished_deliveries',
-      {
-        instance_id: 'text',
-        event_id: 'text',
-        endpoint_id: 'text',
-        seq: 'integer',
-        url: 'text',
-        state: 'text',
-        attempts: 'integer',
-        redelivery: 'integer',
-      },
-      { fixed: { superseded: sql.lit(0) } },
-    ),
-
-    unblock: statements.rows({ instance_id: 'text', message_id: 'text', event_id: 'text', endpoint_id: 'text' }, db =>
+    unblock: statements.rows(CHAIN, db =>
       db
         .updateTable('deliveries')
         .from('input')
