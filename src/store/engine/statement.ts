@@ -166,21 +166,6 @@ export class Statements {
   }
 }
 
-export function fill(statement: Statement<never, unknown>, input: object): unknown[] {
-  const values: unknown[] = []
-  for (const parameter of statement.parameters) {
-    values.push(parameter instanceof Parameter ? (input as Record<string, unknown>)[parameter.name] : parameter)
-  }
-  return values
-}
-
-/** The parameters of one run over many rows: an array for each column. */
-export function fillColumns(statement: RowsStatement<never, unknown>, rows: readonly object[]): unknown[] {
-  return statement.parameters.map(parameter =>
-    parameter instanceof Parameter ? rows.map(row => (row as Record<string, unknown>)[parameter.name]) : parameter,
-  )
-}
-
 /** The row of `table` equals the row of `input` in these columns. */
 function same(table: string, columns: Columns): RawBuilder<unknown> {
   const equal = Object.keys(columns).map(name => sql`${sql.ref(`${table}.${name}`)} = ${sql.ref(`input.${name}`)}`)

@@ -2,8 +2,9 @@ import type { Compilable } from 'kysely'
 import pg from 'pg'
 import { StoreUnavailable } from '../../errors.ts'
 import { type Backend, PostFailed, type Session, type Transaction } from '../backend.ts'
+import { Parameter } from '../dialect.ts'
 import type { StoreLogger } from '../logger.ts'
-import { fill, fillColumns, type RowsStatement, type Statement } from '../statement.ts'
+import type { RowsStatement, Statement } from '../statement.ts'
 import { createReadingPool, createWritingPool, reach } from './pools.ts'
 
 /** With two, a commit that waits for another node's lock does not block all others. */
@@ -74,17 +75,19 @@ class PostgresSession implements Session {
   }
 
   run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
-    return this.#send<O>({
-      name: nameOf(statement),
-      text: statement.sql,
-      values: fill(statement, values).map(storable),
-    })
+    const filled = statement.parameters.map(parameter =>
+      storable(parameter instanceof Parameter ? values[parameter.name as keyof I] : parameter),
+    )
+    return this.#send<O>({ name: nameOf(statement), text: statement.sql, values: filled })
   }
 
   async each<I extends object, O>(statement: RowsStatement<I, O>, rows: readonly I[]): Promise<O[]> {
     if (rows.length === 0) return []
-    const values = fillColumns(statement, rows).map(storable)
-    return this.#send<O>({ name: nameOf(statement), text: statement.sql, values })
+    // An array for each column.
+    const columns = statement.parameters.map(parameter =>
+      storable(parameter instanceof Parameter ? rows.map(row => row[parameter.name as keyof I]) : parameter),
+    )
+    return this.#send<O>({ name: nameOf(statement), text: statement.sql, values: columns })
   }
 
   async #send<O>(config: pg.QueryConfig): Promise<O[]> {

@@ -9,7 +9,8 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { fold } from '../../../kit/fold.ts'
 import { StoreUnavailable } from '../../errors.ts'
 import type { Backend, Session, Transaction } from '../backend.ts'
-import { fill, type RowsStatement, type Statement } from '../statement.ts'
+import { Parameter } from '../dialect.ts'
+import type { RowsStatement, Statement } from '../statement.ts'
 import { syncFolder } from '../sync-to-disk.ts'
 import { LogCheckpoints } from './log-checkpoints.ts'
 
@@ -88,12 +89,12 @@ export class SqliteBackend implements Backend {
   readonly #checkpoints: LogCheckpoints
   readonly #syncLog: () => Promise<void>
   /** The sync of the newest commit that waits for the disk. */
-  #sync: Promise<void> = Promise.resolve()
+  #sync: Promise<unknown> = Promise.resolve()
   /**
    * The syncs of commits with `isSynced = false`. If one fails, a commit that has begun and waits for the disk fails
    * with it.
    */
-  #laterSyncs: Promise<void> = Promise.resolve()
+  #laterSyncs: Promise<unknown> = Promise.resolve()
   #laterTimer: NodeJS.Timeout | null = null
   /** A sync failed. */
   #mayHaveGap = false
@@ -125,7 +126,7 @@ export class SqliteBackend implements Backend {
       }
       const later = this.#laterSyncs
       this.#laterSyncs = Promise.resolve()
-      this.#sync = bothOf(later, this.#syncLog())
+      this.#sync = Promise.all([later, this.#syncLog()])
       await this.#sync
       // Another sync that overlapped with this one has failed.
       if (this.#mayHaveGap) throw new Error('The log could not be synced.')
@@ -136,19 +137,24 @@ export class SqliteBackend implements Backend {
   #syncLater(): void {
     this.#laterTimer ??= setTimeout(() => {
       this.#laterTimer = null
-      this.#laterSyncs = bothOf(this.#laterSyncs, this.#syncLog())
+      this.#laterSyncs = Promise.all([this.#laterSyncs, this.#syncLog()])
       this.#laterSyncs.catch(() => undefined)
     }, SYNC_LATER_MS)
   }
 
-  untilSynced(): Promise<void> {
-    return this.#sync
+  async untilSynced(): Promise<void> {
+    await this.#sync
   }
 
   async begin(): Promise<Transaction> {
     if (this.#mayHaveGap) await this.#closeGap()
     await this.#checkpoints.beforeWrite()
-    await retryWhileBusy(() => this.#begin.run())
+    try {
+      this.#begin.run()
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      await retryWhileBusy(() => this.#begin.run())
+    }
     return this.#transaction
   }
 
@@ -197,10 +203,6 @@ export class SqliteBackend implements Backend {
   }
 }
 
-async function bothOf(first: Promise<void>, second: Promise<void>): Promise<void> {
-  await Promise.all([first, second])
-}
-
 /** Retries while another process holds a lock. SQLite's own busy handler would block the event loop. */
 async function retryWhileBusy<T>(step: () => T | Promise<T>): Promise<T> {
   const giveUpAt = performance.now() + BUSY_TIMEOUT_MS
@@ -226,6 +228,9 @@ function openLog(db: Sqlite.Database, path: string): number {
   return openSync(`${path}-wal`, 'r+')
 }
 
+/** A statement without its number, which SQLite does not need. */
+type Text<I, O> = Omit<Statement<I, O>, 'id'>
+
 class SqliteSession implements Session {
   protected readonly db: Sqlite.Database
   readonly #prepared = new BoundedMap<string, Sqlite.Statement>(PREPARED_STATEMENTS)
@@ -235,34 +240,35 @@ class SqliteSession implements Session {
   }
 
   async query<O>(query: Compilable<O>): Promise<O[]> {
-    const { sql, parameters } = query.compile()
-    return retryWhileBusy(() => execute<O>(this.#prepare(sql), parameters as unknown[]))
+    return this.each<object, O>(query.compile(), [{}])
   }
 
-  async run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
+  run<I extends object, O>(statement: Statement<I, O>, values: I): Promise<O[]> {
     return this.each(statement, [values])
   }
 
-  async each<I extends object, O>(statement: Statement<I, O>, rows: readonly I[]): Promise<O[]> {
-    return retryWhileBusy(() => this.executeAll(statement, rows))
+  async each<I extends object, O>(statement: Text<I, O>, rows: readonly I[]): Promise<O[]> {
+    try {
+      return this.executeAll(statement, rows)
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      return retryWhileBusy(() => this.executeAll(statement, rows))
+    }
   }
 
-  protected executeAll<I extends object, O>(statement: Statement<I, O>, rows: readonly I[]): O[] {
-    const prepared = this.#prepare(statement.sql)
+  protected executeAll<I extends object, O>({ sql, parameters }: Text<I, O>, rows: readonly I[]): O[] {
+    const prepared = this.#prepared.get(sql) ?? this.db.prepare(sql)
+    // Each use makes a statement the newest, so the statement that was not used for the longest time is dropped first.
+    this.#prepared.set(sql, prepared)
     const answers: O[] = []
     for (const row of rows) {
-      for (const answer of execute<O>(prepared, fill(statement, row))) answers.push(answer)
+      const values: unknown[] = []
+      for (const parameter of parameters)
+        values.push(parameter instanceof Parameter ? row[parameter.name as keyof I] : parameter)
+      if (!prepared.reader) prepared.run(values)
+      else for (const answer of prepared.all(values)) answers.push(answer as O)
     }
     return answers
-  }
-
-  /**
-   * Each use makes a statement the newest, so the statement that was not used for the longest time is dropped first.
-   */
-  #prepare(sql: string): Sqlite.Statement {
-    const prepared = this.#prepared.get(sql) ?? this.db.prepare(sql)
-    this.#prepared.set(sql, prepared)
-    return prepared
   }
 }
 
@@ -284,10 +290,4 @@ class SqliteTransaction extends SqliteSession implements Transaction {
     // SQLite may have rolled back already, for example on a full disk.
     if (this.db.open && this.db.inTransaction) this.db.exec('rollback')
   }
-}
-
-function execute<O>(statement: Sqlite.Statement, parameters: unknown[]): O[] {
-  if (statement.reader) return statement.all(parameters) as O[]
-  statement.run(parameters)
-  return []
 }
