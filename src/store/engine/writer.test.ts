@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { StoreUnavailable } from '../errors.ts'
 import type { Backend, Session, Transaction } from './backend.ts'
-import { Fence } from './fence.ts'
-import type { Operation } from './operation.ts'
+import { Fence, type Operation } from './operation.ts'
 import { Statements } from './statement.ts'
 import { Writer } from './writer.ts'
 

@@ -1,9 +1,8 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Foreground } from '../../kit/foreground.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
-import { type Backend, PostFailed, type Transaction } from './backend.ts'
-import { type Fence, leaseKey } from './fence.ts'
-import { arrange, type Operation, type Turn, type Unit } from './operation.ts'
+import { type Backend, PostFailed } from './backend.ts'
+import { arrange, type Fence, leaseKey, type Operation, type Turn, type Unit } from './operation.ts'
 
 /** A larger commit would delay its first units and, on SQLite, block the process. */
 const MAX_UNITS_PER_COMMIT = 128
@@ -89,27 +88,23 @@ export class Writer {
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
-    const urgent = operation.urgent === true
+    const { isIndependent, mayBeUndone, urgent = false } = operation
     const instanceId = operation.instanceId(input)
-    const lane = this.#laneOf(operation)
+    const separate = mayBeUndone ? this.#undoable : this.#independent
+    const lane = isIndependent ? separate : this.#ordered
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
     if (!urgent && this.#isOverloaded(lane, instanceId))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
     const lease = operation.lease?.(input)
     // Urgent units overtake the others, so they have no turn.
-    const takesTurns = this.#runsConcurrently && !urgent && (operation.isRare || operation.isIndependent)
+    const takesTurns = this.#runsConcurrently && !urgent && (operation.isRare || isIndependent)
     const turn = takesTurns ? this.#joinTurn(operation.isRare === true, instanceId) : null
     const unit = { operation, input, instanceId, lease, turn, resolve, reject } as Unit
     if (urgent) lane.waiting.unshift(unit)
     else lane.waiting.push(unit)
     this.#startSoon(lane)
     return promise
-  }
-
-  #laneOf({ isIndependent, mayBeUndone }: Pick<Unit['operation'], 'isIndependent' | 'mayBeUndone'>): Lane {
-    if (!isIndependent) return this.#ordered
-    return mayBeUndone ? this.#undoable : this.#independent
   }
 
   #joinTurn(isRare: boolean, instanceId: InstanceId): Turn {
@@ -150,14 +145,14 @@ export class Writer {
   #startSoon(lane: Lane): void {
     if (lane.startScheduled || !canStart(lane)) return
     lane.startScheduled = true
-    setImmediate(() => this.#startCommits(lane))
+    setImmediate(this.#startCommits, lane)
   }
 
-  #startCommits(lane: Lane): void {
+  readonly #startCommits = (lane: Lane): void => {
     lane.startScheduled = false
     clearTimeout(lane.timer)
     if (lane.yields && this.#foreground?.hasPriority) {
-      lane.timer = setTimeout(() => this.#startCommits(lane), LOOK_AGAIN_MS)
+      lane.timer = setTimeout(this.#startCommits, LOOK_AGAIN_MS, lane)
       return
     }
     while (lane.waiting.length > 0 && canStart(lane)) {
@@ -166,7 +161,7 @@ export class Writer {
       const mayWait = latestStart !== undefined && lane.waiting.length < MAX_UNITS_PER_COMMIT
       const waitMs = mayWait ? latestStart + JOIN_WITHIN_MS - this.#monotonicNow() : 0
       if (waitMs > 0) {
-        lane.timer = setTimeout(() => this.#startCommits(lane), waitMs)
+        lane.timer = setTimeout(this.#startCommits, waitMs, lane)
         return
       }
       const units = this.#take(lane, MAX_UNITS_PER_COMMIT)
@@ -183,11 +178,14 @@ export class Writer {
     const units: Unit[] = []
     const left: Unit[] = []
     const held = new Set<InstanceId>()
+    const mayRunAlone = this.#backend.autocommit !== null
     for (const unit of lane.waiting) {
-      const { turn, instanceId } = unit
+      const { operation, turn, instanceId } = unit
+      const first = units[0]?.operation ?? operation
+      const staysAlone = mayRunAlone && first !== operation && (first.runAlone || operation.runAlone)
       const mayStart = turn === null || turn === this.#turns.get(instanceId)![0]
       const isFree = mayStart && !held.has(instanceId) && !lane.busy.has(instanceId)
-      if (isFree && units.length < atMost && this.#mayShareCommit(units[0], unit)) units.push(unit)
+      if (isFree && !staysAlone && units.length < atMost) units.push(unit)
       else {
         left.push(unit)
         held.add(instanceId)
@@ -195,11 +193,6 @@ export class Writer {
     }
     lane.waiting = left
     return units
-  }
-
-  #mayShareCommit(first: Unit | undefined, { operation }: Unit): boolean {
-    if (this.#backend.autocommit === null || first === undefined || first.operation === operation) return true
-    return !first.operation.runAlone && !operation.runAlone
   }
 
   async #start(lane: Lane, units: readonly Unit[]): Promise<void> {
@@ -267,39 +260,35 @@ export class Writer {
       return new Map(units.map((unit, index) => [unit, results[index]]))
     }
     const tx = await this.#backend.begin(isPart ? LOCK_TIMEOUT_OF_PARTS_MS : this.#lockTimeoutMs)
-    let outcomes: Outcomes
+    const outcomes = new Map<Unit, unknown>()
+    let mayBeUndone = true
     try {
-      outcomes = await this.#run(tx, units)
+      let held = await this.#fence.held(tx, units)
+      for (const { operation, units: members } of arrange(units)) {
+        mayBeUndone &&= operation.mayBeUndone === true
+        const granted: Unit[] = []
+        const inputs: unknown[] = []
+        for (const unit of members) {
+          if (unit.lease !== undefined && !held.has(leaseKey(unit.lease))) continue
+          granted.push(unit)
+          inputs.push(unit.input)
+        }
+        if (granted.length === 0) continue
+        const results = await operation.run(tx, inputs)
+        for (const [index, unit] of granted.entries()) outcomes.set(unit, results[index])
+        // The leases are locked until the commit, so only this transaction can move them.
+        if (operation.isRare) held = await this.#fence.held(tx, units)
+      }
     } catch (error) {
       await tx.rollback()
       throw error
     }
     try {
-      await tx.commit(!units.every(({ operation }) => operation.mayBeUndone))
+      await tx.commit(!mayBeUndone)
     } catch (error) {
       await tx.rollback()
       if (error instanceof PostFailed) throw error.cause
       throw new StoreUnavailable('The commit failed.', { cause: error })
-    }
-    return outcomes
-  }
-
-  async #run(tx: Transaction, units: readonly Unit[]): Promise<Outcomes> {
-    const outcomes = new Map<Unit, unknown>()
-    let held = await this.#fence.held(tx, units)
-    for (const { operation, units: members } of arrange(units)) {
-      const granted: Unit[] = []
-      const inputs: unknown[] = []
-      for (const unit of members) {
-        if (unit.lease !== undefined && !held.has(leaseKey(unit.lease))) continue
-        granted.push(unit)
-        inputs.push(unit.input)
-      }
-      if (granted.length === 0) continue
-      const results = await operation.run(tx, inputs)
-      for (const [index, unit] of granted.entries()) outcomes.set(unit, results[index])
-      // The leases are locked until the commit, so only this transaction can move them.
-      if (operation.isRare) held = await this.#fence.held(tx, units)
     }
     return outcomes
   }
