@@ -186,7 +186,8 @@ export function arrange(units: readonly Unit[]): Group[] {
       continue
     }
     const { isRare, isIndependent } = operation
-    const keys = operation.keys?.(input).map(key => `${instanceId}/${key}`) ?? []
+    const keys: string[] = []
+    for (const key of operation.keys?.(input) ?? []) keys.push(`${instanceId}/${key}`)
     let at = latestOfOperation.get(operation)
     const latest = placeOfInstance.get(instanceId) ?? { rare: 0, ordered: 0, any: 0 }
     const after = isRare ? latest.any : isIndependent ? latest.rare : latest.ordered
