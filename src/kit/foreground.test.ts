@@ -3,7 +3,7 @@ import { Foreground } from './foreground.ts'
 
 function setUp() {
   const time = { now: 0 }
-  return { time, foreground: new Foreground(() => time.now) }
+  return { time, foreground: new Foreground({ steady: () => time.now }) }
 }
 
 describe('the foreground', () => {

@@ -1,3 +1,5 @@
+import { type Clock, systemClock } from './clock.ts'
+
 /** How long the foreground keeps its priority after its last work has ended, because the caller goes on with the result. */
 const AFTERWARDS_MS = 2
 /** The longest time that other work yields without a break. */
@@ -10,16 +12,15 @@ const CREDIT_PER_MS = 0.25
  * under any load. Each busy millisecond costs 1 ms of credit, and each quiet one adds 0.25 ms, up to 20 ms.
  */
 export class Foreground {
-  readonly #now: () => number
+  readonly #clock: Pick<Clock, 'steady'>
   #running = 0
   #busyUntil = Number.NEGATIVE_INFINITY
   #creditMs = LONGEST_MS
   #countedAt: number
 
-  /** @param now a clock that does not jump, in milliseconds */
-  constructor(now = () => performance.now()) {
-    this.#now = now
-    this.#countedAt = now()
+  constructor(clock: Pick<Clock, 'steady'> = systemClock) {
+    this.#clock = clock
+    this.#countedAt = clock.steady()
   }
 
   /** Whether work that can wait should start a little later. */
@@ -40,7 +41,7 @@ export class Foreground {
 
   /** Settles the credit for the time since it was last counted. @returns the current time */
   #count(): number {
-    const now = this.#now()
+    const now = this.#clock.steady()
     const elapsedMs = now - this.#countedAt
     const busyMs = this.#running > 0 ? elapsedMs : Math.min(elapsedMs, Math.max(0, this.#busyUntil - this.#countedAt))
     const creditMs = this.#creditMs - busyMs + (elapsedMs - busyMs) * CREDIT_PER_MS

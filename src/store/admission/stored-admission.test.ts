@@ -8,7 +8,7 @@ function admissionAt(clock: { now: number }, ratePerMinute: number): LocalAdmiss
     statements: new Statements('sqlite'),
     reader: { run: async () => [{ instance_id: 'inst_1', key_id: null, scopes: null, expires_at: null }] },
   } as unknown as Core
-  return new LocalAdmission(core, ratePerMinute, { note: () => undefined }, () => clock.now)
+  return new LocalAdmission(core, ratePerMinute, { note: () => undefined }, { steady: () => clock.now })
 }
 
 describe('the rate window', () => {

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
+import { type Clock, systemClock } from '../../kit/clock.ts'
 import type { KeyUses } from '../api-keys/key-uses.ts'
 import { parseScopes } from '../api-keys/stored-api-keys.ts'
 import type { Session } from '../engine/backend.ts'
@@ -34,19 +35,18 @@ export class LocalAdmission implements Admission {
   readonly #core: Core
   readonly #ratePerMinute: number
   readonly #uses: Pick<KeyUses, 'note'>
-  readonly #clock: () => number
+  readonly #clock: Pick<Clock, 'steady'>
   readonly #windows = new Map<InstanceId, { opensAt: number; calls: number }>()
   readonly #callerByDigest = new Map<string, Caller>()
   /** Incremented when a token or key is dropped. A read that began before must not be cached afterwards. */
   #forgotten = 0
   readonly #find
 
-  /** @param clock monotonic, in milliseconds */
   constructor(
     core: Core,
     ratePerMinute: number,
     uses: Pick<KeyUses, 'note'>,
-    clock: () => number = () => Math.floor(performance.now()),
+    clock: Pick<Clock, 'steady'> = systemClock,
   ) {
     this.#core = core
     this.#ratePerMinute = ratePerMinute
@@ -60,7 +60,7 @@ export class LocalAdmission implements Admission {
     if (caller === null) return null
     const { instanceId, key } = caller
     if (key !== null) this.#uses.note(instanceId, key.id, Date.now())
-    const now = this.#clock()
+    const now = Math.floor(this.#clock.steady())
     let window = this.#windows.get(instanceId)
     if (window === undefined || now >= window.opensAt + WINDOW_MS) {
       window = { opensAt: now, calls: 0 }
@@ -86,7 +86,7 @@ export class LocalAdmission implements Admission {
     for (const [digest, caller] of this.#callerByDigest) {
       if (caller.instanceId === instanceId) this.#callerByDigest.delete(digest)
     }
-    const now = this.#clock()
+    const now = Math.floor(this.#clock.steady())
     for (const [id, { opensAt }] of this.#windows) {
       if (now >= opensAt + WINDOW_MS) this.#windows.delete(id)
     }

@@ -81,7 +81,7 @@ function setUp(commitsAtOnce = 1) {
     commitsAtOnce,
     foreground,
     lockTimeoutMs: 500,
-    monotonicNow: () => time.now,
+    clock: { steady: () => time.now },
   })
   return { ledger, writer, note, runs, time, foreground }
 }

@@ -1,4 +1,5 @@
 import type { InstanceId } from '../../domain/ids.ts'
+import { type Clock, systemClock } from '../../kit/clock.ts'
 import type { Foreground } from '../../kit/foreground.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
 import { type Backend, PostFailed } from './backend.ts'
@@ -27,7 +28,7 @@ export interface WriterOptions {
   foreground?: Pick<Foreground, 'hasPriority'> | null
   /** How long a commit waits for a lock of another transaction. Default: that of the backend. */
   lockTimeoutMs?: number | undefined
-  monotonicNow?: () => number
+  clock?: Pick<Clock, 'steady'>
 }
 
 /** Commits of one kind of units: those that have started, and the units that wait. */
@@ -60,7 +61,7 @@ export class Writer {
   readonly #fence: Fence
   readonly #foreground: Pick<Foreground, 'hasPriority'> | null
   readonly #lockTimeoutMs: number | undefined
-  readonly #monotonicNow: () => number
+  readonly #clock: Pick<Clock, 'steady'>
   readonly #ordered: Lane
   readonly #independent: Lane
   readonly #undoable: Lane
@@ -73,13 +74,13 @@ export class Writer {
   constructor(
     backend: Backend,
     fence: Fence,
-    { commitsAtOnce = 1, foreground = null, lockTimeoutMs, monotonicNow = () => performance.now() }: WriterOptions = {},
+    { commitsAtOnce = 1, foreground = null, lockTimeoutMs, clock = systemClock }: WriterOptions = {},
   ) {
     this.#backend = backend
     this.#fence = fence
     this.#foreground = foreground
     this.#lockTimeoutMs = lockTimeoutMs
-    this.#monotonicNow = monotonicNow
+    this.#clock = clock
     this.#ordered = newLane(commitsAtOnce)
     this.#runsConcurrently = commitsAtOnce > 1
     this.#independent = this.#runsConcurrently ? newLane(1) : this.#ordered
@@ -138,7 +139,7 @@ export class Writer {
   #isOverloaded(lane: Lane, instanceId: InstanceId): boolean {
     const { busy, waiting, begunAt } = lane
     const behind = busy.get(instanceId) ?? (canStart(lane) ? Number.POSITIVE_INFINITY : begunAt.at(-1)!)
-    return waiting.length >= MAX_WAITING || this.#monotonicNow() - behind > STALLED_AFTER_MS
+    return waiting.length >= MAX_WAITING || this.#clock.steady() - behind > STALLED_AFTER_MS
   }
 
   /** Deferred, so that all callbacks of this event-loop turn can add their units first. */
@@ -159,7 +160,7 @@ export class Writer {
       // Waiting units start when a running commit ends, or earlier if it takes long or a batch is full.
       const latestStart = lane.begunAt.at(-1)
       const mayWait = latestStart !== undefined && lane.waiting.length < MAX_UNITS_PER_COMMIT
-      const waitMs = mayWait ? latestStart + JOIN_WITHIN_MS - this.#monotonicNow() : 0
+      const waitMs = mayWait ? latestStart + JOIN_WITHIN_MS - this.#clock.steady() : 0
       if (waitMs > 0) {
         lane.timer = setTimeout(this.#startCommits, waitMs, lane)
         return
@@ -196,7 +197,7 @@ export class Writer {
   }
 
   async #start(lane: Lane, units: readonly Unit[]): Promise<void> {
-    const begunAt = this.#monotonicNow()
+    const begunAt = this.#clock.steady()
     lane.begunAt.push(begunAt)
     for (const { instanceId } of units) lane.busy.set(instanceId, begunAt)
     await this.#settle(units)
@@ -238,7 +239,7 @@ export class Writer {
    * because the next commits have to wait.
    */
   async #settleParts(units: readonly Unit[], divideUntil: number | null, error: unknown): Promise<void> {
-    const now = this.#monotonicNow()
+    const now = this.#clock.steady()
     const until = divideUntil ?? now + DIVIDE_WITHIN_MS
     const parts = halveByOrder(units)
     const isTriedAgain = divideUntil !== null
