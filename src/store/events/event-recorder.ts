@@ -77,11 +77,15 @@ export class EventRecorder {
 
   /** @param events the events of each instance in their order */
   async record(tx: Transaction, events: readonly NewEvent[]): Promise<RecordedEvents> {
-    const inOrder: (NewEvent & { seq: number })[] = []
+    const { insertEvent, insertTraced, insertDelivery } = this.#statements
+    const inOrder: (NewEvent & { seq: number; traceparent: Traceparent | null })[] = []
     const instances = new Set<InstanceId>()
     let reach: Reach = 'own'
+    let isTraced = false
     for (const [seq, event] of events.entries()) {
-      inOrder.push({ ...event, seq })
+      const { traceparent = null } = event
+      inOrder.push({ ...event, seq, traceparent })
+      if (traceparent !== null) isTraced = true
       instances.add(event.instance_id)
       // Operator endpoints are read, and locked, only for the few events that they may receive.
       if (isOperatorPattern(event.kind)) reach = 'all'
@@ -89,7 +93,7 @@ export class EventRecorder {
     // The lock comes first, so that the insert sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
       this.#subscriptions.find(tx, instances, reach),
-      this.#insert(tx, inOrder),
+      isTraced ? tx.each(insertTraced, inOrder) : tx.each(insertEvent, inOrder),
     ])
     const recorded = new Set<EventId>()
     for (const { id } of inserted) recorded.add(id)
@@ -113,17 +117,8 @@ export class EventRecorder {
       const readiness = blocked_by === null ? 'first' : 'blocked'
       deliveries.push({ instance_id, event_id, endpoint_id, message_id, url, readiness, blocked_by, due_at })
     }
-    if (deliveries.length > 0) tx.post(this.#statements.insertDelivery, deliveries)
+    if (deliveries.length > 0) tx.post(insertDelivery, deliveries)
     return { events: recorded, deliverable }
-  }
-
-  #insert(tx: Transaction, events: readonly (NewEvent & { seq: number })[]): Promise<{ id: EventId }[]> {
-    const { insertEvent, insertTraced } = this.#statements
-    if (events.every(({ traceparent = null }) => traceparent === null)) return tx.each(insertEvent, events)
-    return tx.each(
-      insertTraced,
-      events.map(event => ({ ...event, traceparent: event.traceparent ?? null })),
-    )
   }
 
   /** The events whose deliveries block the next ones, by message and endpoint. Each delivery is locked until the commit. */
