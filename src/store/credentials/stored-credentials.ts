@@ -42,11 +42,11 @@ export class StoredCredentials implements Credentials {
   async set(lease: Lease, changes: readonly Change[]): Promise<void> {
     if (changes.length === 0) return
     const { instanceId } = lease
-    const sealed = changes.map(({ type, id, value }) => ({
-      type,
-      id,
-      sealed: value === null ? null : this.#core.sealing.seal(instanceId, credentialPlace(instanceId, type, id), value),
-    }))
+    const sealed: SetInput['changes'] = []
+    for (const { type, id, value } of changes) {
+      const place = credentialPlace(instanceId, type, id)
+      sealed.push({ type, id, sealed: value && this.#core.sealing.seal(instanceId, place, value) })
+    }
     await this.#core.write(this.#set, { lease, changes: sealed })
   }
 
