@@ -12,7 +12,7 @@ import type { ConnectionRecord } from '../../../src/store/connections/connection
 import type { Lease } from '../../../src/store/leases/leases.ts'
 import { openStore } from '../../../src/store/open-store.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { passKeysAsObjects } from '../../../src/whatsapp/baileys/signal/keys-as-objects.ts'
+import { passKeysAsObjects } from '../../../src/whatsapp/baileys/signal/library-patches.ts'
 import { silenceSignalConsole } from '../../../src/whatsapp/baileys/signal/quiet-libsignal.ts'
 import {
   type Connection,

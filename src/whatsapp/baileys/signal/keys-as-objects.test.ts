@@ -1,6 +1,6 @@
 import crypto, { createHmac, KeyObject } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { passKeysAsObjects } from './keys-as-objects.ts'
+import { passKeysAsObjects } from './library-patches.ts'
 
 const KEY = Buffer.alloc(32, 7)
 const TEXT = 'Good morning'

@@ -1,6 +1,6 @@
 import { SessionRecord } from 'libsignal'
 import { expect, test } from 'vitest'
-import { hasOpenSession, keepParsedSessions } from './parsed-sessions.ts'
+import { hasOpenSession, patchLibraries } from './library-patches.ts'
 
 const KEY = Buffer.alloc(33, 1).toString('base64')
 const CLOSED = { closed: 1_700_000_000_000 }
@@ -28,7 +28,7 @@ function stored(...sessions: { closed: number; registrationId?: number }[]): Uin
 /** libsignal's types omit the methods that change a record. */
 type Changeable = SessionRecord & { deleteAllSessions(): void }
 
-keepParsedSessions()
+patchLibraries()
 
 test('a record that was serialised is returned without parsing, but only the first time', () => {
   const record = SessionRecord.deserialize(stored(OPEN))

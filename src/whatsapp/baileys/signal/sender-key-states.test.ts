@@ -6,7 +6,7 @@ import {
   SenderKeyRecord,
 } from 'baileys/lib/Signal/Group/index.js'
 import { expect, test } from 'vitest'
-import { keepSenderKeysWhole } from './sender-key-states.ts'
+import { patchLibraries } from './library-patches.ts'
 
 const NAME = new SenderKeyName('120363000000000042@g.us', { id: '1', deviceId: 0, toString: () => '1.0' })
 
@@ -24,7 +24,7 @@ function createMember() {
 }
 
 test('a message that was written before its group key was sent several more times is decrypted', async () => {
-  keepSenderKeysWhole()
+  patchLibraries()
   const [writer, reader] = [createMember(), createMember()]
   const give = async () => {
     const bytes = (await writer.builder.create(NAME)).serialize()

@@ -3,13 +3,13 @@ import fc from 'fast-check'
 import { ProtocolAddress, SessionBuilder, SessionCipher, SessionRecord, type SignalStorage } from 'libsignal'
 import * as curve from 'libsignal/src/curve.js'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { patchLibraries } from './library-patches.ts'
 import { silenceSignalConsole } from './quiet-libsignal.ts'
-import { restoreFailedSessions } from './session-attempts.ts'
 
 let restoreConsole: () => void
 beforeAll(() => {
   restoreConsole = silenceSignalConsole()
-  restoreFailedSessions()
+  patchLibraries()
 })
 afterAll(() => restoreConsole())
 

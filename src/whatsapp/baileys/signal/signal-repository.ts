@@ -11,10 +11,8 @@ import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { userOf } from '../addresses.ts'
 import { isRefusal } from '../look-up.ts'
 import type { Journal } from './journal.ts'
+import { hasOpenSession, patchLibraries } from './library-patches.ts'
 import { guardMapping, type LIDMappingStore } from './lid-mapping.ts'
-import { hasOpenSession, keepParsedSessions } from './parsed-sessions.ts'
-import { keepSenderKeysWhole } from './sender-key-states.ts'
-import { restoreFailedSessions } from './session-attempts.ts'
 
 type Outside = <T>(work: () => T) => T
 type PnToLid = Parameters<typeof DEFAULT_CONNECTION_CONFIG.makeSignalRepository>[2]
@@ -58,7 +56,7 @@ type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
  *    sends the receipt. Either WhatsApp still delivers the message again, or we have it. If a message arrives whose key
  *    was already used, it is acknowledged if it is recorded, and otherwise requested again.
  * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
- * 5. A session is parsed once, not at every message (`parsed-sessions.ts`).
+ * 5. A session is parsed once, not at every message (`library-patches.ts`).
  * 6. Stale and wrong pairs of numbers and LIDs are ignored (`lid-mapping.ts`).
  */
 export function createSignalRepository(
@@ -67,9 +65,7 @@ export function createSignalRepository(
   pnToLid: PnToLid,
   service: SignalService,
 ): SignalRepositoryWithLIDStore {
-  restoreFailedSessions()
-  keepSenderKeysWhole()
-  keepParsedSessions()
+  patchLibraries()
   const base = DEFAULT_CONNECTION_CONFIG.makeSignalRepository(auth, logger, pnToLid && cachingMisses(pnToLid))
   const keys = auth.keys as SignalKeyStoreWithTransaction
   const outside = AsyncLocalStorage.snapshot()
@@ -135,12 +131,17 @@ export function createSignalRepository(
 
 function createLock(outside: Outside): Alone {
   const locks = new Map<string, Promise<unknown>>()
-  return (key, work) => {
-    const turn = (locks.get(key) ?? Promise.resolve()).then(() => outside(work))
-    const settled = turn.catch(() => undefined)
-    locks.set(key, settled)
-    void settled.then(() => locks.get(key) === settled && locks.delete(key))
-    return turn
+  return async (key, work) => {
+    const earlier = locks.get(key)
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    locks.set(key, ended)
+    try {
+      await earlier
+      return await outside(work)
+    } finally {
+      end()
+      if (locks.get(key) === ended) locks.delete(key)
+    }
   }
 }
 
