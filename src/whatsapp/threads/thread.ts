@@ -129,16 +129,18 @@ class Thread {
     this.#setValidity(validity)
   }
 
-  take(message: ToThread): void {
-    if (message.kind === 'result') this.#calls.end(message.call)?.resolve(message.value)
-    else if (message.kind === 'error') this.#calls.end(message.call)?.reject(fromPlain(message.error))
-    else if (message.kind === 'hint')
-      this.#hints.publish(message.topic, message.instanceId, message.about, message.origin)
-    else if (message.kind === 'start') this.#start(message)
-    else if (message.kind === 'stop') void this.#stop(message)
-    else if (message.kind === 'revoke') this.#revoke(message.connection)
-    else if (message.kind === 'validity') this.#setValidity(message.validity)
-    else this.#outbox.post({ kind: 'heartbeat' })
+  readonly take = (messages: readonly ToThread[]): void => {
+    for (const message of messages) {
+      if (message.kind === 'result') this.#calls.end(message.call)?.resolve(message.value)
+      else if (message.kind === 'error') this.#calls.end(message.call)?.reject(fromPlain(message.error))
+      else if (message.kind === 'hint')
+        this.#hints.publish(message.topic, message.instanceId, message.about, message.origin)
+      else if (message.kind === 'start') this.#start(message)
+      else if (message.kind === 'stop') void this.#stop(message)
+      else if (message.kind === 'revoke') this.#revoke(message.connection)
+      else if (message.kind === 'validity') this.#setValidity(message.validity)
+      else this.#outbox.post({ kind: 'heartbeat' })
+    }
   }
 
   #openFiles(media: ThreadMedia): ConnectionFiles {
@@ -209,9 +211,7 @@ containLibraryErrors(thread.logger, error => {
   process.removeAllListeners('uncaughtException')
   throw error
 })
-parentPort?.on('message', (messages: ToThread[]) => {
-  for (const message of messages) thread.take(message)
-})
+parentPort?.on('message', thread.take)
 // Only after the start, so that a busy machine does not delay it.
 lowerThreadPriority(LOWER_BY)
 // Written now, because a killed process cannot write the compile cache when it ends.

@@ -80,9 +80,7 @@ export class WhatsappThread {
       resourceLimits: { maxOldGenerationSizeMb: options.heapMib },
     })
     this.#outbox = new Outbox(this.#worker, (message, error) => this.#failUndeliverable(message, error))
-    this.#worker.on('message', (messages: FromThread[]) => {
-      for (const message of messages) this.#take(message)
-    })
+    this.#worker.on('message', this.#take)
     this.#worker.on('error', error => {
       this.#error = error as Error
     })
@@ -144,33 +142,28 @@ export class WhatsappThread {
     this.#missedHeartbeats = 0
   }
 
-  #take(message: FromThread): void {
-    if (message.kind === 'call') void this.#answer(message.call, this.#callStore(message))
-    else if (message.kind === 'log') this.#options.logTo.write(message.line)
-    else if (message.kind === 'sent') this.#options.onSent?.(message.send)
-    else if (message.kind === 'heartbeat') this.#noteHeartbeat()
-    else if (message.kind === 'renew') this.#options.onRenewalNeeded()
-    else this.#takeOf(message)
+  readonly #take = (messages: readonly FromThread[]): void => {
+    for (const message of messages) {
+      if (message.kind === 'call' || message.kind === 'linkBy') void this.#answer(message)
+      else if (message.kind === 'log') this.#options.logTo.write(message.line)
+      else if (message.kind === 'sent') this.#options.onSent?.(message.send)
+      else if (message.kind === 'heartbeat') this.#noteHeartbeat()
+      else if (message.kind === 'renew') this.#options.onRenewalNeeded()
+      else this.#connections.get(message.connection)?.take(message)
+    }
   }
 
-  #takeOf(message: Extract<FromThread, { connection: number }>): void {
-    const connection = this.#connections.get(message.connection)
-    if (message.kind === 'linkBy') {
-      const { call, qr, pairing } = message
-      void this.#answer(call, Promise.resolve(connection?.linkBy(qr, pairing)))
-    } else connection?.take(message)
-  }
-
-  async #callStore({ subject, method, args }: Extract<FromThread, { kind: 'call' }>): Promise<unknown> {
-    const part = this.#options.store[subject]
-    // The thread calls each method as its interface states.
-    const work = part[method as keyof typeof part] as (...given: unknown[]) => Promise<unknown>
-    return work.apply(part, args)
-  }
-
-  async #answer(call: number, work: Promise<unknown>): Promise<void> {
+  async #answer(message: Extract<FromThread, { call: number }>): Promise<void> {
+    const { call } = message
     try {
-      this.#outbox.post({ kind: 'result', call, value: await work })
+      let value: unknown
+      if (message.kind === 'call') {
+        const part = this.#options.store[message.subject]
+        // The thread calls each method as its interface states.
+        const method = part[message.method as keyof typeof part] as (...args: unknown[]) => Promise<unknown>
+        value = await method.apply(part, message.args)
+      } else await this.#connections.get(message.connection)?.linkBy(message.qr, message.pairing)
+      this.#outbox.post({ kind: 'result', call, value })
     } catch (error) {
       this.#outbox.post({ kind: 'error', call, error: toPlain(error) })
     }
