@@ -66,7 +66,7 @@ export class Lane implements LimitedUser {
   readonly #recorder: AttemptRecorder
   readonly #posting: PostingCache
   readonly #subscriptions: readonly (() => void)[]
-  readonly #inFlight = new Set<Promise<void>>()
+  readonly #inFlight = new Map<string, Promise<void>>()
   readonly #abort = new AbortController()
   #phase: 'running' | 'draining' | 'ended' = 'running'
   #isHeld = false
@@ -180,7 +180,7 @@ export class Lane implements LimitedUser {
 
   async #untilIdle(withinMs: number): Promise<void> {
     const { clock } = this.#options
-    await waitAtMost(withinMs, Promise.all(this.#inFlight), (ms, task) => clock.after(ms, task))
+    await waitAtMost(withinMs, Promise.all(this.#inFlight.values()), (ms, task) => clock.after(ms, task))
   }
 
   #drain(): void {
@@ -229,7 +229,7 @@ export class Lane implements LimitedUser {
       const permit = delivery && this.#options.limit.acquire(this)
       if (!delivery || !permit) return
       this.#claims.claim(delivery)
-      this.#track(delivery, this.#deliver(delivery, permit))
+      this.#inFlight.set(delivery.id, this.#settle(delivery, this.#deliver(delivery, permit)))
     }
   }
 
@@ -253,40 +253,26 @@ export class Lane implements LimitedUser {
     this.isFailing = ended.next.kind !== 'delivered'
     logAttempt(ended, this.#options.logger)
     this.#options.observer?.onAttempt(ended)
-    return this.#record(ended)
-  }
-
-  async #record(ended: EndedAttempt): Promise<NextAttempt> {
-    const { lease } = this.#recorder
-    const recorded = await this.#recorder.record(ended)
-    if (!recorded || ended.next.kind !== 'retry') return 'none'
-    // Another owner may have made attempts between the two leases.
-    return lease === this.#recorder.lease ? ended.next.dueAt : 'unknown'
+    return this.#recorder.record(ended)
   }
 
   #recordAgain(ended: EndedAttempt): void {
     this.#claims.claim(ended.delivery)
-    this.#track(
-      ended.delivery,
-      this.#recorder.record(ended).then(() => 'unknown'),
-    )
+    const recorded = this.#recorder.record(ended).then((): NextAttempt => 'unknown')
+    this.#inFlight.set(ended.delivery.id, this.#settle(ended.delivery, recorded))
   }
 
   /** Releases the claim when the work has ended. */
-  #track(delivery: DueDelivery, work: Promise<NextAttempt>): void {
-    const done = work
-      .then(
-        next => {
-          this.#claims.release(delivery, next)
-          this.#advance()
-        },
-        error => {
-          this.#claims.release(delivery, 'unknown')
-          this.#pause(error)
-        },
-      )
-      .finally(() => this.#inFlight.delete(done))
-    this.#inFlight.add(done)
+  async #settle(delivery: DueDelivery, work: Promise<NextAttempt>): Promise<void> {
+    const [result] = await Promise.allSettled([work])
+    this.#inFlight.delete(delivery.id)
+    if (result.status === 'fulfilled') {
+      this.#claims.release(delivery, result.value)
+      this.#advance()
+    } else {
+      this.#claims.release(delivery, 'unknown')
+      this.#pause(result.reason)
+    }
   }
 
   // ── Errors ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ import type { Deliveries } from '../store/deliveries/deliveries.ts'
 import { LeaseLost } from '../store/errors.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { EndedAttempt } from './attempt.ts'
+import type { NextAttempt } from './claim.ts'
 
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 5_000
@@ -30,10 +31,6 @@ export class AttemptRecorder {
     this.#options = options
   }
 
-  get lease(): Lease {
-    return this.#lease
-  }
-
   /** True once the lease is lost or `stop` was called: nothing is recorded any more. */
   get isStopped(): boolean {
     return this.#stopped.signal.aborted
@@ -48,23 +45,26 @@ export class AttemptRecorder {
     this.#stopped.abort()
   }
 
-  /** @returns whether the attempt was recorded; otherwise it is in `unrecorded` */
-  async record(ended: EndedAttempt): Promise<boolean> {
+  /** @returns what follows the attempt; `none` if it was not recorded and is in `unrecorded` */
+  async record(ended: EndedAttempt): Promise<NextAttempt> {
     const { deliveries, onFailed } = this.#options
+    const leaseOfAttempt = this.#lease
     this.unrecorded.add(ended)
     for (let failures = 0; !this.isStopped; failures += 1) {
       const lease = this.#lease
       try {
         await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
         this.unrecorded.delete(ended)
-        return true
+        if (ended.next.kind !== 'retry') return 'none'
+        // Another owner may have made attempts between the two leases.
+        return leaseOfAttempt === this.#lease ? ended.next.dueAt : 'unknown'
       } catch (error) {
         if (!(error instanceof LeaseLost)) onFailed(error)
         else if (lease === this.#lease) this.#loseLease()
       }
       if (lease === this.#lease) await this.#pause(backoffMs(failures, FIRST_PAUSE_MS, LONGEST_PAUSE_MS))
     }
-    return false
+    return 'none'
   }
 
   #loseLease(): void {
