@@ -67,8 +67,18 @@ function createPoolWithSettings(url: string, logger: StoreLogger | undefined, se
     query_timeout: ANSWER_TIMEOUT_MS,
     onConnect: async client => {
       await client.query(settings)
+      await refuseStandby(client)
     },
   })
+}
+
+/**
+ * After a failover, the address may still lead to the demoted primary. As a standby it would answer reads with old data. A server
+ * must restart to become a standby, which ends its connections, so it is enough to check new ones.
+ */
+async function refuseStandby(client: pg.ClientBase): Promise<void> {
+  const { rows } = await client.query<{ is_standby: boolean }>('select pg_is_in_recovery() as is_standby')
+  if (rows[0]?.is_standby) throw new Error('The server is a standby, not the primary.')
 }
 
 function createPoolWith(url: string, logger: StoreLogger | undefined, config: pg.PoolConfig): pg.Pool {

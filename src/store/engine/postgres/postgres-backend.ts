@@ -53,6 +53,8 @@ export class PostgresBackend implements Backend {
 const CONFLICTS = new Set(['40001', '40P01'])
 /** SQLSTATE of a lock that was not granted within `lock_timeout`. */
 const LOCK_NOT_AVAILABLE = '55P03'
+/** SQLSTATE of a write on a read-only server. */
+const READ_ONLY = '25006'
 /**
  * SQLSTATE classes: connection, refused login, missing database, resources, operator intervention (shutdown, timeout), system.
  * Codes: read-only transaction, idle-in-transaction timeout.
@@ -96,7 +98,9 @@ class PostgresSession implements Session {
       await this.begun
       return rows as O[]
     } catch (error) {
-      this.broken ||= error instanceof StoreUnavailable
+      // After a failover, a new connection may reach the new primary.
+      const isReadOnly = error instanceof pg.DatabaseError && error.code === READ_ONLY
+      this.broken ||= isReadOnly || error instanceof StoreUnavailable
       throw this.causeOf(error)
     }
   }
