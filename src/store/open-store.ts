@@ -1,10 +1,12 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { Kysely, PostgresDialect, SqliteDialect } from 'kysely'
+import { Kysely, PostgresDialect, SqliteDialect, sql } from 'kysely'
 import { DatabaseClock } from './clock.ts'
 import { DatabaseStore } from './database-store.ts'
 import { KeyCheck } from './encryption/key-check.ts'
 import { Sealing } from './encryption/sealing.ts'
+import type { Session } from './engine/backend.ts'
+import { DIALECTS, ICU_COLLATION, postgresFold } from './engine/dialect.ts'
 import { giveToOwnerOf } from './engine/file-owner.ts'
 import type { StoreLogger } from './engine/logger.ts'
 import { findUpgrade, migrate, refuseIncompatible } from './engine/migrations/migrate.ts'
@@ -177,8 +179,15 @@ async function connectToPostgres(
   const hints = new SharedHints(databaseUrl, logger)
   await reach(hints.open())
   const backend = new PostgresBackend(databaseUrl, logger)
-  const statements = new Statements('postgres')
+  // PostgreSQL can be built without ICU.
+  const statements = new Statements('postgres', (await hasIcu(backend.reader)) ? {} : { fold: postgresFold('default') })
   const clock = await DatabaseClock.open(backend.reader, statements, logger)
   const afterClose = () => clock.close()
   return new DatabaseStore(backend, statements, sealing, ratePerMinute, afterClose, observer, hints, clock)
+}
+
+async function hasIcu(reader: Session): Promise<boolean> {
+  const found = sql<boolean>`exists (select 1 from pg_catalog.pg_collation where collname = ${ICU_COLLATION})`
+  const [row] = await reader.query(DIALECTS.postgres.builder.selectNoFrom(found.as('found')))
+  return row!.found
 }

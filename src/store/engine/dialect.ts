@@ -11,7 +11,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from 'kysely'
-import { FOLDED_LETTERS } from '../../kit/fold.ts'
+import { MARKS } from '../../kit/fold.ts'
 import type { DatabaseKind } from './database-kind.ts'
 import type { Database } from './schema/database.ts'
 
@@ -66,6 +66,9 @@ export interface Dialect {
   isShared: boolean
 }
 
+/** Its `lower` knows all letters. That of the database's own collation may know ASCII only. */
+export const ICU_COLLATION = 'und-x-icu'
+
 export const DIALECTS: Record<DatabaseKind, Dialect> = {
   sqlite: {
     kind: 'sqlite',
@@ -102,10 +105,16 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     input: postgresInput,
     lock: clause => clause,
     isAmong: (column, results) => sql`${sql.ref(column)} = any(array${results})`,
-    fold: text => sql`translate(lower(${text}), ${sql.lit(FOLDED_LETTERS.from)}, ${sql.lit(FOLDED_LETTERS.to)})`,
+    fold: postgresFold(ICU_COLLATION),
     bytes: sql`select pg_database_size(current_database()) as bytes`,
     isShared: true,
   },
+}
+
+/** @param collation a collation of `pg_catalog`, which decides what `lower` knows */
+export function postgresFold(collation: string): Dialect['fold'] {
+  return text =>
+    sql`regexp_replace(normalize(lower(${text} collate ${sql.id('pg_catalog', collation)}), NFD), ${sql.lit(MARKS)}, '', 'g')`
 }
 
 const ARRAY_TYPES: Record<string, string> = { text: 'text[]', integer: 'bigint[]', blob: 'bytea[]' }

@@ -63,8 +63,8 @@ export class Statements {
   readonly dialect: Dialect
   #count = 0
 
-  constructor(kind: DatabaseKind) {
-    this.dialect = DIALECTS[kind]
+  constructor(kind: DatabaseKind, changes: Partial<Dialect> = {}) {
+    this.dialect = { ...DIALECTS[kind], ...changes }
     this.db = this.dialect.builder
     this.now = this.dialect.now
   }

@@ -186,6 +186,37 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(await find('\\n')).toEqual([])
       expect(await find('100%')).toEqual([])
     })
+
+    test.each([
+      ['чай', 'ЧАЙ'],
+      ['Сергей', 'сергей'],
+      ['ёлка', 'Елка'],
+      ['tiếng Việt', 'TIENG VIET'],
+      ['안녕', '안녕'],
+      ['สวัสดี', 'สวัสดี'],
+      ['नमस्ते', 'नमस्ते'],
+      ['がんばる', 'がんばる'],
+      ['Καλημέρα Ἰωάννης', 'ΚΑΛΗΜΕΡΑ ιωαννης'],
+      ['مُحَمَّد', 'محمد'],
+    ])(
+      '%s in a text or in the name of a contact or instance is found as it is written, and as %s',
+      async (text, other) => {
+        const { store } = context
+        const lease = await createConnected(store)
+        const { instanceId } = lease
+        const received = await receive(store, lease, { from: ANA, text: `(${text})`, name: `(${text})` })
+        const sent = await send(store, lease, BEA, { text: `(${text})` })
+        await store.instances.rename(instanceId, `(${text})`)
+        for (const search of [text, other, text.normalize('NFD')]) {
+          const lines = await store.conversations.listLines(instanceId, { limit: 10 }, { search })
+          expect(lines.data.map(idOf)).toEqual([sent, received])
+          expect((await store.messages.list(instanceId, { limit: 10 }, { search })).data).toMatchObject([{ id: sent }])
+          const chats = await store.conversations.listChats(instanceId, { limit: 10 }, search)
+          expect(chats.data.map(({ chat }) => chat)).toEqual([ANA])
+          expect((await store.instances.list({ limit: 10 }, { search, ids: [instanceId] })).data).toHaveLength(1)
+        }
+      },
+    )
   })
 }
 
