@@ -10,6 +10,8 @@ import type { Admission, Admitted } from './admission.ts'
 
 /** Length of a rate window (contract §2). */
 const WINDOW_MS = 60_000
+/** A window that opened this far in the future was opened before the database's clock was set back. */
+const CLOCK_STEP_MS = 10_000
 
 /** The instance and the key that a token or key belongs to. */
 interface Caller {
@@ -201,7 +203,9 @@ function countStatement({ statements }: Core) {
           )
           .onConflict(oc =>
             oc.column('instance_id').doUpdateSet(eb => {
-              const over = sql`${eb.ref('rate_windows.opened_at')} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at`
+              const openedAt = eb.ref('rate_windows.opened_at')
+              const over = sql`(${openedAt} + ${sql.lit(WINDOW_MS)} <= excluded.opened_at
+                or ${openedAt} > excluded.opened_at + ${sql.lit(CLOCK_STEP_MS)})`
               return {
                 opened_at: sql<number>`case when ${over} then excluded.opened_at else rate_windows.opened_at end`,
                 calls: sql<number>`case when ${over} then 0 else rate_windows.calls end + excluded.calls`,
@@ -209,7 +213,11 @@ function countStatement({ statements }: Core) {
             }),
           )
           .returning(['instance_id', 'rate_windows.calls'])
-          .returning(sql<number>`greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${now})`.as('reset_ms')),
+          .returning(
+            sql<number>`least(${sql.lit(WINDOW_MS)}, greatest(0, opened_at + ${sql.lit(WINDOW_MS)} - ${now}))`.as(
+              'reset_ms',
+            ),
+          ),
       )
       .selectFrom('callers')
       .innerJoin('counted', 'counted.instance_id', 'callers.instance_id')

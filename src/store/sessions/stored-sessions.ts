@@ -17,6 +17,8 @@ import type {
 
 /** Sessions of one account, or of all people without an account. */
 const MAX_SESSIONS = 100
+/** A window that ends this much later than a new one would was opened before the clock was set back. */
+const CLOCK_STEP_MS = 10_000
 
 /** The panel's sessions and its password. They belong to no instance. */
 export class StoredSessions implements Sessions {
@@ -218,6 +220,8 @@ function operations({ statements }: Core) {
         await tx.query(db.deleteFrom('wrong_keys').where('ends_at', '<=', clock))
         const counts: WrongKeyCount[] = []
         for (const { key, windowMs } of windows) {
+          const isFromLater = sql<boolean>`ends_at > ${clock} + ${sql.lit(windowMs + CLOCK_STEP_MS)}`
+          await tx.query(db.deleteFrom('wrong_keys').where('address', '=', key).where(isFromLater))
           const [row] = await tx.query(
             db
               .insertInto('wrong_keys')
@@ -225,7 +229,7 @@ function operations({ statements }: Core) {
               .onConflict(oc => oc.column('address').doUpdateSet(eb => ({ count: eb('wrong_keys.count', '+', 1) })))
               .returning(['count', 'ends_at', clock.as('now')]),
           )
-          counts.push({ count: row!.count, endsInMs: Math.max(0, row!.ends_at - row!.now) })
+          counts.push({ count: row!.count, endsInMs: Math.min(windowMs, Math.max(0, row!.ends_at - row!.now)) })
         }
         return counts
       },

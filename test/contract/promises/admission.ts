@@ -28,6 +28,25 @@ export function admissionContract(createHarness: CreateHarness): void {
       expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ withinRate: false, remaining: 0 })
     })
 
+    test('a call after the clock was set back is not refused by a window that was opened before', async () => {
+      const { harness, store } = context
+      const instance = newInstance()
+      await store.instances.create(instance, 0)
+      const admit = () => store.admission.admit(hex(instance.tokenDigest))
+      await Promise.all(Array.from({ length: 100 }, admit))
+      expect(await admit()).toMatchObject({ withinRate: false })
+      // SQLite counts in memory, on the monotonic clock.
+      if (harness.kind === 'sqlite') return
+      await harness.execute(`update rate_windows set opened_at = opened_at + 5000 where instance_id = '${instance.id}'`)
+      const refused = await admit()
+      expect(refused).toMatchObject({ withinRate: false })
+      expect(refused!.resetMs).toBeLessThanOrEqual(60_000)
+      await harness.execute(
+        `update rate_windows set opened_at = opened_at + 7200000 where instance_id = '${instance.id}'`,
+      )
+      expect(await admit()).toMatchObject({ withinRate: true, remaining: 99 })
+    })
+
     test('counts each instance separately', async () => {
       const { store } = context
       const [one, other] = [newInstance(), newInstance()]

@@ -45,6 +45,16 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(await harness.execute('select 1 from wrong_keys')).toHaveLength(2)
     })
 
+    test('a window of wrong keys that was opened before the clock was set back does not last longer than others', async () => {
+      const { harness, store } = context
+      const windows = [{ key: 'early', windowMs: 60_000 }]
+      for (const count of [1, 2]) expect(await store.sessions.countWrongKey(windows)).toMatchObject([{ count }])
+      await harness.execute("update wrong_keys set ends_at = ends_at + 7200000 where address = 'early'")
+      const [found] = await store.sessions.countWrongKey(windows)
+      expect(found!.count).toBe(1)
+      expect(found!.endsInMs).toBeLessThanOrEqual(60_000)
+    })
+
     test('a right key opens no window', async () => {
       const { harness, store } = context
       const windows = [{ key: 'right', windowMs: 60_000 }]
