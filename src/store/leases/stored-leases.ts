@@ -134,11 +134,25 @@ function operations({ db, now, dialect }: Statements) {
     )
   }
 
+  /** After the database's clock was set back: otherwise the leases and rows of nodes that are gone would last for too long. */
+  async function shorten(tx: Transaction): Promise<void> {
+    const lasting = db.selectFrom('leases').select('instance_id').where('lease_until', '>', until).modifyEnd(free)
+    await tx.query(
+      db
+        .with('lasting', () => lasting)
+        .updateTable('leases')
+        .set({ lease_until: until })
+        .where('instance_id', 'in', eb => eb.selectFrom('lasting').select('lasting.instance_id')),
+    )
+    await tx.query(db.updateTable('nodes').set({ seen_until: seenUntil }).where('seen_until', '>', seenUntil))
+  }
+
   /** Ranks nodes by age, so that a new node changes as few shares as possible. */
   async function attend(
     tx: Transaction,
     { owner, runs, settings }: { owner: string; runs: readonly InstanceKind[]; settings: string | null },
   ): Promise<Attendance> {
+    await shorten(tx)
     const sandbox = runs.includes('sandbox') ? 1 : 0
     // The row of a node that owns a lease stays: an owner without a row may be of the previous version (see
     // `hasOldNodes`).

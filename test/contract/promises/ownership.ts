@@ -149,6 +149,18 @@ export function ownershipContract(createHarness: CreateHarness): void {
       expect(await store.leases.acquire('b', 10)).toEqual([])
     })
 
+    test('after a step of the clock, leases and nodes that are gone last no longer than others', async () => {
+      await open()
+      await store.instances.create(newInstance(), 0)
+      await store.leases.attend('gone')
+      await store.leases.acquire('gone', 1)
+      await harness.execute('update leases set lease_until = lease_until + 7200000')
+      await harness.execute('update nodes set seen_until = seen_until + 7200000')
+      expect((await store.leases.attend('a')).nextLapseMs).toBeLessThanOrEqual(15_000)
+      const [{ longest } = {}] = await harness.execute('select max(seen_until) as longest from nodes')
+      expect(Number(longest)).toBeLessThan(Date.now() + 8_000 + CLOCKS_MS)
+    })
+
     test('deleted instances are acquired too, until they are erased', async () => {
       await open()
       const { id } = await store.instances.create(newInstance(), 0)
