@@ -61,6 +61,19 @@ describe('while a node holds a lock and does not answer, the others', () => {
     await waiting.end
   })
 
+  test('renew the other leases while one is locked, and give that one up before it may lapse', async () => {
+    const [one, other] = [await createConnected(store), await createConnected(store)]
+    const renew = async () => new Set((await store.leases.renew(OWNER)).map(({ instanceId }) => instanceId))
+    await holder.query('select 1 from leases where instance_id = $1 for update', [one.instanceId])
+    expect(await renew()).toEqual(new Set([one.instanceId, other.instanceId]))
+    await holder.query('update leases set lease_until = lease_until - 6000 where instance_id = $1', [one.instanceId])
+    await holder.query('commit; begin')
+    await holder.query('select 1 from leases where instance_id = $1 for update', [one.instanceId])
+    expect(await renew()).toEqual(new Set([other.instanceId]))
+    await holder.query('rollback')
+    expect(await renew()).toEqual(new Set([one.instanceId, other.instanceId]))
+  })
+
   test('renew leases while a redelivery for their instance waits', async () => {
     const lease = await createConnected(store)
     const { instanceId } = lease

@@ -41,7 +41,10 @@ export interface Leases {
    */
   attend(owner: string, runs?: readonly InstanceKind[], settings?: string): Promise<Attendance>
   leave(owner: string): Promise<void>
-  /** Renews all of the owner's leases for 15 s, in one statement. Returns those that are still held. */
+  /**
+   * Renews all of the owner's leases for 15 s. Returns those that are still held for 10 s. If a lease stays locked, the others
+   * are renewed without it.
+   */
   renew(owner: string): Promise<HeldLease[]>
   release(lease: Lease): Promise<void>
 }

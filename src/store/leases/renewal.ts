@@ -2,7 +2,7 @@ import { systemClock } from '../../kit/clock.ts'
 import type { StoreClock } from '../clock.ts'
 
 /** After this time without a renewal, a node stops acting for its instances, 5 s before another node may take over. */
-const VALID_FOR_MS = 10_000
+export const VALID_FOR_MS = 10_000
 
 /** A moment on both clocks of the machine. All threads of a process read the same clocks. */
 export interface Moment {

@@ -4,7 +4,9 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
+import { StoreUnavailable } from '../errors.ts'
 import type { Attendance, HeldLease, Lease, Leases } from './leases.ts'
+import { VALID_FOR_MS } from './renewal.ts'
 
 const LEASE_MS = 15_000
 /** A node that has not registered for this long gets no share. Nodes register every 5 s. */
@@ -17,6 +19,11 @@ interface LeaseRow {
   owner: string | null
   epoch: number
   kind: InstanceKind
+}
+
+interface RenewalInput {
+  owner: string
+  skipsLocked: boolean
 }
 
 interface Acquisition {
@@ -58,8 +65,14 @@ export class StoredLeases implements Leases {
     await this.#core.write(this.#operations.leave, { owner })
   }
 
-  renew(owner: string): Promise<HeldLease[]> {
-    return this.#core.write(this.#operations.renew, { owner })
+  async renew(owner: string): Promise<HeldLease[]> {
+    try {
+      return await this.#core.write(this.#operations.renew, { owner, skipsLocked: false })
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error
+      // A frozen node may hold the lock of one lease. The others must not lapse with it.
+      return this.#core.write(this.#operations.renew, { owner, skipsLocked: true })
+    }
   }
 
   async release(lease: Lease): Promise<void> {
@@ -83,14 +96,21 @@ function operations({ db, now, dialect }: Statements) {
     return forMs > 0 ? hasLapsed : sql<boolean>`(${hasLapsed} or owner is null)`
   }
 
-  async function renew(tx: Transaction, { owner }: { owner: string }): Promise<HeldLease[]> {
-    const rows = await tx.query(
+  async function renew(tx: Transaction, { owner, skipsLocked }: RenewalInput): Promise<HeldLease[]> {
+    const lock = dialect.lock(skipsLocked ? sql`for no key update skip locked` : sql`for no key update`)
+    await tx.query(
       db
+        .with('owned', qb =>
+          qb
+            .selectFrom('leases')
+            .select('instance_id')
+            .where('owner', '=', owner)
+            .where('lease_until', '>', now)
+            .modifyEnd(lock),
+        )
         .updateTable('leases')
         .set({ lease_until: until })
-        .where('owner', '=', owner)
-        .where('lease_until', '>', now)
-        .returning(['instance_id', 'owner', 'epoch', kindOf]),
+        .where('instance_id', 'in', eb => eb.selectFrom('owned').select('owned.instance_id')),
     )
     // Skips connections that are being recorded, since the record sets the same column.
     await tx.query(
@@ -112,6 +132,14 @@ function operations({ db, now, dialect }: Statements) {
         .updateTable('connections')
         .set({ last_connected_at: now })
         .where('instance_id', 'in', eb => eb.selectFrom('open').select('open.instance_id')),
+    )
+    // A skipped lease is held only if it lasts for as long as this renewal is valid.
+    const rows = await tx.query(
+      db
+        .selectFrom('leases')
+        .select(['instance_id', 'owner', 'epoch', kindOf])
+        .where('owner', '=', owner)
+        .where('lease_until', '>', sql<number>`${now} + ${sql.lit(VALID_FOR_MS)}`),
     )
     return rows.map(toLease)
   }
