@@ -21,7 +21,9 @@ function setUp({ hasKey = true, isRead = true } = {}) {
   const lidMapping = { getPNForLID: async () => null, getLIDForPN: async () => null }
   const socket = {
     ev,
-    authState: { keys: { set: async () => undefined, transaction: async (work: () => unknown) => work() } },
+    authState: {
+      keys: { get: async () => ({}), set: async () => undefined, transaction: async (work: () => unknown) => work() },
+    },
     signalRepository: { lidMapping },
     resyncAppState: async () => {
       if (!isRead) return

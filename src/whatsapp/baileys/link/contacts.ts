@@ -10,8 +10,12 @@ import type { LinkEvents } from './events.ts'
 
 /** The part of the settings shared by an account's devices that contains the phone's address book. */
 const ADDRESS_BOOK = 'critical_unblock_low'
+/** The type of the keys with the version of each part that was read. */
+const VERSION = 'app-state-sync-version'
 /** The number of contacts whose numbers are looked up concurrently. */
 const STEP = 100
+/** Baileys gives up a collection of settings after two answers that it cannot use. One more query allows for a lost answer. */
+const MAX_READS = 3
 
 interface ContactReports {
   events: Pick<LinkEvents, 'contacts' | 'addressBookReadable' | 'addressBookChanging' | 'addressBookReported'>
@@ -40,6 +44,7 @@ export function reportContacts(
   ev.on('creds.update', ({ myAppStateKeyId }) => {
     if (myAppStateKeyId) events.addressBookReadable()
   })
+  limitReads(keys)
   watchVersion(keys, events, () =>
     calls.inBackground('contacts', async () => {
       // Baileys emits the contacts right after its transaction, and may hold them back.
@@ -66,7 +71,7 @@ function watchVersion(
   const set = keys.set.bind(keys)
   const transaction = keys.transaction.bind(keys)
   keys.set = async data => {
-    if (!data['app-state-sync-version']?.[ADDRESS_BOOK]) return set(data)
+    if (!data[VERSION]?.[ADDRESS_BOOK]) return set(data)
     const running = current.getStore()
     if (running) running.hasVersion = true
     await events.addressBookChanging()
@@ -83,6 +88,29 @@ function watchVersion(
 }
 
 /**
+ * Ends a transaction that queries WhatsApp for a collection of settings again and again, because the answer is missing or does
+ * not contain the collection. Baileys would never stop, and would handle no other message in the meantime.
+ */
+function limitReads(keys: WASocket['authState']['keys']): void {
+  const current = new AsyncLocalStorage<Map<string, number>>()
+  const { get, set, transaction } = keys
+  keys.get = async (type, ids) => {
+    const reads = type === VERSION ? current.getStore() : undefined
+    for (const id of reads ? ids : []) {
+      const count = (reads!.get(id) ?? 0) + 1
+      if (count > MAX_READS) throw new Error('WhatsApp does not answer a query for settings of the account.')
+      reads!.set(id, count)
+    }
+    return get(type, ids)
+  }
+  keys.set = data => {
+    for (const id of Object.keys(data[VERSION] ?? {})) current.getStore()?.delete(id)
+    return set(data)
+  }
+  keys.transaction = (work, key) => current.run(new Map(), () => transaction(work, key))
+}
+
+/**
  * Reads the whole address book. Its contacts are reported as events before this resolves.
  * @returns false if it was not read, such as before the phone has sent the key. Read it again later.
  */
@@ -93,13 +121,13 @@ export async function readAddressBook(
 ): Promise<boolean> {
   if (!credentials.creds.myAppStateKeyId) return false
   // Reads from the beginning, because a kill may have lost contacts that were read earlier.
-  credentials.write([{ type: 'app-state-sync-version', id: ADDRESS_BOOK, value: null }])
+  credentials.write([{ type: VERSION, id: ADDRESS_BOOK, value: null }])
   await resyncAppState([ADDRESS_BOOK], true)
   // Baileys holds the contacts back for 100 ms, or after linking until the history has arrived.
   ev.flush()
   await reported()
   // Baileys also resolves if it could not read the address book.
-  return (await credentials.read('app-state-sync-version', [ADDRESS_BOOK])).size > 0
+  return (await credentials.read(VERSION, [ADDRESS_BOOK])).size > 0
 }
 
 async function heardOf(

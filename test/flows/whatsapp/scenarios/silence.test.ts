@@ -51,6 +51,21 @@ describe.concurrent('WhatsApp answers no query', () => {
   })
 })
 
+test.concurrent.each([
+  ['does not answer', { ...QUERY, attrs: { xmlns: 'w:sync:app:state' } }, 'drop'],
+  ['answers without them', { stanza: 'iq', direction: 'out' }, { without: ['sync'] }],
+] as const)('WhatsApp %s when asked for settings of the account: messages still arrive', async (_, when, action) => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link({ settings: { messageTtlMs: DAY_MS, queryTimeoutMs: 300 } })
+  const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when, do: action } })
+  await harness.network.saveContacts(phone, [{ number: KNOWN, name: 'Ana' }])
+  const applied = async () => (await harness.network.scenario()).rules.find(one => one.id === rule)!.applied
+  await until('the query', async () => (await applied()) > 0)
+  await harness.network.writeAs({ from: KNOWN, to: phone, text: 'undecryptable', undecryptable: true })
+  await harness.network.writeAs({ from: KNOWN, to: phone, text: 'readable' })
+  await until('both messages', async () => (await harness.receivedIds(id)).length === 2)
+})
+
 test.concurrent('WhatsApp is silent: the socket is closed, and a new one works', async () => {
   await using harness = await WhatsappHarness.open()
   const { id } = await harness.link({ settings: { messageTtlMs: DAY_MS, keepAliveMs: 500 } })
