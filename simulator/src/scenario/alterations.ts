@@ -30,6 +30,23 @@ export function stripped({ tag, attrs, content }: Node, names: readonly string[]
   )
 }
 
+/** Puts an error in place of the devices of this number. */
+export function withoutDevicesOf({ tag, attrs, content }: Node, number: string): Node {
+  if (!Array.isArray(content)) return node(tag, attrs, content)
+  if (tag !== 'user' || parseAddress(attrs['jid'])?.number !== number)
+    return node(
+      tag,
+      attrs,
+      content.map(part => withoutDevicesOf(part, number)),
+    )
+  const devices = node('devices', {}, [node('error', { code: '404', text: 'item-not-found' })])
+  return node(
+    tag,
+    attrs,
+    content.map(part => (part.tag === 'devices' ? devices : part)),
+  )
+}
+
 /** An acknowledgement with this error, or an error in place of any other answer. Other stanzas are unchanged. */
 export function failed(stanza: Node, code: string): Node {
   if (stanza.tag === 'ack') return node('ack', { ...stanza.attrs, error: code }, stanza.content)

@@ -50,6 +50,7 @@ const action: Check = value =>
   hasShape(value, { bytesPerSecond: atLeast(1) }) ||
   hasShape(value, { without: one => Array.isArray(one) && one.every(text) }) ||
   hasShape(value, { set: strings }) ||
+  hasShape(value, { noDevicesOf: isNumber }) ||
   hasShape(value, { address: oneOf('lid', 'pn') }, { alternate: flag }) ||
   hasShape(value, { lid: one => typeof one === 'string' && LID.test(one), number: isNumber })
 const rule: Check = value =>

@@ -45,13 +45,14 @@ export type Direction = 'in' | 'out'
  *   with the error and not processed.
  * - `without`: attributes and child nodes with these names are removed at every depth.
  * - `set`: attributes of the stanza itself get these values.
+ * - `noDevicesOf`: an answer has an error in place of the devices of this number.
  * - `bytesPerSecond`: the speed of an upload or download.
  * - `address`: the sender is named by its LID or its number; with `alternate: false` the other address is left out.
  * - `lid`: `number` has this LID (digits) instead of its own, wherever a stanza names it. Set it for both directions.
  *
  * For a request to the media host, `error` is the HTTP status, `garble` alters its bytes, `cut` ends the connection
  * after half of them, `cut_after` before the answer to a complete upload, and a dropped request is never answered.
- * `double`, `without`, `set`, `address` and `lid` have no effect on it.
+ * `double`, `without`, `set`, `noDevicesOf`, `address` and `lid` have no effect on it.
  */
 export type Action =
   | 'hold'
@@ -65,5 +66,6 @@ export type Action =
   | { bytesPerSecond: number }
   | { without: readonly string[] }
   | { set: Readonly<Record<string, string>> }
+  | { noDevicesOf: string }
   | { address: 'lid' | 'pn'; alternate?: boolean }
   | { lid: string; number: string }

@@ -8,7 +8,7 @@ import type { Agenda } from '../server/agenda.ts'
 import type { Connection, Gate } from '../server/connection.ts'
 import { type Node, node } from '../wire/nodes.ts'
 import { ActiveRule } from './active-rule.ts'
-import { addressed, failed, garbled, refusalOf, renamed, stripped } from './alterations.ts'
+import { addressed, failed, garbled, refusalOf, renamed, stripped, withoutDevicesOf } from './alterations.ts'
 import { LinkingFailures } from './linking-failures.ts'
 import type { MediaRetryAnswer } from './order.ts'
 import { createRandom } from './random.ts'
@@ -209,6 +209,7 @@ export class Scenario implements Gate {
     } else if ('without' in action) fate.stanza = stripped(fate.stanza, action.without)
     else if ('set' in action)
       fate.stanza = node(fate.stanza.tag, { ...fate.stanza.attrs, ...action.set }, fate.stanza.content)
+    else if ('noDevicesOf' in action) fate.stanza = withoutDevicesOf(fate.stanza, action.noDevicesOf)
     else if ('delayMs' in action) fate.delayMs += action.delayMs + (action.jitterMs ?? 0) * this.#random()
     else if ('bytesPerSecond' in action) fate.bytesPerSecond = action.bytesPerSecond
     else if ('address' in action) fate.stanza = addressed(fate.stanza, action.address, action.alternate ?? true)

@@ -24,7 +24,7 @@ import { removeDevice } from './log-out.ts'
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
 import { toGroupDetails } from './parsing/group.ts'
-import { dropKeyErrors, noteToken, relayToDevices } from './recipient-devices.ts'
+import { dropUnusable, noteToken, relayToDevices } from './recipient-devices.ts'
 import { Journal } from './signal/journal.ts'
 import { boundRetryRequests } from './signal/retry-requests.ts'
 import { adaptKeys, sending, untilDurable } from './signal/sending.ts'
@@ -231,7 +231,7 @@ export class Link {
     const { events, onStanza } = this.#options
     this.#listenToConnection(socket)
     if (onStanza) ws.on('frame', frame => frame instanceof Uint8Array || onStanza(frame))
-    ws.prependListener('frame', dropKeyErrors)
+    ws.prependListener('frame', dropUnusable)
     ws.prependListener('CB:message', (node: BinaryNode) => this.#incoming.note(node))
     const lids = new LidFinder(socket, this.#options.devices)
     const onStaleLid = (address: string) => this.#calls.inBackground('lid', () => lids.refresh(address))

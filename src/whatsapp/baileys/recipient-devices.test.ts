@@ -1,6 +1,6 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import { describe, expect, test, vi } from 'vitest'
-import { DeviceCache, dropKeyErrors, relayToDevices } from './recipient-devices.ts'
+import { DeviceCache, dropUnusable, relayToDevices } from './recipient-devices.ts'
 
 const OWN = '5511900000000'
 const CONTACT = '5511987654321'
@@ -80,19 +80,31 @@ describe('a message is written to', () => {
   })
 })
 
-test('a device without keys is removed from the answer; other answers are unchanged', () => {
-  const user = (jid: string, ...content: BinaryNode[]): BinaryNode => ({ tag: 'user', attrs: { jid }, content })
-  const answer = (...content: BinaryNode[]): BinaryNode => ({
-    tag: 'iq',
-    attrs: { type: 'result' },
-    content: [{ tag: 'list', attrs: {}, content }],
+describe('of an answer', () => {
+  const node = (tag: string, ...content: BinaryNode[]): BinaryNode => ({ tag, attrs: {}, content })
+  const answer = (content: BinaryNode): BinaryNode => ({ tag: 'iq', attrs: { type: 'result' }, content: [content] })
+  const error: BinaryNode = { tag: 'error', attrs: { code: '404' } }
+  const kept = (frame: BinaryNode) => {
+    const copy = structuredClone(frame)
+    dropUnusable(copy)
+    return copy
+  }
+
+  test('a device without keys is removed', () => {
+    const good = node('user', node('identity'), node('skey'))
+    const bad = [node('user', error), node('user'), node('user', node('identity')), node('user', node('skey'))]
+    expect(kept(answer(node('list', good, ...bad, good)))).toEqual(answer(node('list', good, good)))
   })
-  const bad = user('b', { tag: 'error', attrs: { code: '404' } })
-  const given = answer(user('a'), bad, user('c'))
-  dropKeyErrors(given)
-  expect(given).toEqual(answer(user('a'), user('c')))
-  const error: BinaryNode = { tag: 'iq', attrs: { type: 'error' }, content: [{ tag: 'error', attrs: { code: '404' } }] }
-  const before = structuredClone(error)
-  dropKeyErrors(error)
-  expect(error).toEqual(before)
+
+  test('devices with an error are removed, and other parts of it remain', () => {
+    const good = node('user', node('devices', node('device-list')))
+    const bad = node('user', node('devices', error), node('lid'), node('contact', error))
+    const listed = (...users: BinaryNode[]) => answer(node('usync', node('result'), node('list', ...users)))
+    expect(kept(listed(good, bad))).toEqual(listed(good, node('user', node('lid'), node('contact', error))))
+  })
+
+  test('that is an error, or is about something else, nothing is removed', () => {
+    for (const frame of [{ ...answer(error), attrs: { type: 'error' } }, answer(node('list', node('item')))])
+      expect(kept(frame)).toEqual(frame)
+  })
 })

@@ -174,13 +174,28 @@ function isNotEncrypted(error: unknown): boolean {
   return output?.statusCode === NOT_ENCRYPTED && typeof data !== 'number'
 }
 
-/** Removes devices without keys from an answer. Baileys would treat them as a refusal of all requested keys. */
-export function dropKeyErrors(frame: BinaryNode | Uint8Array): void {
-  if (frame instanceof Uint8Array) return
-  const { tag, attrs, content } = frame
-  const [list] = tag === 'iq' && attrs['type'] === 'result' && Array.isArray(content) ? content : []
-  if (list?.tag !== 'list' || !Array.isArray(list.content)) return
-  list.content = list.content.filter(user => user.tag !== 'user' || !getBinaryNodeChild(user, 'error'))
+/**
+ * Removes devices without keys, and lists of devices with an error, from an answer. Baileys would treat one of them as a
+ * refusal of the whole query.
+ */
+export function dropUnusable(frame: BinaryNode | Uint8Array): void {
+  if (frame instanceof Uint8Array || frame.tag !== 'iq' || frame.attrs['type'] !== 'result') return
+  // `getBinaryNodeChild` keeps an index of the content, so it must not read a node whose content changes.
+  const [answer] = childrenOf(frame)
+  if (answer?.tag === 'list') answer.content = childrenOf(answer).filter(one => one.tag !== 'user' || hasKeys(one))
+  if (answer?.tag !== 'usync') return
+  for (const user of childrenOf(answer).flatMap(childrenOf)) {
+    if (Array.isArray(user.content))
+      user.content = user.content.filter(one => one.tag !== 'devices' || !getBinaryNodeChild(one, 'error'))
+  }
+}
+
+function hasKeys(user: BinaryNode): boolean {
+  return ['identity', 'skey'].every(name => getBinaryNodeChild(user, name)) && !getBinaryNodeChild(user, 'error')
+}
+
+function childrenOf({ content }: BinaryNode): BinaryNode[] {
+  return Array.isArray(content) ? content : []
 }
 
 /**

@@ -60,6 +60,7 @@ describe.concurrent('a network', () => {
     ['whose look-ups do not say who is on WhatsApp', [[ANSWER, { without: ['contact'] }]]],
     ['that lists no devices', [[ANSWER, { without: ['device-list'] }]]],
     ['that says nothing of devices', [[ANSWER, { without: ['devices'] }]]],
+    ['that has an error for the devices of the contact', [[ANSWER, { noDevicesOf: CONTACT }]]],
     ['out of one-time keys', [[ANSWER, { without: ['key'] }]]],
     [
       'that says no more than it must',
@@ -122,6 +123,15 @@ describe.concurrent('a group', () => {
     expect(await textsOf(harness, id, 2)).toEqual(['answer to one', 'answer to two'])
     for (const event of await harness.received(id)) expect(event).toMatchObject({ from: CONTACT, group: GROUP })
   })
+})
+
+test.concurrent('a group gets messages although the devices of one member are an error', async () => {
+  await using world = await openHarness([[ANSWER, { noDevicesOf: SILENT }]])
+  const { harness, id, phone } = world
+  await harness.network.joinGroup(GROUP, [CONTACT, SILENT, phone])
+  const { id: message } = await harness.accept(id, GROUP, 'to the others')
+  await harness.becomes(id, message, 'sent')
+  await until('the message', async () => (await harness.network.inbox(CONTACT)).length === 1)
 })
 
 describe.concurrent('a look-up', () => {
