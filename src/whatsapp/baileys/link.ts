@@ -62,6 +62,7 @@ export class Link {
     const simulated = options.network.kind === 'simulated'
     this.files = new LinkFiles(this.#calls, () => this.#socket, { simulated, proxy: options.proxy ?? null })
     this.#incoming = new IncomingMessages({
+      plaintext: simulated,
       self: () => this.self,
       mapping: () => this.#socket.signalRepository.lidMapping,
       placeholders: options.caches.placeholderResendCache,
@@ -103,7 +104,7 @@ export class Link {
       }),
     )
     adaptKeys(socket.authState.keys, this, credentials)
-    acknowledgePlainly(socket, this.#calls)
+    acknowledgePlainly(socket, this.#calls, options.logger)
     requestCopiesFirst(socket, {
       cache: caches.placeholderResendCache,
       calls: this.#calls,

@@ -15,14 +15,18 @@ import { openContent } from '../parsing/content.ts'
 import { type LidMapping, parseIncoming } from '../parsing/incoming.ts'
 import type { RetryBudget } from '../signal/retry-budget.ts'
 import type { LinkEvents } from './events.ts'
-import { copiesIn, isWithheldViewOnce, orNull } from './phone-copies.ts'
+import { copiesIn, isUnencrypted, isWithheldViewOnce, orNull } from './phone-copies.ts'
 
 const MAX_ID_LENGTH = 100
 
+/** The padding of one byte, which every plaintext needs. */
+const PADDING = 1
 /** The padded placeholder for a view-once message whose content WhatsApp withholds. */
-const VIEW_ONCE = Uint8Array.of(...proto.Message.encode({ viewOnceMessageV2: { message: {} } }).finish(), 1)
+const VIEW_ONCE = Uint8Array.of(...proto.Message.encode({ viewOnceMessageV2: { message: {} } }).finish(), PADDING)
 
 interface IncomingOptions {
+  /** Whether messages may arrive without encryption, as on some simulated networks. */
+  plaintext: boolean
   self(): Self
   mapping(): LidMapping
   placeholders: CacheStore
@@ -50,6 +54,7 @@ export class IncomingMessages {
     // live messages would overtake one another.
     stanza.attrs['offline'] ??= '0'
     if (stanza.attrs['recipient'] !== undefined) dropSender(stanza)
+    if (this.#options.plaintext && isUnencrypted(stanza)) this.#wrap(stanza)
     if (isWithheldViewOnce(stanza)) this.#fillIn(stanza)
     for (const { content } of getBinaryNodeChildren(stanza, 'enc')) {
       if (content instanceof Uint8Array) this.#stanzas.set(content, stanza)
@@ -61,11 +66,23 @@ export class IncomingMessages {
    * the earlier messages and before Baileys sends its receipt.
    */
   #fillIn(stanza: BinaryNode): void {
-    const content = Uint8Array.from(VIEW_ONCE)
+    stanza.content = [this.#standIn(stanza, Uint8Array.from(VIEW_ONCE))]
+  }
+
+  /** Puts a stand-in for a ciphertext in the place of the content, which is then recorded like any other message. */
+  #wrap(stanza: BinaryNode): void {
+    stanza.content = (stanza.content as BinaryNode[]).map(part => {
+      const { tag, content } = part
+      if (tag !== 'plaintext' || !(content instanceof Uint8Array)) return part
+      return this.#standIn(stanza, Uint8Array.of(...content, PADDING))
+    })
+  }
+
+  #standIn(stanza: BinaryNode, content: Uint8Array): BinaryNode {
     this.#standIns.add(content)
     // `getBinaryNodeChildren` would not find the new content, because it keeps an index of the old content.
     this.#stanzas.set(content, stanza)
-    stanza.content = [{ tag: 'enc', attrs: { type: 'msg', v: '2' }, content }]
+    return { tag: 'enc', attrs: { type: 'msg', v: '2' }, content }
   }
 
   standInOf(ciphertext: Uint8Array): Uint8Array | undefined {

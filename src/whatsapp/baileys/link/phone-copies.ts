@@ -69,6 +69,12 @@ export function isWithheldViewOnce(node: BinaryNode): boolean {
   return isViewOnce && !getBinaryNodeChild(node, 'enc') && !isJidNewsletter(node.attrs['from'])
 }
 
+/** True for a message whose content is not encrypted. Reads the content itself, which `IncomingMessages` may have changed. */
+export function isUnencrypted({ content }: BinaryNode): boolean {
+  const tags = Array.isArray(content) ? content.map(({ tag }) => tag) : []
+  return tags.includes('plaintext') && !tags.includes('enc')
+}
+
 function withheldAs(node: BinaryNode): string | undefined {
   return getBinaryNodeChild(node, 'unavailable')?.attrs['type']
 }

@@ -1,4 +1,5 @@
 import type { Action, When } from '@pombal/simulator'
+import { proto } from 'baileys'
 import { describe, expect, test } from 'vitest'
 import type { Connection } from '../../../../src/whatsapp/connection/connection.ts'
 import { until } from '../../../until.ts'
@@ -303,4 +304,24 @@ describe.concurrent('a stream of messages at a rate, both ways, with the socket 
     for (const { id: message } of accepted) await harness.becomes(id, message, 'read')
     expect(await harness.network.inbox('5511987650009')).toHaveLength(20)
   })
+})
+
+test('messages that a simulated network delivers without encryption are events, once and in their turn', async () => {
+  await using world = await openHarness()
+  const { harness, id, phone } = world
+  const from = `${CONTACT}@s.whatsapp.net`
+  const deliver = (whatsappId: string, attrs: Record<string, string>, text: string) => {
+    const base64 = Buffer.from(proto.Message.encode({ conversation: text }).finish()).toString('base64')
+    const content = [{ tag: 'plaintext', base64 }]
+    const stanza = { tag: 'message', attrs: { id: whatsappId, type: 'text', t: '1700000000', ...attrs }, content }
+    return harness.network.misbehave({ kind: 'stanza', account: phone, stanza })
+  }
+  await deliver('P1', { from }, 'to the number')
+  await deliver('P1', { from }, 'to the number')
+  await harness.network.writeAs({ from: CONTACT, to: phone, text: 'encrypted' })
+  await deliver('P2', { from: GROUP, participant: from }, 'to the group')
+  expect(await texts(harness, id, 3)).toEqual(['to the number', 'encrypted', 'to the group'])
+  const [first, , last] = await harness.received(id)
+  expect(first).toMatchObject({ id: 'P1', from: CONTACT, chat: CONTACT, type: 'text' })
+  expect(last).toMatchObject({ id: 'P2', from: CONTACT, group: GROUP })
 })
