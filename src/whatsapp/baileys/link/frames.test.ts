@@ -1,7 +1,8 @@
+import { EventEmitter } from 'node:events'
 import { Writable } from 'node:stream'
 import type { WASocket } from 'baileys'
 import { expect, test } from 'vitest'
-import { sendDurably } from './frames.ts'
+import { AcknowledgementReader, sendDurably } from './frames.ts'
 
 const tick = () => new Promise(resolve => setImmediate(resolve))
 
@@ -100,4 +101,22 @@ test('frames that become durable in one turn are written together', async () => 
   commit.resolve()
   await last
   expect(writes).toEqual([[1, 2, 3], [4]])
+})
+
+test('a refusal counts for a message without an answer, and not for a copy of an acknowledged message', () => {
+  const reader = new AcknowledgementReader()
+  const ws = new EventEmitter()
+  const reported: unknown[] = []
+  const events = { acknowledged: (ack: object) => void reported.push(ack) }
+  reader.listen({ ws } as unknown as WASocket, events, () => expect.unreachable())
+  const answer = (id: string, error?: string) =>
+    ws.emit('CB:ack', { attrs: { id, class: 'message', ...(error && { error }) } })
+  for (const id of ['A', 'B']) reader.expect(id, '5511987654321@s.whatsapp.net')
+  answer('A')
+  answer('A', '479')
+  answer('B', '479')
+  expect(reported).toMatchObject([
+    { whatsappId: 'A', error: undefined },
+    { whatsappId: 'B', error: 479 },
+  ])
 })

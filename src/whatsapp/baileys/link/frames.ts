@@ -163,6 +163,8 @@ export class AcknowledgementReader {
       // Not every network sends the class, so the ID of a message of ours is enough.
       const address = id && this.#unanswered.get(id)
       if (!id || (rest['class'] !== 'message' && !address)) return
+      // A copy of an acknowledged message is refused: one that was sent again, or that the recipient has asked for.
+      if (error !== undefined && !address) return
       this.#unanswered.delete(id)
       if (refresh_lid === 'true' && numberOf(address)) onStaleLid(address!)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
