@@ -31,6 +31,8 @@ const WEEK_SECONDS = 604_800
  * of changes, so a list can stay valid much longer. The week limits the effect of a missed notification.
  */
 const FRESH_MS = 7 * 86_400_000
+/** Longer than Baileys takes from the query for the devices to the message. */
+const ASSUMED_MS = 60_000
 /** A device without keys is left out for this time. It may have keys later. */
 const LEFT_OUT_MS = 3_600_000
 const MAX_LEFT_OUT = 4_000
@@ -81,6 +83,12 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     await this.mset([{ key: user, value: devices }])
   }
 
+  /** Stores devices that WhatsApp has not listed. It is asked again soon. */
+  async assume(user: string, devices: unknown): Promise<void> {
+    const at = this.#now() - FRESH_MS + ASSUMED_MS
+    await this.#rows?.write([{ type: 'devices', id: user, value: { at, devices } }])
+  }
+
   async mset<T>(lists: { key: string; value: T }[]): Promise<void> {
     const at = this.#now()
     await this.#rows?.write(
@@ -108,7 +116,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   }
 }
 
-interface Relay {
+export interface Relay {
   socket: WASocket
   devices: DeviceCache
   self: Self
@@ -127,27 +135,18 @@ export async function relayToDevices(
     await write()
     return
   }
-  const added = await ensureDevices(relay, address)
-  try {
-    await write().catch(async error => {
-      if (!isNotEncrypted(error) || !(await leaveOutUnreachable(relay, address))) throw error
-      return write()
-    })
-  } finally {
-    if (added !== undefined) await relay.devices.del(added)
-  }
+  await ensureDevices(relay, address)
+  await write().catch(async error => {
+    if (!isNotEncrypted(error) || !(await leaveOutUnreachable(relay, address))) throw error
+    return write()
+  })
 }
 
-/**
- * Adds the recipient's phone to the cache if no device is listed.
- * @returns the user whose phone was added to the cache, if any. The caller must remove it after the message.
- */
-async function ensureDevices(relay: Relay, address: string): Promise<string | undefined> {
+/** Adds the recipient's phone to the cache for a short time if no device is listed. Call before Baileys sends a message. */
+export async function ensureDevices(relay: Relay, address: string): Promise<void> {
   const { recipients } = await listDevices(relay, address)
   const { user, server } = jidDecode(address) ?? {}
-  if (recipients.length > 0 || !user) return undefined
-  await relay.devices.set(user, [{ user, server, device: PHONE }])
-  return user
+  if (recipients.length === 0 && user) await relay.devices.assume(user, [{ user, server, device: PHONE }])
 }
 
 /** Leaves out devices without keys for an hour. @returns false if that would not help */

@@ -1,12 +1,13 @@
-import type { BinaryNode, WASocket } from 'baileys'
+import { type BinaryNode, isJidGroup, type WASocket } from 'baileys'
 import type { Logger } from 'pino'
 import type { GroupDetails } from '../../../domain/recipients/group.ts'
 import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import { untilStored } from '../../../store/until-stored.ts'
-import type { Self } from '../addresses.ts'
+import { isSelf, type Self } from '../addresses.ts'
 import { Correspondents } from '../correspondents.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { parseReceipt, type Receipt, type SentReceipt } from '../parsing/receipt.ts'
+import { type DeviceCache, ensureDevices } from '../recipient-devices.ts'
 import type { CredentialStore } from '../signal/credential-store.ts'
 import { asResend } from '../signal/sending.ts'
 import type { LidFinder } from './lid-finder.ts'
@@ -15,6 +16,7 @@ import { ReceiptGuard } from './receipt-guard.ts'
 
 interface ReceiptOptions {
   credentials: CredentialStore
+  devices: DeviceCache
   calls: LibraryCalls
   lids: Pick<LidFinder, 'find'>
   logger: Logger
@@ -29,7 +31,7 @@ interface ReceiptOptions {
 
 /** Records each receipt before Baileys acknowledges it, and checks each request to send a message again. */
 export function recordReceipts(socket: WASocket, options: ReceiptOptions): void {
-  const { calls, self, findSent } = options
+  const { calls, devices, self, findSent } = options
   const correspondents = new Correspondents(options.credentials)
   const guard = new ReceiptGuard({
     correspondents,
@@ -49,7 +51,13 @@ export function recordReceipts(socket: WASocket, options: ReceiptOptions): void 
 
   /** A refused request is acknowledged, because WhatsApp would deliver it again otherwise. */
   async function checkRetry(node: BinaryNode): Promise<boolean> {
-    if (await guard.mayResend(node)) return true
+    if (await guard.mayResend(node)) {
+      const { from = '', recipient } = node.attrs
+      const to = isSelf(from, self()) ? (recipient ?? from) : from
+      // If this fails, Baileys asks for the devices itself.
+      if (!isJidGroup(to)) await ensureDevices({ socket, devices, self: self() }, to).catch(() => undefined)
+      return true
+    }
     options.logger.warn({ whatsappId: node.attrs['id'] }, 'receipt.foreign_retry_refused')
     calls.inBackground('ack', () => socket.sendMessageAck(node))
     return false

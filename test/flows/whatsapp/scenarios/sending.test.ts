@@ -211,6 +211,15 @@ describe.concurrent('the recipient cannot decrypt', () => {
     expect(await harness.eventsOf(id, message)).toEqual(ALL_EVENTS)
   })
 
+  test('and asks for a retry, on a network that lists no devices: it reads the text', async () => {
+    await using world = await openHarness([{ stanza: 'message', direction: 'in', times: 1 }, 'garble'])
+    const { harness, id } = world
+    const rule = { when: { stanza: 'iq', direction: 'out' }, do: { without: ['device-list'] } } as const
+    await harness.network.misbehave({ kind: 'rule', rule })
+    const { id: message } = await harness.accept(id, CONTACT, 'to the phone')
+    await harness.becomes(id, message, 'read')
+  })
+
   test('and asks for a retry after a restart: it gets the stored content', async () => {
     await using harness = await WhatsappHarness.open()
     const { id, phone, connection } = await harness.link()
