@@ -147,9 +147,9 @@ export class LinkingWatch {
     ).unref()
   }
 
-  /** Outside of a ceremony, WhatsApp can refuse only the queries that request and complete a pairing code. */
+  /** Outside of a ceremony, a refusal matters only if it is one of the queries that request and complete a pairing code. */
   #refused({ content }: BinaryNode): void {
-    if (this.#ceremony) return
+    if (this.#ceremony || !this.#options.creds.pairingCode) return
     const [error] = Array.isArray(content) ? content : []
     if (Number(error?.attrs['code']) === LIMIT_REACHED) this.#options.onObstacle('device_limit')
     else this.#options.onObstacle(this.#phoneTookPart ? 'unfinished' : 'device_refused')
