@@ -2,6 +2,7 @@ import { type BinaryNode, type GroupMetadata, getBinaryNodeChildren, isJidGroup 
 import type { PreparedMessage } from '../../../store/messages/messages.ts'
 import { isSelf, type Self } from '../addresses.ts'
 import type { Correspondents } from '../correspondents.ts'
+import { alternateOf } from '../parsing/receipt.ts'
 
 interface ReceiptGuardOptions {
   correspondents: Correspondents
@@ -21,11 +22,13 @@ export class ReceiptGuard {
     this.#options = options
   }
 
-  /** The message, if it was sent to this chat. */
-  async isAbout(whatsappId: string, chat: string): Promise<PreparedMessage | null> {
+  /** The message, if it was sent to this chat. @param alternate another address of the person */
+  async isAbout(whatsappId: string, chat: string, alternate: string | undefined): Promise<PreparedMessage | null> {
     const { correspondents, findSent, findLid } = this.#options
     const sent = await findSent(whatsappId)
-    return sent && (await correspondents.isSame(chat, sent.address, findLid)) ? sent : null
+    if (!sent) return null
+    const known = alternate === undefined ? [] : await correspondents.addressesOf(alternate)
+    return known.includes(sent.address) || (await correspondents.isSame(chat, sent.address, findLid)) ? sent : null
   }
 
   /** True if the messages of a retry request may be sent again to its sender. */
@@ -36,7 +39,7 @@ export class ReceiptGuard {
     if (isSelf(participant ?? from, this.#options.self())) return true
     const [list] = getBinaryNodeChildren(stanza, 'list')
     const ids = [id, ...getBinaryNodeChildren(list, 'item').map(item => item.attrs['id'] ?? '')]
-    for (const one of ids) if (!(await this.isAbout(one, from))) return false
+    for (const one of ids) if (!(await this.isAbout(one, from, alternateOf(stanza)))) return false
     return isJidGroup(from) ? this.#isMember(from, participant) : true
   }
 

@@ -43,9 +43,10 @@ export function recordReceipts(socket: WASocket, options: ReceiptOptions): void 
   })
 
   async function record(receipt: Receipt): Promise<void> {
-    const { chat } = receipt
-    const from = await correspondents.addressesOf(chat)
-    const findAddress = async (id: string) => (await guard.isAbout(id, chat))?.address ?? null
+    const { chat, alternate } = receipt
+    const addresses = [chat, ...(alternate === undefined ? [] : [alternate])]
+    const from = (await Promise.all(addresses.map(one => correspondents.addressesOf(one)))).flat()
+    const findAddress = async (id: string) => (await guard.isAbout(id, chat, alternate))?.address ?? null
     await options.record({ ...receipt, from, findAddress })
   }
 

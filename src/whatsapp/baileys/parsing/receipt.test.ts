@@ -26,6 +26,15 @@ describe('a receipt', () => {
     expect(receipt(attrs)).toEqual({ whatsappIds: ['A'], reached, chat: CONTACT })
   })
 
+  test('names a second address only if WhatsApp gives the number of a LID', () => {
+    const lid = '99000000777@lid'
+    const group = '120363000000000777@g.us'
+    expect(receipt({ from: lid, sender_pn: CONTACT })?.alternate).toBe(CONTACT)
+    expect(receipt({ from: lid })?.alternate).toBeUndefined()
+    expect(receipt({ from: lid, sender_pn: lid })?.alternate).toBeUndefined()
+    expect(receipt({ from: group, participant: lid, participant_pn: CONTACT })?.alternate).toBeUndefined()
+  })
+
   test('names several messages at once', () => {
     expect(receipt({ type: 'read' }, ['B', 'C'])).toEqual({
       whatsappIds: ['A', 'B', 'C'],

@@ -1,6 +1,6 @@
 import { type BinaryNode, getBinaryNodeChildren } from 'baileys'
 import type { MessageProgress } from '../../../domain/message.ts'
-import { isSelf, type Self } from '../addresses.ts'
+import { isSelf, lidOf, numberOf, type Self } from '../addresses.ts'
 
 /** The progress that one receipt reports for some of our messages, by their WhatsApp IDs. */
 export interface Receipt {
@@ -8,6 +8,8 @@ export interface Receipt {
   reached: MessageProgress
   /** The chat or group of the messages. Receipts from other chats do not count for these messages. */
   chat: string
+  /** The number in a receipt from a LID, if WhatsApp names it. */
+  alternate?: string | undefined
 }
 
 export interface SentReceipt extends Receipt {
@@ -49,7 +51,18 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
   const [list] = getBinaryNodeChildren(node, 'list')
   const more = getBinaryNodeChildren(list, 'item').map(item => item.attrs['id'])
   const chat = (ownDevice && recipient) || from
-  return { whatsappIds: [id, ...more.filter(one => one !== undefined)], reached, chat }
+  return {
+    whatsappIds: [id, ...more.filter(one => one !== undefined)],
+    reached,
+    chat,
+    alternate: ownDevice ? undefined : alternateOf(node),
+  }
+}
+
+/** The number that WhatsApp names besides the LID of a person who sends a receipt. */
+export function alternateOf({ attrs: { from, sender_pn, participant_pn } }: BinaryNode): string | undefined {
+  const number = sender_pn ?? participant_pn
+  return lidOf(from) === undefined || numberOf(number) === undefined ? undefined : number
 }
 
 /** A receipt of several group members: each part names one message and the members who report it. */

@@ -215,6 +215,14 @@ describe.concurrent('receipts', () => {
     expect((await harness.store.messages.find(id, second?.id ?? ''))?.state).toBe('sent')
   })
 
+  test('from a LID that nobody knows count if they name the number', async () => {
+    await using world = await openSent(SILENT)
+    const { harness, id, sent, tell } = world
+    const [{ id: message, whatsappId }] = sent as [(typeof sent)[number]]
+    await tell({ id: whatsappId, from: '777000111222333@lid', sender_pn: from, type: 'read' })
+    await harness.becomes(id, message, 'read')
+  })
+
   test("of meaningless kinds, or from the instance's own phone, change nothing", async () => {
     await using world = await openSent(SILENT)
     const { harness, id, phone, sent, tell } = world
