@@ -4,10 +4,11 @@ import { type Agent, request as httpsRequest } from 'node:https'
 import { isIP, type LookupFunction, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { SocksProxyAgent } from 'socks-proxy-agent'
-import { type Dispatcher, Dispatcher1Wrapper, Agent as UndiciAgent } from 'undici'
+import type { Dispatcher } from 'undici'
 import { proxyPort } from '../../domain/connection/proxy-url.ts'
 import { withDeadline } from '../../kit/deadline.ts'
 import type { AddressGuard } from '../address-guard.ts'
+import { fetchDispatcher } from '../fetch-dispatcher.ts'
 import type { Lookup } from '../resolver.ts'
 import { ProxyFailed, type ProxyFailure } from './proxy-failed.ts'
 import { TunnelAgent, type TunnelOptions } from './tunnel-agent.ts'
@@ -47,23 +48,19 @@ export class InstanceProxy {
   /** The same for Node's own `fetch`, and for `https:` only. */
   dispatcher(verifies: boolean): Dispatcher {
     const agent = this.agent(verifies) as unknown as ProxyAgent
-    const direct = new UndiciAgent({
-      connect: ({ hostname, port, servername }, callback) => {
-        const options = {
-          host: hostname,
-          port: Number(port || 443),
-          servername: servername ?? (isIP(hostname) === 0 ? hostname : undefined),
-          rejectUnauthorized: verifies,
-          secureEndpoint: true,
-        }
-        openSocket(agent, options as TunnelOptions).then(
-          socket => callback(null, socket),
-          error => callback(error, null),
-        )
-      },
+    return fetchDispatcher(({ hostname, port, servername }, callback) => {
+      const options = {
+        host: hostname,
+        port: Number(port || 443),
+        servername: servername ?? (isIP(hostname) === 0 ? hostname : undefined),
+        rejectUnauthorized: verifies,
+        secureEndpoint: true,
+      }
+      openSocket(agent, options as TunnelOptions).then(
+        socket => callback(null, socket),
+        error => callback(error, null),
+      )
     })
-    // Node's `fetch` contains an older undici.
-    return new Dispatcher1Wrapper(direct)
   }
 
   /**

@@ -25,3 +25,7 @@ test('a server without a valid certificate is trusted only on loopback', () => {
 test('a proxy is tested with the server that the library connects to', () => {
   expect(DEFAULT_CONNECTION_CONFIG.waWebSocketUrl).toBe(WHATSAPP_SERVER)
 })
+
+test('a history that WhatsApp does not deliver is given up', () => {
+  expect(socketOptions(parts({})).options).toHaveProperty('dispatcher')
+})

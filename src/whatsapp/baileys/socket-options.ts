@@ -13,6 +13,7 @@ import {
 import type { ILogger } from 'baileys/lib/Utils/logger.js'
 import type { PairingCode } from '../../domain/connection/connection.ts'
 import { DEFAULT_LINKED_DEVICE, type LinkedDevice } from '../../domain/linked-device.ts'
+import { fetchDispatcher } from '../../outbound/fetch-dispatcher.ts'
 import type { InstanceProxy } from '../../outbound/proxy/instance-proxy.ts'
 import { isLoopback } from './addresses.ts'
 import type { createSignalRepository } from './signal/signal-repository.ts'
@@ -78,6 +79,8 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
     // The version is never fetched, so a start depends on no other server.
     ...(version && { version }),
     ...(network.kind === 'simulated' && simulated(network.url)),
+    // Baileys fetches histories and parts of the app state with `fetch`, and handles no other message until it has one.
+    options: { dispatcher: proxy?.dispatcher(network.kind === 'whatsapp') ?? fetchDispatcher() } as object,
     ...(proxy && through(proxy, network.kind === 'whatsapp')),
     // Announced at linking, and shown in the phone's list of linked devices. Pairing codes require a known platform.
     browser: BROWSERS[device],
@@ -104,10 +107,9 @@ export function socketOptions(parts: SocketParts): UserFacingSocketConfig {
   }
 }
 
-/** Baileys fetches histories and parts of the app state with `fetch`. */
 function through(proxy: InstanceProxy, verifies: boolean): Partial<UserFacingSocketConfig> {
   const agent = proxy.agent(verifies)
-  return { agent, fetchAgent: agent, options: { dispatcher: proxy.dispatcher(verifies) } as object }
+  return { agent, fetchAgent: agent }
 }
 
 /** @throws TypeError for a host that is not loopback, because the server's certificate is not verified */
