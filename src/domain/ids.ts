@@ -54,16 +54,9 @@ export function newInstanceId(): InstanceId {
   return `inst_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
-/** `endpoint_` and 12 characters. */
-export function newEndpointId(): EndpointId {
-  return `endpoint_${randomCharacters(SHORT_CHARACTERS)}`
-}
-
-/** Sorts after the IDs of the instances' own endpoints. */
-export const OPERATOR_PREFIX = 'operator_'
-
-export function newOperatorEndpointId(): EndpointId {
-  return `${OPERATOR_PREFIX}${randomCharacters(SHORT_CHARACTERS)}`
+/** `endpoint_` and 12 characters. @param prefix `OPERATOR_PREFIX` for an endpoint of the operator */
+export function newEndpointId(prefix = 'endpoint_'): EndpointId {
+  return `${prefix}${randomCharacters(SHORT_CHARACTERS)}`
 }
 
 /** `key_` and 12 characters, of an API key. It is not the key itself. */

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
-import { DEFAULT_ENDPOINT, MAX_OPERATOR_ENDPOINTS } from '../../src/domain/events/endpoint.ts'
-import { newEndpointId, newOperatorEndpointId } from '../../src/domain/ids.ts'
+import { DEFAULT_ENDPOINT, MAX_OPERATOR_ENDPOINTS, OPERATOR_PREFIX } from '../../src/domain/events/endpoint.ts'
+import { newEndpointId } from '../../src/domain/ids.ts'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -269,7 +269,7 @@ describe('several nodes on one PostgreSQL', () => {
   test('of two nodes that create the tenth operator endpoint at the same time, one is refused', async () => {
     const [one, other] = await openNodes()
     const create = (store: Store) => {
-      const id = newOperatorEndpointId()
+      const id = newEndpointId(OPERATOR_PREFIX)
       const endpoint = { id, secret: 'whsec_b3BlcmF0b3I=', url: 'https://operator.example/hook', events: [] }
       return store.operatorEndpoints.create({ ...endpoint, active: true, description: null }, 1)
     }
@@ -389,7 +389,10 @@ describe('several nodes on one PostgreSQL', () => {
     const store = await harness.open()
     const settings = { url: 'https://operator.example/', events: ['instance.*'], active: true, description: null }
     const create = () =>
-      store.operatorEndpoints.create({ id: newOperatorEndpointId(), secret: 'whsec_AAAA', ...settings }, Date.now())
+      store.operatorEndpoints.create(
+        { id: newEndpointId(OPERATOR_PREFIX), secret: 'whsec_AAAA', ...settings },
+        Date.now(),
+      )
     await store.leases.attend('new node')
     const until = `(extract(epoch from clock_timestamp()) * 1000)::bigint + 8000`
     await harness.execute(
@@ -404,7 +407,10 @@ describe('several nodes on one PostgreSQL', () => {
     const [one, other] = [await harness.open(), await harness.open()]
     const settings = { url: 'https://operator.example/', events: ['instance.*'], active: true, description: null }
     const create = (store: Store) =>
-      store.operatorEndpoints.create({ id: newOperatorEndpointId(), secret: 'whsec_AAAA', ...settings }, Date.now())
+      store.operatorEndpoints.create(
+        { id: newEndpointId(OPERATOR_PREFIX), secret: 'whsec_AAAA', ...settings },
+        Date.now(),
+      )
     const outcomes = await Promise.all([...Array(8).keys()].flatMap(() => [create(one), create(other)]))
     expect(outcomes.filter(({ kind }) => kind === 'created')).toHaveLength(10)
     expect(await one.operatorEndpoints.list()).toHaveLength(10)

@@ -1,4 +1,4 @@
-import { type EndpointId, type InstanceId, OPERATOR_PREFIX } from '../ids.ts'
+import type { EndpointId, InstanceId } from '../ids.ts'
 import { EVENT_KINDS, type EventKind, INSTANCE_EVENT_KINDS } from './event.ts'
 
 /** The endpoint that `/v1/webhooks/{instanceId}` reads and sets. It exists while it has a URL. */
@@ -7,6 +7,9 @@ export const DEFAULT_ENDPOINT: EndpointId = 'endpoint_default'
 /** Endpoints of the operator, which receive the events about the connections of all instances. */
 export const MAX_OPERATOR_ENDPOINTS = 10
 export const OPERATOR_EVENTS = 'instance.*'
+
+/** Of the IDs of operator endpoints, which sort after those of the instances' own endpoints. */
+export const OPERATOR_PREFIX = 'operator_'
 
 export function isOperatorEndpoint(id: EndpointId): boolean {
   return id.startsWith(OPERATOR_PREFIX)

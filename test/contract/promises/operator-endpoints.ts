@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import { MAX_OPERATOR_ENDPOINTS } from '../../../src/domain/events/endpoint.ts'
-import { newOperatorEndpointId } from '../../../src/domain/ids.ts'
+import { MAX_OPERATOR_ENDPOINTS, OPERATOR_PREFIX } from '../../../src/domain/events/endpoint.ts'
+import { newEndpointId } from '../../../src/domain/ids.ts'
 import type { DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
 import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
@@ -23,7 +23,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
     })
 
     async function add(settings: Partial<EndpointSettings> = {}): Promise<string> {
-      const id = newOperatorEndpointId()
+      const id = newEndpointId(OPERATOR_PREFIX)
       const endpoint = { id, secret: SECRET, url: ELSEWHERE, events: ['instance.*'], active: true, description: null }
       const outcome = await context.store.operatorEndpoints.create({ ...endpoint, ...settings }, Date.now())
       expect(outcome.kind).toBe('created')
@@ -241,7 +241,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       const { store } = context
       const create = () =>
         store.operatorEndpoints.create(
-          { id: newOperatorEndpointId(), secret: SECRET, url: URL, events: [], active: true, description: null },
+          { id: newEndpointId(OPERATOR_PREFIX), secret: SECRET, url: URL, events: [], active: true, description: null },
           1,
         )
       const outcomes = await Promise.all(Array.from({ length: MAX_OPERATOR_ENDPOINTS + 2 }, create))

@@ -1,6 +1,7 @@
 import { describe, expect, inject, test } from 'vitest'
 import { newWebhookSecret } from '../../../src/api/admin/secrets.ts'
-import { newOperatorEndpointId } from '../../../src/domain/ids.ts'
+import { OPERATOR_PREFIX } from '../../../src/domain/events/endpoint.ts'
+import { newEndpointId } from '../../../src/domain/ids.ts'
 import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts'
 import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
@@ -15,7 +16,7 @@ describe.each(ONE_STORE)('operator endpoints on %s', kind => {
     WebhookHarness.open(kind, inject('postgresUrl'), settings)
 
   async function addEndpoint({ store }: WebhookHarness, url: string, settings: Partial<EndpointSettings> = {}) {
-    const named = { id: newOperatorEndpointId(), secret: newWebhookSecret() }
+    const named = { id: newEndpointId(OPERATOR_PREFIX), secret: newWebhookSecret() }
     const defaults = { events: ['instance.*'], active: true, description: null }
     const outcome = await store.operatorEndpoints.create({ ...named, url, ...defaults, ...settings }, Date.now())
     expect(outcome.kind).toBe('created')

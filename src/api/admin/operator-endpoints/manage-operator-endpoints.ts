@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
-import { OPERATOR_EVENTS, type OperatorEndpoint } from '../../../domain/events/endpoint.ts'
-import { newOperatorEndpointId } from '../../../domain/ids.ts'
+import { OPERATOR_EVENTS, OPERATOR_PREFIX, type OperatorEndpoint } from '../../../domain/events/endpoint.ts'
+import { newEndpointId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkEndpoint } from '../../endpoints/manage-endpoints.ts'
@@ -43,7 +43,7 @@ export function createOperatorEndpoint(api: Api, context: ApiContext): void {
     async (request, reply) => {
       const { url, events = [OPERATOR_EVENTS], active = true, description = null } = request.body
       checkEndpoint({ url, description }, context)
-      const id = newOperatorEndpointId()
+      const id = newEndpointId(OPERATOR_PREFIX)
       noteForAudit(request, { endpointId: id })
       const endpoint = { id, secret: newWebhookSecret(), url, events, active, description }
       const outcome = await store.operatorEndpoints.create(endpoint, now())

@@ -1,7 +1,7 @@
 import { type Generated, sql } from 'kysely'
-import { DEFAULT_EVENTS } from '../../../domain/events/endpoint.ts'
+import { DEFAULT_EVENTS, OPERATOR_PREFIX } from '../../../domain/events/endpoint.ts'
 import type { EventKind } from '../../../domain/events/event.ts'
-import { type EndpointId, OPERATOR_PREFIX } from '../../../domain/ids.ts'
+import type { EndpointId } from '../../../domain/ids.ts'
 
 export interface EventsTable {
   instance_id: string
