@@ -19,8 +19,13 @@ interface MessageKey {
   id: MessageId
 }
 
-/** An edit that is done or has failed. */
-export interface EndedEdit extends StoredCommand {
+/** A command that is done or has failed. */
+export interface EndedCommand extends StoredCommand {
+  failed: boolean
+  at: number
+}
+
+interface EndedEdit extends StoredCommand {
   target: MessageId
   failed: boolean
 }
@@ -64,6 +69,24 @@ export class Changes {
     this.#eraseEdit = statements.update('messages', key, { content: 'blob?', extras: 'text?' })
   }
 
+  /** Applies the last edit or deletion of each message. Nothing follows a deletion. */
+  async applyCommands(tx: Transaction, ended: readonly EndedCommand[]): Promise<void> {
+    const latest = new Map<string, Change>()
+    const edits: EndedEdit[] = []
+    for (const { instance_id, id, extras, failed, at } of ended) {
+      const { command }: MessageExtras = JSON.parse(extras ?? '{}')
+      if (command?.kind !== 'edit' && command?.kind !== 'delete') continue
+      const { messageId } = command.target
+      if (command.kind === 'edit') edits.push({ instance_id, id, extras, target: messageId, failed })
+      const key = `${instance_id}/${messageId}`
+      if (failed || latest.get(key)?.text === null) continue
+      const text = command.kind === 'edit' ? command.text : null
+      latest.set(key, { instanceId: instance_id, messageId, text, at })
+    }
+    if (latest.size > 0) await this.apply(tx, [...latest.values()])
+    if (edits.length > 0) await this.#eraseUselessEdits(tx, edits)
+  }
+
   /** @param changes at most one for each message */
   async apply(tx: Transaction, changes: readonly Change[]): Promise<void> {
     const rows = changes.map(({ instanceId: instance_id, messageId: id, text, at }) => ({ instance_id, id, text, at }))
@@ -92,7 +115,7 @@ export class Changes {
   }
 
   /** Erases the new texts of edits that have failed, or that are done after their message was deleted. */
-  async eraseUselessEdits(tx: Transaction, edits: readonly EndedEdit[]): Promise<void> {
+  async #eraseUselessEdits(tx: Transaction, edits: readonly EndedEdit[]): Promise<void> {
     const { sent, written } = await this.#findOwn(
       tx,
       edits.map(({ instance_id, target: id }) => ({ instance_id, id })),

@@ -19,7 +19,7 @@ import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import { Contacts, chatOf, type Talk } from '../numbers/contacts.ts'
 import type { Cancellation } from './accepting.ts'
-import { Changes, type EndedEdit, type Change as TextChange } from './changes.ts'
+import { Changes, type EndedCommand } from './changes.ts'
 import { CommandsOnMessages } from './commands-on-messages.ts'
 import type { ProgressOutcome } from './messages.ts'
 
@@ -203,6 +203,7 @@ export class Progress {
     if (changes.length === 0) return new Set()
     const events: NewEvent[] = []
     const messages: MovingMessage[] = []
+    const commands: EndedCommand[] = []
     for (const { message, moves, now } of changes) {
       let moved = message
       for (const move of moves) {
@@ -210,12 +211,10 @@ export class Progress {
         events.push(eventOf(moved, move, now))
       }
       messages.push(moved)
+      if (isCommandId(moved.id)) commands.push({ ...moved, failed: moved.state === 'failed', at: now })
     }
     tx.post(this.#statements.update, messages)
-    const texts = latestChanges(changes)
-    if (texts.length > 0) await this.#changes.apply(tx, texts)
-    const edits = messages.flatMap(endedEdit)
-    if (edits.length > 0) await this.#changes.eraseUselessEdits(tx, edits)
+    if (commands.length > 0) await this.#changes.applyCommands(tx, commands)
     const { deliverable } = await this.#recorder.record(tx, events)
     return deliverable
   }
@@ -240,28 +239,6 @@ function movesOf({ id, state, address }: MovingMessage, news: Move): readonly Mo
 function stepsOf({ id }: MovingMessage, moves: readonly Move[]): MessageStep[] {
   if (isCommandId(id)) return []
   return moves.map(move => (typeof move === 'string' ? { step: move } : { step: 'failed', code: move.code }))
-}
-
-/** The text changes made by commands that are done: the last one for each message. Nothing follows a deletion. */
-function latestChanges(changes: readonly Change[]): TextChange[] {
-  const latest = new Map<string, TextChange>()
-  for (const { message, moves, now } of changes) {
-    const { instance_id: instanceId, extras } = message
-    const { command }: MessageExtras = extras === null || moves[0] !== 'sent' ? {} : JSON.parse(extras)
-    if (command?.kind !== 'edit' && command?.kind !== 'delete') continue
-    const { messageId } = command.target
-    const text = command.kind === 'edit' ? command.text : null
-    if (latest.get(`${instanceId}/${messageId}`)?.text === null) continue
-    latest.set(`${instanceId}/${messageId}`, { instanceId, messageId, text, at: now })
-  }
-  return [...latest.values()]
-}
-
-/** @param message after its moves. @returns one edit, or nothing if it is not an edit */
-function endedEdit({ instance_id, id, extras, state }: MovingMessage): EndedEdit[] {
-  const { command }: MessageExtras = extras === null || !isCommandId(id) ? {} : JSON.parse(extras)
-  if (command?.kind !== 'edit') return []
-  return [{ instance_id, id, extras, target: command.target.messageId, failed: state === 'failed' }]
 }
 
 function after(message: MovingMessage, move: Move, now: number): MovingMessage {
