@@ -167,6 +167,9 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
   await run('docker compose up -d --no-deps --wait node-2')
   await run('docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump')
   await run('docker compose cp node-1:/media .')
+  await run(
+    `docker compose run --rm --user 0 --volume "$PWD/media:/from:ro" --entrypoint sh node-1 -c 'cp -r /from/. /media && chown -R 1000:1000 /media'`,
+  )
   await run('docker compose stop node-1 node-2')
   await run(
     "docker compose exec -T database psql --username=pombal postgres -c 'alter database pombal rename to pombal_before'",

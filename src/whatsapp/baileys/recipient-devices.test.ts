@@ -51,7 +51,7 @@ function stage(listed: Record<string, number[]>, keyless: string[]) {
   const pass = (ms: number) => {
     now += ms
   }
-  return { writtenTo, send, pass }
+  return { devices, writtenTo, send, pass }
 }
 
 describe('a message is written to', () => {
@@ -72,6 +72,14 @@ describe('a message is written to', () => {
       [jidOf(OWN, 0), jidOf(CONTACT, 0)],
       [jidOf(OWN, 0), jidOf(CONTACT, 0), jidOf(CONTACT, 2)],
     ])
+  })
+
+  test('an announced device is not added to a list that WhatsApp has not sent', async () => {
+    const { devices, send } = stage({ [OWN]: [0], [CONTACT]: [] }, [])
+    await send()
+    expect(await devices.mget([CONTACT])).toMatchObject({ [CONTACT]: [{ device: 0 }] })
+    expect(await devices.get(CONTACT)).toBeUndefined()
+    expect(await devices.get(OWN)).toBeDefined()
   })
 
   test('the recipient, when our own phone has no keys', async () => {

@@ -40,6 +40,8 @@ const MAX_LEFT_OUT = 4_000
 interface Entry {
   at: number
   devices: unknown
+  /** WhatsApp did not list them. */
+  assumed?: boolean
 }
 
 /** The stored lists, in the credential store of the open socket. */
@@ -63,18 +65,25 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     this.#rows = rows
   }
 
+  /** Baileys adds a device that WhatsApp announces to this list, which would make an assumed list look complete. */
   async get<T>(user: string): Promise<T> {
     // Baileys' type excludes a missing list, but its code allows for one.
-    return (await this.mget<T>([user]))[user] as T
+    return (await this.#find<T>([user], false))[user] as T
   }
 
-  async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
+  /** For sending. */
+  mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
+    return this.#find(users, true)
+  }
+
+  async #find<T>(users: string[], assumedToo: boolean): Promise<Record<string, T | undefined>> {
     const rows = await this.#rows?.read('devices', users)
     // The users come from WhatsApp, so an inherited property must not look like a list of devices.
     const found: Record<string, T | undefined> = Object.create(null)
     for (const user of users) {
       const entry = rows?.get(user) as Entry | undefined
-      if (entry && this.#now() - entry.at < FRESH_MS) found[user] = this.#reachable(user, entry.devices) as T
+      if (entry === undefined || this.#now() - entry.at >= FRESH_MS || (entry.assumed && !assumedToo)) continue
+      found[user] = this.#reachable(user, entry.devices) as T
     }
     return found
   }
@@ -86,7 +95,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   /** Stores devices that WhatsApp has not listed. It is asked again soon. */
   async assume(user: string, devices: unknown): Promise<void> {
     const at = this.#now() - FRESH_MS + ASSUMED_MS
-    await this.#rows?.write([{ type: 'devices', id: user, value: { at, devices } }])
+    await this.#rows?.write([{ type: 'devices', id: user, value: { at, devices, assumed: true } }])
   }
 
   async mset<T>(lists: { key: string; value: T }[]): Promise<void> {

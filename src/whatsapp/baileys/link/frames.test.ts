@@ -103,7 +103,7 @@ test('frames that become durable in one turn are written together', async () => 
   expect(writes).toEqual([[1, 2, 3], [4]])
 })
 
-test('a refusal counts for a message without an answer, and not for a copy of an acknowledged message', () => {
+test('a refusal counts for each copy that the service wrote, and not for those that a device requested', () => {
   const reader = new AcknowledgementReader()
   const ws = new EventEmitter()
   const reported: unknown[] = []
@@ -111,12 +111,17 @@ test('a refusal counts for a message without an answer, and not for a copy of an
   reader.listen({ ws } as unknown as WASocket, events, () => expect.unreachable())
   const answer = (id: string, error?: string) =>
     ws.emit('CB:ack', { attrs: { id, class: 'message', ...(error && { error }) } })
-  for (const id of ['A', 'B']) reader.expect(id, '5511987654321@s.whatsapp.net')
+  for (const id of ['A', 'B', 'C', 'C']) reader.expect(id, '5511987654321@s.whatsapp.net')
   answer('A')
   answer('A', '479')
   answer('B', '479')
+  answer('C')
+  answer('C', '500')
+  answer('C', '500')
   expect(reported).toMatchObject([
     { whatsappId: 'A', error: undefined },
     { whatsappId: 'B', error: 479 },
+    { whatsappId: 'C', error: undefined },
+    { whatsappId: 'C', error: 500 },
   ])
 })

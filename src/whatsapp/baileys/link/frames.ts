@@ -150,23 +150,26 @@ export function watchVitalSigns({ ev, ws }: WASocket, signs: VitalSigns): void {
 
 /** Reads acknowledgements from the stanzas: Baileys reports only refusals, and reports them too late. */
 export class AcknowledgementReader {
-  /** Addresses of the latest messages written over this link and not answered yet, by the IDs of the messages. */
-  readonly #unanswered = new BoundedMap<string, string>(MAX_UNANSWERED)
+  /** The latest messages written over this link, and how many of their copies are not answered yet, by their IDs. */
+  readonly #unanswered = new BoundedMap<string, { address: string; copies: number }>(MAX_UNANSWERED)
 
+  /** Call for each copy that the service writes. Copies that Baileys sends when a device requests them are not expected. */
   expect(whatsappId: string, address: string): void {
-    this.#unanswered.set(whatsappId, address)
+    const { copies } = this.#unanswered.get(whatsappId) ?? { copies: 0 }
+    this.#unanswered.set(whatsappId, { address, copies: copies + 1 })
   }
 
   /** @param onStaleLid called if WhatsApp has assigned another LID to the number at this address */
   listen({ ws }: WASocket, events: Pick<LinkEvents, 'acknowledged'>, onStaleLid: (address: string) => void): void {
     ws.on('CB:ack', ({ attrs: { id, from, error, phash, refresh_lid, ...rest } }: BinaryNode) => {
       // Not every network sends the class, so the ID of a message of ours is enough.
-      const address = id && this.#unanswered.get(id)
-      if (!id || (rest['class'] !== 'message' && !address)) return
-      // A copy of an acknowledged message is refused: one that was sent again, or that the recipient has asked for.
-      if (error !== undefined && !address) return
-      this.#unanswered.delete(id)
-      if (refresh_lid === 'true' && numberOf(address)) onStaleLid(address!)
+      const expected = id && this.#unanswered.get(id)
+      if (!id || (rest['class'] !== 'message' && !expected)) return
+      // Refuses a copy that a device has requested. The message itself was acknowledged.
+      if (error !== undefined && !expected) return
+      if (expected && expected.copies > 1) this.#unanswered.set(id, { ...expected, copies: expected.copies - 1 })
+      else this.#unanswered.delete(id)
+      if (expected && refresh_lid === 'true' && numberOf(expected.address)) onStaleLid(expected.address)
       const code = error === undefined ? undefined : Number.parseInt(error, 10) || UNKNOWN_ERROR
       events.acknowledged({ whatsappId: id, chat: from, error: code, devicesHash: phash })
     })

@@ -60,9 +60,8 @@ export function parseReceipt(node: BinaryNode, self: Self): Receipt | null {
 }
 
 /** The number that WhatsApp names besides the LID of a person who sends a receipt. */
-export function alternateOf({ attrs: { from, sender_pn, participant_pn } }: BinaryNode): string | undefined {
-  const number = sender_pn ?? participant_pn
-  return lidOf(from) === undefined || numberOf(number) === undefined ? undefined : number
+export function alternateOf({ attrs: { from, sender_pn } }: BinaryNode): string | undefined {
+  return lidOf(from) === undefined || numberOf(sender_pn) === undefined ? undefined : sender_pn
 }
 
 /** A receipt of several group members: each part names one message and the members who report it. */
