@@ -51,6 +51,8 @@ test(
     for (const path of [...paths, '/guides', '/sign-in', '/nowhere']) {
       await show(harness, page, path)
       if (path.startsWith('/instances/')) await deliveryTrouble(page)
+      // A conversation is shown a moment before its field takes the focus, which would look like the end of a round.
+      if (path.includes('chat=')) await page.locator('textarea:focus').waitFor()
       await check(path)
     }
     for (const [path, buttonOf] of DIALOGS) {

@@ -151,7 +151,10 @@ test('the search finds messages, events and numbers in all instances by keyboard
 test('a search that fails says so, and finds once it is tried again', async () => {
   const { id } = await harness.service.admin.createInstance('sandbox', 'Haystack')
   const page = await harness.openSignedIn('/settings')
-  const refuse = (path: string) => page.route(path, route => route.fulfill({ status: 500, json: {} }))
+  const refuse = (path: string) =>
+    page.route(path, route =>
+      route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'A failure.' } } }),
+    )
   await refuse('**/admin/v1/search?*')
   await refuse('**/admin/v1/instances?*')
   await page.locator('h1').first().waitFor()
