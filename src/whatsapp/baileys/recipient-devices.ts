@@ -153,9 +153,10 @@ export async function relayToDevices(
 
 /** Adds the recipient's phone to the cache for a short time if no device is listed. Call before Baileys sends a message. */
 export async function ensureDevices(relay: Relay, address: string): Promise<void> {
-  const { recipients } = await listDevices(relay, address)
   const { user, server } = jidDecode(address) ?? {}
-  if (recipients.length === 0 && user) await relay.devices.assume(user, [{ user, server, device: PHONE }])
+  if (!user || (await relay.devices.mget<unknown[]>([user]))[user]?.length) return
+  const { recipients } = await listDevices(relay, address)
+  if (recipients.length === 0) await relay.devices.assume(user, [{ user, server, device: PHONE }])
 }
 
 /** Leaves out devices without keys for an hour. @returns false if that would not help */
