@@ -4,10 +4,25 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { sql } from 'kysely'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { Session } from '../backend.ts'
 import { Statements } from '../statement.ts'
 import { SqliteBackend } from './sqlite-backend.ts'
+
+const limit = vi.hoisted(() => ({ isReached: false }))
+
+/** No thread starts while `limit` is reached. */
+vi.mock('node:worker_threads', async importOriginal => {
+  const original = await importOriginal<typeof import('node:worker_threads')>()
+  class Worker extends original.Worker {
+    constructor(...args: ConstructorParameters<typeof original.Worker>) {
+      if (limit.isReached)
+        throw Object.assign(new Error('Worker initialization failure'), { code: 'ERR_WORKER_INIT_FAILED' })
+      super(...args)
+    }
+  }
+  return { ...original, Worker }
+})
 
 const LOG_BYTES = 512 * 1024
 const ROW_BYTES = 16_384
@@ -27,6 +42,7 @@ describe("SQLite's log", () => {
     await write('create table t (x)')
   })
   afterEach(async () => {
+    limit.isReached = false
     await backend.close()
     rmSync(folder, { recursive: true, force: true })
   })
@@ -78,6 +94,17 @@ describe("SQLite's log", () => {
     reader.close()
     const before = logSize()
     expect(await fill(10 * LOG_BYTES)).toBeLessThan(before + 3 * LOG_BYTES)
+  })
+
+  test('grows while no thread can start, fails and delays no write, and starts again afterwards', async () => {
+    limit.isReached = true
+    expect(await fill(3 * LOG_BYTES)).toBeGreaterThan(3 * LOG_BYTES)
+    await expect(backend.eraseTraces()).rejects.toThrow('Worker initialization failure')
+    limit.isReached = false
+    const before = logSize()
+    expect(await fill(10 * LOG_BYTES)).toBeLessThan(before + 3 * LOG_BYTES)
+    const [rows] = await run(backend.reader, 'select count(*) as n from t')
+    expect(rows).toEqual({ n: (13 * LOG_BYTES) / ROW_BYTES })
   })
 
   test('is emptied on demand, whatever is being written', async () => {

@@ -62,8 +62,18 @@ export class LogCheckpoints {
     this.#usualFrames = Math.ceil(options.logBytes / (options.pageBytes + FRAME_HEADER_BYTES))
   }
 
-  /** Call after each commit. */
-  committed(): void {
+  /** Call before each write, never after a commit: an error here must not make a write seem failed that is on disk. */
+  async beforeWrite(): Promise<void> {
+    this.#startFirstPass()
+    if (this.#firstPass !== null && this.#reaches(this.#frames + this.#usualFrames)) await this.#firstPass
+    if (!this.#needsSecondPass) return
+    this.#needsSecondPass = false
+    const result = await this.#run('passive').catch(() => null)
+    // If the log does not start again, another process reads an old state.
+    this.#tryLater(result?.frames ?? this.#frames)
+  }
+
+  #startFirstPass(): void {
     if (this.#firstPass !== null || this.#needsSecondPass || !this.#reaches(this.#frames)) return
     this.#firstPass = this.#run('passive').then(
       () => {
@@ -75,16 +85,6 @@ export class LogCheckpoints {
         this.#tryLater(this.#frames)
       },
     )
-  }
-
-  /** Call before each write. */
-  async beforeWrite(): Promise<void> {
-    if (this.#firstPass !== null && this.#reaches(this.#frames + this.#usualFrames)) await this.#firstPass
-    if (!this.#needsSecondPass) return
-    this.#needsSecondPass = false
-    const result = await this.#run('passive').catch(() => null)
-    // If the log does not start again, another process reads an old state.
-    this.#tryLater(result?.frames ?? this.#frames)
   }
 
   /** Removes former versions of pages from the log. @throws SqliteError SQLITE_BUSY while others read or write */
@@ -123,10 +123,11 @@ export class LogCheckpoints {
     return length === SALT_BYTES && this.#frameSalt.equals(this.#readSalt())
   }
 
-  #run(mode: CheckpointMode): Promise<{ isBusy: boolean; frames: number }> {
+  /** Rejects if the thread cannot start, as at a limit of threads, or if it ends. */
+  async #run(mode: CheckpointMode): Promise<{ isBusy: boolean; frames: number }> {
+    this.#worker ??= this.#start()
     const result = Promise.withResolvers<{ isBusy: boolean; frames: number }>()
     this.#waiting.push(result)
-    this.#worker ??= this.#start()
     this.#worker.ref()
     this.#worker.postMessage(mode)
     return result.promise

@@ -120,17 +120,13 @@ export class SqliteBackend implements Backend {
     const commit = this.#writing.prepare('commit')
     this.#transaction = new SqliteTransaction(this.#writing, async (isSynced = true) => {
       commit.run()
-      if (!isSynced) {
-        this.#checkpoints.committed()
-        return this.#syncLater()
-      }
+      if (!isSynced) return this.#syncLater()
       const later = this.#laterSyncs
       this.#laterSyncs = Promise.resolve()
       this.#sync = Promise.all([later, this.#syncLog()])
       await this.#sync
       // Another sync that overlapped with this one has failed.
       if (this.#mayHaveGap) throw new Error('The log could not be synced.')
-      this.#checkpoints.committed()
     })
   }
 
