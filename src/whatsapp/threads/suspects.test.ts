@@ -9,6 +9,7 @@ const HOUR_MS = 60 * MINUTE_MS
 function runUntilQuiet(instances: readonly string[], poison: string, suspects: Suspects) {
   let deaths = 0
   for (;;) {
+    if (deaths > 100) throw new Error('The cause is not found.')
     const running = instances.filter(instance => !suspects.isCause(instance))
     if (!running.includes(poison)) return { deaths, stopped: instances.filter(instance => suspects.isCause(instance)) }
     const group = suspects.groupOf(poison)
@@ -24,6 +25,16 @@ describe('the cause of deaths', () => {
       const { deaths, stopped } = runUntilQuiet(instances, poison, new Suspects())
       expect(stopped).toEqual([poison])
       expect(deaths).toBeLessThanOrEqual(4 + Math.ceil(Math.log2(count)))
+    }
+  })
+
+  test('is found again and again in a process that runs for months', () => {
+    let now = 0
+    const suspects = new Suspects(() => now)
+    for (let incident = 0; incident < 20; incident++) {
+      const instances = Array.from({ length: 100 }, (_, n) => `inst_${incident}_${n}`)
+      expect(runUntilQuiet(instances, instances[42]!, suspects).stopped).toEqual([instances[42]])
+      now += HOUR_MS
     }
   })
 

@@ -38,6 +38,8 @@ export class Suspects {
   /** A thread died while it ran these instances. */
   noteDeath(instances: readonly InstanceId[]): void {
     const now = this.#now()
+    for (const [instanceId, { lastDeathAt }] of this.#suspects)
+      if (now - lastDeathAt >= WINDOW_MS) this.#suspects.delete(instanceId)
     const suspects = instances.map(instanceId => this.#suspect(instanceId))
     const isRepeated = suspects.every(({ deaths }) => deaths > 0)
     const isAlone = instances.length === 1 && !this.#diedTogether(instances, now)
@@ -92,8 +94,6 @@ export class Suspects {
 
   #find(instanceId: InstanceId): Suspect | undefined {
     const suspect = this.#suspects.get(instanceId)
-    if (suspect === undefined || this.#now() - suspect.lastDeathAt < WINDOW_MS) return suspect
-    this.#suspects.delete(instanceId)
-    return undefined
+    return suspect && this.#now() - suspect.lastDeathAt < WINDOW_MS ? suspect : undefined
   }
 }
