@@ -53,6 +53,29 @@ describe('the cause of deaths', () => {
     expect(instances.filter(instance => suspects.isCause(instance))).toEqual([])
   })
 
+  test('is also found if two instances kill their threads in turn, each shortly after the other', () => {
+    let now = 0
+    const suspects = new Suspects(() => now)
+    for (; now < 5 * MINUTE_MS; now += 10_000) {
+      for (const poison of ['a', 'b']) if (!suspects.isCause(poison)) suspects.noteDeath([poison])
+    }
+    expect(['a', 'b'].map(instance => suspects.isCause(instance))).toEqual([true, true])
+  })
+
+  test('is not an instance whose thread dies together with others every 2 minutes', () => {
+    let now = 0
+    const suspects = new Suspects(() => now)
+    const order = ['a', 'b', 'c']
+    for (; now < HOUR_MS; now += 2 * MINUTE_MS) {
+      for (const instance of order) {
+        suspects.noteDeath([instance])
+        expect(suspects.isCause(instance)).toBe(false)
+        now += 1
+      }
+      order.push(order.shift()!)
+    }
+  })
+
   test('is not searched for after a single death', () => {
     const suspects = new Suspects()
     suspects.noteDeath(['a', 'b'])

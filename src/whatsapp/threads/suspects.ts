@@ -4,6 +4,11 @@ import type { InstanceId } from '../../domain/ids.ts'
 const WINDOW_MS = 10 * 60_000
 /** An instance is the cause once this many threads that ran only this instance have died. */
 const DEATHS_ALONE = 3
+/**
+ * The same if other threads died at about the same time. Otherwise two causes would excuse each other for ever. More,
+ * because the threads of innocent instances may die together too.
+ */
+const DEATHS_TOGETHER = 8
 /** Threads that die within this time of one another have a common cause, such as a machine without memory. */
 const TOGETHER_MS = 30_000
 /** Each group has a thread of its own. Enough to find one cause among thousands of instances. */
@@ -13,8 +18,8 @@ interface Suspect {
   lastDeathAt: number
   /** Deaths of its threads. */
   deaths: number
-  /** When threads died that ran only this instance, unless another thread died at about the same time. */
-  aloneAt: number[]
+  /** Deaths of threads that ran only this instance. `isExcused`: another thread died at about the same time. */
+  alone: { at: number; isExcused: boolean }[]
   /** The suspects of one group have a thread that runs no other instance. Null: any thread. */
   group: number | null
 }
@@ -22,7 +27,7 @@ interface Suspect {
 /**
  * Finds the instance that kills its threads, because nothing else names it: an endless loop and exhausted memory leave no
  * trace. The instances of a dead thread start again as before. If their threads die again, each half of them gets a thread
- * of its own, until the cause is alone in one. Threads that die together have a common cause, and no instance is accused.
+ * of its own, until the cause is alone in one. Threads that die together have a common cause, unless that happens often.
  */
 export class Suspects {
   readonly #now: () => number
@@ -42,14 +47,15 @@ export class Suspects {
       if (now - lastDeathAt >= WINDOW_MS) this.#suspects.delete(instanceId)
     const suspects = instances.map(instanceId => this.#suspect(instanceId))
     const isRepeated = suspects.every(({ deaths }) => deaths > 0)
-    const isAlone = instances.length === 1 && !this.#diedTogether(instances, now)
+    const isAlone = instances.length === 1
+    const isExcused = this.#diedTogether(instances, now)
     for (const suspect of suspects) {
       suspect.deaths += 1
       suspect.lastDeathAt = now
-      if (isAlone) suspect.aloneAt.push(now)
+      if (isAlone) suspect.alone.push({ at: now, isExcused })
     }
     this.#lastDeath = { at: now, of: instances.join() }
-    if (isRepeated && (instances.length === 1 || this.#groups < MAX_GROUPS)) this.#halve(suspects)
+    if (isRepeated && (isAlone || this.#groups < MAX_GROUPS)) this.#halve(suspects)
   }
 
   groupOf(instanceId: InstanceId): number | null {
@@ -62,7 +68,8 @@ export class Suspects {
 
   isCause(instanceId: InstanceId): boolean {
     const since = this.#now() - WINDOW_MS
-    return (this.#find(instanceId)?.aloneAt ?? []).filter(at => at > since).length >= DEATHS_ALONE
+    const deaths = (this.#find(instanceId)?.alone ?? []).filter(({ at }) => at > since)
+    return deaths.length >= DEATHS_TOGETHER || deaths.filter(({ isExcused }) => !isExcused).length >= DEATHS_ALONE
   }
 
   forget(instanceId: InstanceId): void {
@@ -87,7 +94,7 @@ export class Suspects {
   }
 
   #suspect(instanceId: InstanceId): Suspect {
-    const found = this.#find(instanceId) ?? { lastDeathAt: 0, deaths: 0, aloneAt: [], group: null }
+    const found = this.#find(instanceId) ?? { lastDeathAt: 0, deaths: 0, alone: [], group: null }
     this.#suspects.set(instanceId, found)
     return found
   }
