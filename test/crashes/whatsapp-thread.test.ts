@@ -60,7 +60,7 @@ test.each(STORES)(
 )
 
 test(
-  'an instance that kills each of its threads is stopped with a cause, and the others stay connected',
+  'an instance that kills each of its threads is stopped until somebody connects it, and the others stay connected',
   async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pombal-poison-'))
     const file = join(folder, 'poison')
@@ -87,6 +87,12 @@ test(
       expect(deaths).toBeLessThanOrEqual(MOST_DEATHS)
 
       rmSync(file)
+      await service.kill('SIGTERM')
+      await service.start()
+      await admin.untilState(other.id, 'connected')
+      const next = await instance.send('5511987654321', 'after a restart')
+      await until('the text to be read', async () => (await instance.message(next.id)).status === 'read')
+      expect(await admin.connection(poison.id)).toMatchObject({ state: 'stopped', cause: 'thread_crashed' })
       await admin.connect(poison.id)
       await admin.untilState(poison.id, 'connected')
     } finally {

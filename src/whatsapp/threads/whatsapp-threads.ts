@@ -5,9 +5,11 @@ import type { DestinationStream, Logger } from 'pino'
 import type { SendTrace } from '../../domain/trace-context.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { systemClock } from '../../kit/clock.ts'
+import type { Lease } from '../../store/leases/leases.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
 import type { Store } from '../../store/store.ts'
 import type { ConnectionSettings } from '../connection/connection-settings.ts'
+import { NO_CODES } from '../connection/status.ts'
 import type { ThreadMedia, ThreadStore, Validity } from './messages.ts'
 import { Suspects } from './suspects.ts'
 import { type ThreadConnection, type ThreadConnectionOptions, WhatsappThread } from './whatsapp-thread.ts'
@@ -100,16 +102,16 @@ export class WhatsappThreads {
     }
   }
 
-  /** Records why the instance is stopped, and opens no socket. A new request to connect starts it again. */
+  /** Stops the instance and opens no socket. A new request to connect starts it again. */
   async #rest(options: ThreadConnectionOptions): Promise<ThreadConnection> {
     const { instanceId } = options.lease
     const { connections, hints } = this.#options.store
-    const goalVersion = async () => (await connections.find(instanceId))?.goalVersion
-    const before = await goalVersion()
+    const before = await connections.find(instanceId)
+    if (before?.goal === 'online') await this.#recordStopped(options.lease, before.goalVersion)
+    // From now on the stored goal stops it, on every node.
+    this.#suspects.forget(instanceId)
     const startIfAsked = async () => {
-      if ((await goalVersion()) === before) return
-      this.#suspects.forget(instanceId)
-      options.onCrashed()
+      if ((await connections.find(instanceId))?.goalVersion !== before?.goalVersion) options.onCrashed()
     }
     const check = () =>
       void startIfAsked().catch(error => this.#options.logger.warn({ err: error, instanceId }, 'instance.check_failed'))
@@ -121,6 +123,15 @@ export class WhatsappThreads {
       clearInterval(timer)
     })
     return connection
+  }
+
+  /** Without a goal, the instance stays stopped after a restart or a handover. */
+  async #recordStopped(lease: Lease, goalVersion: number): Promise<void> {
+    const { store, logger } = this.#options
+    const { cause, reason } = NONE_AFTER_CRASHES
+    const change = { ...NO_CODES, state: 'stopped', cause, reason, goal: 'idle', ifGoalVersion: goalVersion } as const
+    await store.connections.record(lease, change, Date.now())
+    logger.info({ instanceId: lease.instanceId, state: 'stopped', cause, reason }, 'connection.changed')
   }
 
   #leastBusy(): WhatsappThread {
