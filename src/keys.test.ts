@@ -1,9 +1,23 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { BadSettings } from './config.ts'
 import { openKeys } from './keys.ts'
+
+const other = vi.hoisted(() => ({ start: null as (() => void) | null }))
+
+/** Runs `other.start` after a draft was opened and before it is written. */
+vi.mock('node:fs', async importOriginal => {
+  const original = await importOriginal<typeof import('node:fs')>()
+  const writeSync = (descriptor: number, text: string) => {
+    const { start } = other
+    other.start = null
+    start?.()
+    return original.writeSync(descriptor, text)
+  }
+  return { ...original, writeSync }
+})
 
 let dataDir: string
 beforeEach(() => {
@@ -31,6 +45,15 @@ describe('keys', () => {
     writeFileSync(draft, 'of a start that was slower')
     expect(open()).toEqual(first)
     expect(readdirSync(dataDir)).not.toContain('admin.key.4711')
+  })
+
+  test('are the same in two containers that start at the same moment on one volume, with the same process id', () => {
+    const containers: ReturnType<typeof open>[] = []
+    other.start = () => containers.push(open())
+    containers.push(open())
+    expect(containers).toHaveLength(2)
+    expect(containers[0]).toEqual(containers[1])
+    expect(readdirSync(dataDir).sort()).toEqual(['admin.key', 'master.key'])
   })
 
   test('from the settings take precedence, and nothing is written', () => {

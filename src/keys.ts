@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomInt } from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -19,6 +19,7 @@ import { giveToOwnerOf } from './store/engine/file-owner.ts'
 import { syncFolder } from './store/engine/sync-to-disk.ts'
 
 const KEY_BYTES = 32
+const MOST_DRAFTS = 2 ** 47
 const PRIVATE_FILE = 0o600
 const PRIVATE_FOLDER = 0o700
 /** The permissions of the file's group and of all other users. */
@@ -150,13 +151,14 @@ function parseKey(file: string, text: string): Buffer {
 /** The file appears complete, and an existing file is never replaced. Two simultaneous starts therefore use the same key. */
 function readOrCreate(file: string, encoding: 'base64' | 'base64url'): string {
   if (!existsSync(file)) {
-    const draft = `${file}.${process.pid}`
-    const descriptor = openSync(draft, 'w', PRIVATE_FILE)
+    // Not the process id: it is 1 in every container, and two containers may start on one volume.
+    const draft = `${file}.${randomInt(MOST_DRAFTS)}`
+    const descriptor = openSync(draft, 'wx', PRIVATE_FILE)
     writeSync(descriptor, `${randomBytes(KEY_BYTES).toString(encoding)}\n`)
     fsyncSync(descriptor)
     closeSync(descriptor)
-    giveToOwnerOf(dirname(file), draft)
     try {
+      giveToOwnerOf(dirname(file), draft)
       linkSync(draft, file)
     } catch (error) {
       // Another start was first, and may have erased this draft.
