@@ -30,6 +30,11 @@ describe('the body of an event', () => {
     })
   })
 
+  test('of an incoming message contains at most 100 characters of an ID, which its sender chooses', () => {
+    const body = incomingBody('inst_1', 'msg_1', incoming({ id: 'A'.repeat(1_000) }))
+    expect(JSON.parse(body).data.id).toBe('A'.repeat(100))
+  })
+
   test('of an incoming message contains the known fields, and WhatsApp’s time as the timestamp', () => {
     const message = incoming({ text: 'oi', group: '1@g.us', chat: '1@g.us', name: 'Ana', lid: LID, username: 'ana' })
     expect(JSON.parse(incomingBody('inst_1', 'msg_1', message))).toEqual({

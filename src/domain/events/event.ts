@@ -49,6 +49,8 @@ export const TEST_EVENT = 'webhook.test'
 
 /** The maximum text in an event, in UTF-16 units. Longer text is cut. */
 export const MAX_EVENT_TEXT_UNITS = 65_536
+/** WhatsApp's IDs have at most 32. The sender chooses them. */
+const MAX_ID_UNITS = 100
 
 /** The fields of a message that its events repeat. */
 export interface Echo {
@@ -180,7 +182,7 @@ export function incomingBody(
   const { written, sentAt, id, from, addressing, type, group, name, chat, lid, username, details } = message
   const who = written ? { to: chat } : { from, ...(addressing && { addressing }) }
   return body(written ? 'message.written' : 'message.received', instanceId, sentAt, {
-    id,
+    id: id.slice(0, MAX_ID_UNITS),
     ...who,
     type,
     ...cutText(message.text),

@@ -1,6 +1,6 @@
 import type { proto } from 'baileys'
 import type { IncomingDetails } from '../../../domain/incoming-message.ts'
-import { lidOf, numberOf } from '../addresses.ts'
+import { lidAddressOf, numberOf } from '../addresses.ts'
 import { isViewOnce, openContent } from './content.ts'
 
 /** The sender chooses these texts, so an event contains only the beginning of a longer text. */
@@ -10,6 +10,8 @@ const MAX_MENTIONS = 1_024
 const MAX_CONTACTS = 20
 const MAX_OPTIONS = 20
 const MAX_ID_LENGTH = 100
+/** A number or a LID address. The sender chooses the text of mentions and quoted addresses too. */
+const NAME = /^\d{1,20}(@lid)?$/
 
 /** The parts of a message other than its type, text and file. Undefined if there are none. */
 export function parseDetails(wrapped: proto.IMessage | null | undefined): IncomingDetails | undefined {
@@ -111,8 +113,8 @@ function pollOf(content: proto.IMessage): IncomingDetails['poll'] | null {
 
 /** A person's number, else the LID address. */
 function nameOf(jid: string | null | undefined): string | null {
-  const lid = lidOf(jid)
-  return numberOf(jid) ?? (lid === undefined ? null : `${lid}@lid`)
+  const name = numberOf(jid) ?? lidAddressOf(jid)
+  return name !== null && NAME.test(name) ? name : null
 }
 
 function cutOrNull(text: string | null | undefined): string | null {
@@ -120,7 +122,7 @@ function cutOrNull(text: string | null | undefined): string | null {
 }
 
 /** Cuts the text, but never inside a surrogate pair. */
-function cut(text: string, units = MAX_UNITS): string {
+export function cut(text: string, units = MAX_UNITS): string {
   if (text.length <= units) return text
   return text.slice(0, (text.codePointAt(units - 1) ?? 0) > 0xffff ? units - 1 : units)
 }

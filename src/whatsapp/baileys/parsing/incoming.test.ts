@@ -262,6 +262,20 @@ test('a message has WhatsApp’s ID and time, the group and the push name', asyn
   })
 })
 
+test('a sender cannot make the event large with addresses or its push name', async () => {
+  const digits = '9'.repeat(100_000)
+  const contextInfo = {
+    stanzaId: 'A',
+    participant: `${digits}@s.whatsapp.net`,
+    quotedMessage: { conversation: 'hi' },
+    mentionedJid: [`${digits}@lid`, `${digits}@s.whatsapp.net`, 'x@lid', `${LID}:3@lid`],
+  }
+  const sent = message({}, { extendedTextMessage: { text: 'hi', contextInfo } })
+  const incoming = await parseIncoming({ ...sent, pushName: digits }, knowsNobody, SELF)
+  expect(incoming).toMatchObject({ details: { quote: { from: null }, mentions: [`${LID}@lid`] } })
+  expect(JSON.stringify(incoming).length).toBeLessThan(2_000)
+})
+
 test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
   'a message that WhatsApp dates %j has the time of its arrival',
   async messageTimestamp => {

@@ -3,7 +3,7 @@ import type { IncomingChange, IncomingMessage, IncomingType } from '../../../dom
 import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
 import { type Content, isSecondCopy, openContent } from './content.ts'
 import { parseChange } from './incoming-change.ts'
-import { parseDetails } from './incoming-details.ts'
+import { cut, parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
 
 /** The known pairs of numbers and LIDs. Null if a pair is unknown. */
@@ -129,7 +129,7 @@ export async function parseIncoming(
   return {
     ...arrived,
     ...kind!,
-    ...(message.pushName && !isOwn && { name: message.pushName }),
+    ...(message.pushName && !isOwn && { name: cut(message.pushName) }),
     ...(file && { file }),
     ...(details && { details }),
   }
