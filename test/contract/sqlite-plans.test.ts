@@ -208,6 +208,19 @@ describe('the plans of SQLite', () => {
     expect(contacts).toContainEqual(expect.stringContaining('contacts_lid (instance_id=? AND lid=?)'))
   })
 
+  test('the number of a LID is found without reading other contacts', async () => {
+    const lid = '990000007654321@lid'
+    const byLid = incoming({ from: '990000007654321', addressing: 'lid', lid })
+    for (const read of [
+      () => store.events.storeIncoming(lease, byLid, 1),
+      () => store.conversations.listChats(instanceId, { limit: 10 }),
+    ]) {
+      const steps = (await planOf(read)).filter(step => / (contacts|c|k) /.test(step))
+      expect(steps).toContainEqual(expect.stringContaining('COVERING INDEX contacts_lid (instance_id=? AND lid=?)'))
+      for (const step of steps) expect(step).toMatch(/\(instance_id=\? AND (lid|number)=\?\)|contacts_latest/)
+    }
+  })
+
   test('scheduled messages are read by an index that contains no others', async () => {
     expect(await planOf(() => store.messages.releaseDue({ instanceId, owner: 'node-1', epoch: 1 }, 1))).toEqual([
       'SEARCH messages USING INDEX messages_scheduled (instance_id=? AND not_before>?)',

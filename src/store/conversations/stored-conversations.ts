@@ -9,6 +9,7 @@ import { searchPatterns } from '../engine/search-patterns.ts'
 import { FEW, type Slice, search, searchWindows } from '../messages/searching.ts'
 import { findSent } from '../messages/sent-rows.ts'
 import { BYTES, type FoundMessage } from '../messages/sizes.ts'
+import { numbersOfLid } from '../numbers/contacts.ts'
 import { listFiles } from './chat-files.ts'
 import { ChatLines, type Names } from './chat-lines.ts'
 import { findNames } from './chat-names.ts'
@@ -130,10 +131,11 @@ export class StoredConversations implements Conversations {
       .select(sql<number>`case when ${isFound} then 1 else 0 end`.as('is_found'))
       .where('instance_id', '=', instanceId)
       .where('last_at', 'is not', null)
-      // Leaves out a LID whose number became known later: the number has a row of its own.
+      // Leaves out a LID whose number became known later, if the number is listed itself.
       .where(
-        sql<boolean>`not exists (select 1 from contacts as c
-          where c.instance_id = contacts.instance_id and c.lid = contacts.number and c.number <> contacts.number)`,
+        sql<boolean>`not exists (select 1 from contacts as c where c.instance_id = contacts.instance_id
+          and c.number <> contacts.number and c.last_at is not null
+          and c.number in ${numbersOfLid('contacts.instance_id', 'contacts.number')})`,
       )
       .orderBy('last_at', 'desc')
       .orderBy('number')

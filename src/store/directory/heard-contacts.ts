@@ -23,6 +23,7 @@ const COLUMNS = {
   search_name: 'text?',
   saved_name: 'text?',
   search_saved: 'text?',
+  stranger: 'integer',
 } as const
 
 type Row = RowOf<typeof COLUMNS>
@@ -85,12 +86,13 @@ function toRow(instance_id: InstanceId, contact: HeardContact, knownNumber: stri
     search_name: name === null ? null : searchedAs(name),
     saved_name: saved === null ? null : JSON.stringify(saved),
     search_saved: saved === null ? null : searchedAs(saved),
+    stranger: 1,
   }
 }
 
-/** `row`, with its empty columns filled from `other`. */
+/** `row`, with its empty columns filled from `other`. Whoever is a contact under one name is one under the other. */
 function merge(row: Row, other: Row): Row {
-  const merged = { ...row }
+  const merged = { ...row, stranger: row.stranger * other.stranger }
   for (const column of ['last_at', 'lid', 'username', 'name', 'search_name', 'saved_name', 'search_saved'] as const)
     Object.assign(merged, { [column]: row[column] ?? other[column] })
   return merged
@@ -103,14 +105,14 @@ function cut(text: string | null): string | null {
 function prepare(statements: Statements) {
   const known = (column: keyof typeof COLUMNS) =>
     sql<string | null>`coalesce(excluded.${sql.ref(column)}, contacts.${sql.ref(column)})`
-  const all = ['number', 'last_at', 'lid', 'username', 'name', 'search_name', 'saved_name', 'search_saved'] as const
+  const { instance_id: _, ...others } = COLUMNS
+  const all = Object.keys(others) as (keyof typeof others)[]
   return {
     byLid: statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number', 'lid'], {
       where: sql`contacts.lid is not null`,
     }),
     byNumber: statements.find('contacts', { instance_id: 'text', number: 'text' }, all),
     put: statements.insert('contacts', COLUMNS, {
-      fixed: { stranger: sql.lit(1) },
       finish: query =>
         query.onConflict(oc =>
           oc.columns(['instance_id', 'number']).doUpdateSet({
@@ -122,6 +124,7 @@ function prepare(statements: Statements) {
             search_name: known('search_name'),
             saved_name: known('saved_name'),
             search_saved: known('search_saved'),
+            stranger: sql`excluded.stranger * contacts.stranger`,
           }),
         ),
     }),

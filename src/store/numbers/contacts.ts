@@ -26,6 +26,7 @@ export interface Talk {
 export class Contacts {
   readonly #insert
   readonly #resolve
+  readonly #copyToNumber
 
   constructor(statements: Statements) {
     const isNew = (column: 'lid' | 'username' | 'name' | 'search_name') =>
@@ -45,12 +46,18 @@ export class Contacts {
         stranger: 'integer',
       },
       {
+        // A person known by LID until now keeps the chat, and stays a contact.
+        fixed: {
+          last_at: sql`coalesce(last_at, ${underLid('last_at')})`,
+          stranger: sql`case when stranger = 0 then 0 else coalesce(${underLid('stranger')}, stranger) end`,
+        },
         finish: query =>
           query.onConflict(oc =>
             oc
               .columns(['instance_id', 'number'])
               .doUpdateSet({
-                last_at: sql`coalesce(excluded.last_at, contacts.last_at)`,
+                last_at: sql`case when excluded.last_at > coalesce(contacts.last_at, 0) then excluded.last_at
+                  else contacts.last_at end`,
                 lid: known('lid'),
                 username: known('username'),
                 name: known('name'),
@@ -74,6 +81,29 @@ export class Contacts {
         .whereRef('numbers.instance_id', '=', 'input.instance_id')
         .whereRef('numbers.number', '=', 'input.lid')
         .whereRef('numbers.address', '<>', 'input.address'),
+    )
+    this.#copyToNumber = statements.rows(
+      { instance_id: 'text', lid: 'text', last_at: 'integer?', stranger: 'integer' },
+      db =>
+        db
+          .updateTable('contacts')
+          .from('input')
+          .set({
+            last_at: sql`case when input.last_at > coalesce(contacts.last_at, 0) then input.last_at
+              else contacts.last_at end`,
+            stranger: sql`input.stranger * contacts.stranger`,
+          })
+          .whereRef('contacts.instance_id', '=', 'input.instance_id')
+          .where(
+            sql<boolean>`contacts.number = (select c.number from contacts as c
+              where c.instance_id = input.instance_id and c.number <> input.lid
+                and c.number in ${numbersOfLid('input.instance_id', 'input.lid')}
+              order by coalesce(c.last_at, 0) desc limit 1)`,
+          )
+          .where(
+            sql<boolean>`(input.last_at >= coalesce(contacts.last_at, 0) + ${sql.lit(ACCURACY_MS)}
+              or input.stranger < contacts.stranger)`,
+          ),
     )
   }
 
@@ -100,8 +130,28 @@ export class Contacts {
         resolved.set(key, { instance_id, lid, address: `${recipient.number}@s.whatsapp.net` })
     }
     if (rows.size > 0) tx.post(this.#insert, [...rows.values()])
+    const lids = Array.from(rows.values()).filter(
+      ({ number, last_at, stranger }) => number.endsWith('@lid') && (last_at !== null || stranger === 0),
+    )
+    // If the number is known, its row is the person's chat.
+    if (lids.length > 0)
+      tx.post(
+        this.#copyToNumber,
+        lids.map(({ instance_id, number: lid, last_at, stranger }) => ({ instance_id, lid, last_at, stranger })),
+      )
     if (resolved.size > 0) tx.post(this.#resolve, [...resolved.values()])
   }
+}
+
+/** A subquery of its own, because SQLite does not use the index of LIDs in a query that reads other columns. */
+export function numbersOfLid(instanceId: string, lid: string) {
+  return sql`(select k.number from contacts as k
+    where k.instance_id = ${sql.ref(instanceId)} and k.lid = ${sql.ref(lid)} and k.lid is not null)`
+}
+
+/** A column of the row that has the LID of an input row as its number. */
+function underLid(column: 'last_at' | 'stranger') {
+  return sql`(select c.${sql.ref(column)} from contacts as c where c.instance_id = input.instance_id and c.number = input.lid)`
 }
 
 function toRow({ instanceId, with: number, at, lid = null, username = null, name = null, isStranger = false }: Talk) {

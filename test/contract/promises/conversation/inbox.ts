@@ -169,6 +169,42 @@ export function inboxContract(createHarness: CreateHarness): void {
       }
     })
 
+    const BY_LID = { from: ANA_LID.slice(0, -4), addressing: 'lid', lid: ANA_LID, chat: ANA_LID } as const
+    const IN_ADDRESS_BOOK = {
+      chat: ANA,
+      lid: ANA_LID,
+      name: 'Ana',
+      pushName: null,
+      username: null,
+      lastMessageAt: null,
+    }
+
+    test.each([
+      ['writes in a group', ['by LID', 'in a group']],
+      ['is in the address book, which is reported later', ['by LID', 'address book']],
+      ['is in the address book, which is reported before', ['address book', 'by LID']],
+    ])('somebody who writes by LID keeps the chat and stays a contact if the number %s', async (_, steps) => {
+      const { store } = context
+      const lease = await createConnected(store)
+      for (const step of steps) {
+        if (step === 'by LID') await receive(store, lease, BY_LID)
+        else if (step === 'in a group') await receive(store, lease, { from: ANA, lid: ANA_LID, group: GROUP })
+        else await store.directory.recordContacts(lease, [IN_ADDRESS_BOOK])
+      }
+      expect(await unread(store, lease)).toMatchObject({ [ANA]: 1 })
+      expect(await store.numbers.isContact(lease.instanceId, [ANA])).toBe(true)
+      at += 120_000
+      await receive(store, lease, { from: BEA })
+      at += 120_000
+      await receive(store, lease, BY_LID)
+      const { data } = await store.conversations.listChats(lease.instanceId, { limit: 3 })
+      expect(data.slice(0, 2)).toMatchObject([
+        { chat: ANA, phone: ANA, lid: ANA_LID, lastMessageAt: at },
+        { chat: BEA },
+      ])
+      expect(data.map(({ chat }) => chat)).not.toContain(ANA_LID)
+    })
+
     test('messages of both directions are found by a part of their text, without regard to case and accents', async () => {
       const { store } = context
       const lease = await createConnected(store)
