@@ -53,9 +53,18 @@ async function findNumber({ reader, statements }: Core, instanceId: InstanceId, 
       .selectFrom('contacts')
       .select('number')
       .where('instance_id', '=', instanceId)
-      .where('lid', '=', lid)
+      // SQLite uses the index of LIDs only in a query that reads no other columns.
+      .where('number', 'in', eb =>
+        eb
+          .selectFrom('contacts as k')
+          .select('k.number')
+          .where('k.instance_id', '=', instanceId)
+          .where('k.lid', '=', lid),
+      )
       // A person known only by LID has a row under the LID.
-      .where(sql<boolean>`number <> lid`)
+      .where('number', '<>', lid)
+      // Somebody who changed numbers has several.
+      .orderBy(sql`coalesce(last_at, 0)`, 'desc')
       .limit(1),
   )
   return row?.number ?? null
