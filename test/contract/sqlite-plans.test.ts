@@ -215,6 +215,7 @@ describe('the plans of SQLite', () => {
       () => store.events.storeIncoming(lease, byLid, 1),
       () => store.conversations.listChats(instanceId, { limit: 10 }),
       () => store.conversations.listLines(instanceId, { limit: 10 }, { chat: lid }),
+      () => store.numbers.isContact(instanceId, ['990000001111111@lid']),
     ]) {
       const steps = (await planOf(read)).filter(step => / (contacts|c|k) /.test(step))
       expect(steps).toContainEqual(expect.stringContaining('COVERING INDEX contacts_lid (instance_id=? AND lid=?)'))

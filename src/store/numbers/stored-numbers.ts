@@ -16,7 +16,7 @@ export class StoredNumbers implements Numbers {
   readonly #find
   readonly #record
   readonly #findContact
-  readonly #findContactByLid
+  readonly #findNumbersOfLid
 
   constructor(core: Core) {
     const { db } = core.statements
@@ -33,8 +33,9 @@ export class StoredNumbers implements Numbers {
     this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'], {
       where: sql`contacts.stranger = 0`,
     })
-    this.#findContactByLid = core.statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number'], {
-      where: sql`contacts.lid is not null and contacts.stranger = 0`,
+    // It reads no other column: SQLite would read all contacts of the instance.
+    this.#findNumbersOfLid = core.statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number'], {
+      where: sql`contacts.lid is not null`,
     })
     const put = core.statements.insert(
       'numbers',
@@ -91,7 +92,10 @@ export class StoredNumbers implements Numbers {
     const rows = names.map(number => ({ instance_id, number }))
     if ((await reader.each(this.#findContact, rows)).length > 0) return true
     const lids = names.flatMap(name => (parseRecipient(name)?.kind === 'lid' ? [{ instance_id, lid: name }] : []))
-    return lids.length > 0 && (await reader.each(this.#findContactByLid, lids)).length > 0
+    if (lids.length === 0) return false
+    const numbers = await reader.each(this.#findNumbersOfLid, lids)
+    const others = numbers.map(({ number }) => ({ instance_id, number }))
+    return others.length > 0 && (await reader.each(this.#findContact, others)).length > 0
   }
 
   async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {
