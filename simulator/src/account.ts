@@ -72,6 +72,8 @@ export class Account {
   name: string | undefined
   companion: Companion | null = null
   client: Client | null = null
+  /** While the phone is switched off, its client cannot log in. Kept in memory only. */
+  isOff = false
   readonly queue: StanzaQueue
   readonly inboxes: Inboxes
   readonly appState: AppState

@@ -24,6 +24,11 @@ export function isNumber(text: unknown): text is string {
   return typeof text === 'string' && NUMBER.test(text)
 }
 
+/** True for the form of the numbers that are derived from account keys. */
+export function isDerivedNumber(number: string): boolean {
+  return number.length === SIMULATED_PREFIX.length + SIMULATED_DIGITS && number.startsWith(SIMULATED_PREFIX)
+}
+
 /** Where people post their status. */
 export const STATUS = 'status@broadcast'
 

@@ -1,5 +1,5 @@
 import { Account } from './account.ts'
-import { isNumber, numberOfKey } from './addresses.ts'
+import { isDerivedNumber, isNumber, numberOfKey } from './addresses.ts'
 import { BoundedMap } from './bounded-map.ts'
 import { hasMeaning } from './contacts/behaviour.ts'
 import { MediaFiles } from './media/media-files.ts'
@@ -26,6 +26,9 @@ export interface WaitingClient {
 /** The size of all media files together, above which the oldest are erased. */
 const MAX_MEDIA_BYTES = 2 ** 30
 const MAX_CALLS = 1_000
+/** How long an account may take to be opened after the start of the network, or again after it was closed. */
+const OPENS_WITHIN_MS = 60_000
+const MAX_CLOSED = 1_000
 
 export const DEFAULT_TIMINGS = { deliveredAfterMs: 200, readAfterMs: 600, answeredAfterMs: 300 }
 
@@ -56,6 +59,9 @@ export class Network {
   readonly #byPhone = new Map<string, Account>()
   readonly #opening = new Map<string, Promise<Account>>()
   readonly #leaving = new Map<string, Promise<void>>()
+  readonly #startedAt = performance.now()
+  /** When accounts were closed, by number. */
+  readonly #closedAt = new BoundedMap<string, number>(MAX_CLOSED)
   readonly #createdGroups = new Set<string>()
   #logins = 0
   #groupChanges: Promise<unknown> = Promise.resolve()
@@ -113,6 +119,7 @@ export class Network {
     if (!account) return this.#leaving.get(key)
     this.#accounts.delete(key)
     this.#byPhone.delete(account.phone)
+    this.#closedAt.set(account.phone, performance.now())
     const leaving = leave(account).finally(() => this.#leaving.delete(key))
     this.#leaving.set(key, leaving)
     return leaving
@@ -138,6 +145,17 @@ export class Network {
    */
   mayOpen(phone: string): boolean {
     return this.#storage !== null && !this.findAccount(phone) && !this.#removed.has(phone)
+  }
+
+  /**
+   * Whether the number belongs to an account that is not open here, so that no phone of this network may read its messages:
+   * `brief` if the account will probably be opened soon, `lasting` if it runs in another network or was removed. Null for
+   * every other number.
+   */
+  absenceOf(phone: string): 'brief' | 'lasting' | null {
+    if (!this.#storage || !isDerivedNumber(phone) || this.findAccount(phone)) return null
+    const since = this.#closedAt.get(phone) ?? this.#startedAt
+    return !this.#removed.has(phone) && performance.now() - since < OPENS_WITHIN_MS ? 'brief' : 'lasting'
   }
 
   /** The account of a scope that is not open. Null if the scope holds none. */

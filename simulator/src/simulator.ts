@@ -116,8 +116,8 @@ function admitTo(network: Network): Admit {
       return null
     }
     const account = findLinkedAccount(network, hello)
-    if (account) return new LinkedClient(network, connection, account, hello)
-    const reason = network.mayOpen(String(hello.payload.username)) ? '503' : '401'
+    if (account && !account.isOff) return new LinkedClient(network, connection, account, hello)
+    const reason = account || network.mayOpen(String(hello.payload.username)) ? '503' : '401'
     connection.end(node('failure', { reason, location: 'sim' }))
     return null
   }
@@ -156,6 +156,12 @@ class ListeningSimulator implements Simulator {
       dismissClient(account, node('stream:error', { code: '503' }))
       await account.close()
     })
+  }
+
+  async switchPhone(key: string, on: boolean): Promise<void> {
+    const account = await this.#open(key)
+    account.isOff = !on
+    if (!on) dismissClient(account, node('stream:error', { code: '503' }))
   }
 
   async removeAccount(key: string): Promise<void> {

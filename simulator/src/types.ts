@@ -276,6 +276,11 @@ export interface Simulator {
    * and when it reconnects.
    */
   closeAccount(key: string): Promise<void>
+  /**
+   * Switches the phone off or on. While it is off, the account's client gets 503, and messages to it wait. A closed account
+   * is on when it is opened again.
+   */
+  switchPhone(key: string, on: boolean): Promise<void>
   /** Unlinks the account's client, removes the account and erases its scope. An unknown key is not an error. */
   removeAccount(key: string): Promise<void>
   /** The phone removes its linked client. The client gets 401 device_removed, at its next login if it is offline. */

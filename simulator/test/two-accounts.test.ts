@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { MemoryStorage } from './memory-storage.ts'
 import { until } from './wait.ts'
 import { jid, link, startSimulator, statuses } from './world.ts'
 
@@ -75,5 +76,66 @@ it('a client is notified that the other account has a new client, and writes to 
   await until(async () => {
     await a.send(jid(b.phone), text)
     return second.texts().includes(text)
+  })
+})
+
+describe('no other phone reads a message to an account that is away:', () => {
+  async function startTwo() {
+    const simulator = await startSimulator({ storage: new MemoryStorage() })
+    const [a, b] = [await link(simulator, 'a'), await link(simulator, 'b')]
+    await a.send(jid(b.phone), 'first')
+    await until(() => b.texts().includes('first'))
+    return { simulator, a, b }
+  }
+
+  it('while its phone is off, the message waits, and its client cannot log in', async () => {
+    const { simulator, a, b } = await startTwo()
+    await simulator.switchPhone('b', false)
+    await until(() => b.seen.closes.includes(503))
+    b.reconnect()
+    await until(() => b.seen.closes.filter(code => code === 503).length === 2)
+    await a.send(jid(b.phone), 'second')
+    await until(() => a.seen.acks.length === 2)
+    await simulator.switchPhone('b', true)
+    b.reconnect()
+    await until(() => b.texts().includes('second'))
+    expect((await simulator.inbox(b.phone)).map(({ text }) => text)).toEqual(['first', 'second'])
+  })
+
+  it('until it is opened, the sender gets no acknowledgement and is disconnected', async () => {
+    const { simulator, a, b } = await startTwo()
+    await simulator.joinGroup(GROUP, [a.phone, b.phone])
+    await simulator.closeAccount('b')
+    const id = '3EB0AAAAAAAAAAAAAAAA01'
+    await a.sock.sendMessage(jid(b.phone), { text: 'second' }, { messageId: id }).catch(() => undefined)
+    await until(() => a.seen.closes.length === 1)
+    a.reconnect()
+    await until(() => a.isOpen)
+    await a.send(GROUP, 'third').catch(() => undefined)
+    await until(() => a.seen.closes.length === 2)
+    expect(a.seen.acks).toHaveLength(1)
+    await simulator.openAccount('b')
+    b.reconnect()
+    a.reconnect()
+    await until(() => a.isOpen && b.isOpen)
+    await a.sock.sendMessage(jid(b.phone), { text: 'second' }, { messageId: id })
+    await until(() => b.texts().includes('second') && statuses(a, id).includes('read'))
+  })
+
+  it.each(['was removed', 'is not opened within a minute'])('if it %s, the message is refused', async what => {
+    const { simulator, a, b } = await startTwo()
+    await simulator.joinGroup(GROUP, [a.phone, b.phone])
+    if (what === 'was removed') await simulator.removeAccount('b')
+    else {
+      await simulator.closeAccount('b')
+      const now = performance.now.bind(performance)
+      const later = vi.spyOn(performance, 'now').mockImplementation(() => now() + 60_000)
+      onTestFinished(() => later.mockRestore())
+    }
+    const id = await a.send(jid(b.phone), 'second')
+    await until(() => statuses(a, id).includes('404'))
+    const toGroup = await a.send(GROUP, 'third')
+    await until(() => statuses(a, toGroup).filter(status => status === 'read').length === 2)
+    expect(statuses(a, id)).toEqual(['404'])
   })
 })

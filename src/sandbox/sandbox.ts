@@ -147,8 +147,7 @@ export class Sandbox {
     const worker = await this.#open()
     const { instanceId } = phone.lease
     phone.on = order.on
-    if (order.on) await worker.openAccount(instanceId)
-    else await worker.closeAccount(instanceId)
+    await worker.switchPhone(instanceId, order.on)
     return { on: phone.on }
   }
 
@@ -197,7 +196,7 @@ export class Sandbox {
     this.#port = port!
     this.#mediaPort = mediaPort!
     worker.onExit(error => this.#restart(error))
-    for (const [instanceId, { on }] of this.#phones) if (on) await worker.openAccount(instanceId)
+    for (const [instanceId, { on }] of this.#phones) await worker.switchPhone(instanceId, on)
     return worker
   }
 

@@ -29,6 +29,8 @@ const MALFORMED = '479'
  * its answer to a metadata query for such a group.
  */
 const NOT_A_MEMBER = '403'
+/** The error for a message to the number of an account that is not in this network. */
+const NO_ACCOUNT = '404'
 /** This many simulated members of a group decrypt their copies. The others are assumed to have decrypted theirs. */
 const DECRYPTING_MEMBERS = 2
 const NO_BYTES = Buffer.alloc(0)
@@ -53,7 +55,9 @@ export async function handleMessage(
     })
   }
   if (!recipient) return sendToGroup(network, account, client, message, to!)
-  const { refusal } = behaviourOf(recipient.number)
+  const absence = network.absenceOf(recipient.number)
+  if (absence === 'brief') return postpone(client)
+  const refusal = absence ? NO_ACCOUNT : behaviourOf(recipient.number).refusal
   if (refusal) return answer(client, stanza, refusal)
   if (isRestrictedFor(network, account, recipient.number)) return answer(client, stanza, RESTRICTED)
   return sendToUser(network, account, client, message, recipient)
@@ -117,7 +121,9 @@ async function sendToGroup(network: Network, account: Account, client: Client, m
   const isStatus = group === STATUS
   if (!isStatus && !(isMember(account, group) && mayWrite(account, group, account.phone)))
     return answer(client, message.stanza, NOT_A_MEMBER)
-  const members = isStatus ? readersOf(account, message) : otherMembers(account, group)
+  const people = isStatus ? readersOf(account, message) : otherMembers(account, group)
+  if (people.some(number => network.absenceOf(number) === 'brief')) return postpone(client)
+  const members = people.filter(number => network.absenceOf(number) === null)
   const readings = new Map<string, Reading>()
   for (const member of members) {
     const other = network.findAccount(member)
@@ -265,6 +271,12 @@ function record(
   const askedFor = scope.retriesOf(number, id)
   const received = { id, from, ...read, ...(group && { group }), receivedAt, ...(askedFor && { askedFor }) }
   return scope.inboxes.receive(number, received, content)
+}
+
+/** Ends the connection without an acknowledgement: the client connects again and repeats the message. */
+function postpone(client: Client): { durable: Promise<void> } {
+  client.cut()
+  return { durable: Promise.resolve() }
 }
 
 function answer(client: Client, stanza: Node, error?: string): { durable: Promise<void> } {

@@ -84,6 +84,10 @@ class ThreadSimulator implements SimulatorWorker {
     return this.#call<void>('closeAccount', key)
   }
 
+  switchPhone(key: string, on: boolean) {
+    return this.#call<void>('switchPhone', key, on)
+  }
+
   removeAccount(key: string) {
     return this.#call<void>('removeAccount', key)
   }

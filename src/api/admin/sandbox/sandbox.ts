@@ -38,7 +38,8 @@ export function switchSandboxPhone(api: Api, context: ApiContext): void {
         summary: 'Switch the simulated phone on or off',
         description:
           'While the phone is off, the simulated WhatsApp refuses the connection: the instance is `reconnecting`, then ' +
-          '`disconnected`. A restart of the service, or a move to another node, switches the phone on.',
+          '`disconnected`. Messages from other sandbox instances wait until it is on. A restart of the service, or a move to ' +
+          'another node, switches the phone on.',
         tags: ['Sandbox'],
         params: instanceParams,
         body: sandboxPhoneSchema,

@@ -63,3 +63,17 @@ describe('the phone of a sandbox enters a pairing code by itself', () => {
     await service.admin.untilState(id, 'connected')
   })
 })
+
+test('a message to another sandbox instance whose phone is off arrives when the phone is on', async () => {
+  const [a, b] = [await service.admin.createConnected(), await service.admin.createConnected()]
+  const { phone } = await service.admin.connection(b.id)
+  await service.admin.switchPhone(b.id, false)
+  await service.admin.untilState(b.id, 'reconnecting')
+  const { id } = await service.instance(a.id, a.token).send(phone!, 'hello')
+  await until(
+    'the acknowledgement',
+    async () => (await service.instance(a.id, a.token).message(id)).status !== 'queued',
+  )
+  await service.admin.switchPhone(b.id, true)
+  await until('the message', async () => (await service.admin.listEvents(b.id, '?event=message.received'))[0])
+})
