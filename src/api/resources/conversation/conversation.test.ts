@@ -50,3 +50,8 @@ test('in a group every received message names its sender, and the group has no n
   const [view] = conversationViews([], [received('evt_1', 1, { from: '5511', text: 'Hi', group: GROUP, name: 'Ana' })])
   expect(view).toMatchObject({ with: GROUP, name: null, lines: [{ from: '5511', name: 'Ana' }] })
 })
+
+test('a message whose contact was erased is in no conversation', () => {
+  const erased = { id: 'evt_1', createdAt: 1, body: JSON.stringify({ data: { id: 'msg_0', erased: true } }) }
+  expect(conversationViews([], [erased])).toEqual([])
+})

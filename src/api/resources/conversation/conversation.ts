@@ -44,6 +44,8 @@ interface ReceivedEvent {
 }
 
 interface ReceivedData {
+  /** The contact was erased, and with it the content of the event. */
+  erased?: true
   from: string
   text?: string
   group?: string
@@ -55,7 +57,7 @@ type Entry = { line: ConversationLineView; with: string; contactName: string | n
 
 /** Groups sent and received messages by the other party, latest conversation first. */
 export function conversationViews(sent: readonly Message[], received: readonly ReceivedEvent[]): ConversationView[] {
-  const entries = [...sent.map(sentEntry), ...received.map(receivedEntry)].sort((a, b) => a.moment - b.moment)
+  const entries = [...sent.map(sentEntry), ...received.flatMap(receivedEntry)].sort((a, b) => a.moment - b.moment)
   const byAddress = Map.groupBy(entries, entry => entry.with)
   return Array.from(byAddress, ([address, lines]) => ({ address, lines, latest: lines.at(-1)?.moment ?? 0 }))
     .sort((a, b) => b.latest - a.latest)
@@ -76,10 +78,11 @@ function sentEntry({ id, to, text, file, state, createdAt }: Message): Entry {
   }
 }
 
-function receivedEntry({ id, createdAt, body }: ReceivedEvent): Entry {
+function receivedEntry({ id, createdAt, body }: ReceivedEvent): Entry[] {
   const { data } = JSON.parse(body) as { data: ReceivedData }
+  if (data.erased) return []
   const isGroup = data.group !== undefined
-  return {
+  const entry: Entry = {
     line: {
       id,
       direction: 'in',
@@ -94,4 +97,5 @@ function receivedEntry({ id, createdAt, body }: ReceivedEvent): Entry {
     contactName: isGroup ? null : (data.name ?? null),
     moment: createdAt,
   }
+  return [entry]
 }
