@@ -1,4 +1,4 @@
-import { readdir, utimes, writeFile } from 'node:fs/promises'
+import { readdir, rm, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { temporaryFolder } from '../../test/temporary-folder.ts'
@@ -67,4 +67,13 @@ it('erases the files of one account, and a temporary folder altogether', async (
   expect([await read(files, mine), await read(files, other)]).toEqual([null, Buffer.from([1])])
   await files.close()
   expect(await files.find(other)).toBe(null)
+})
+
+it('files are kept as soon as the folder can be prepared', async () => {
+  const folder = join(await temporaryFolder(), 'media')
+  await writeFile(folder, 'in the way')
+  const files = new MediaFiles(folder, 1_000)
+  await expect(files.create(OWNER, chunks(1))).rejects.toThrow('EEXIST')
+  await rm(folder)
+  expect(await read(files, await files.create(OWNER, chunks(1)))).toEqual(Buffer.from([1]))
 })

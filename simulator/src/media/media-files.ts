@@ -93,7 +93,10 @@ export class MediaFiles {
   }
 
   #open(): Promise<string> {
-    this.#folder ??= this.#prepare()
+    this.#folder ??= this.#prepare().catch(error => {
+      this.#folder = null
+      throw error
+    })
     return this.#folder
   }
 
