@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MemoryStorage } from './memory-storage.ts'
 import { until } from './wait.ts'
 import { jid, link, startClient, startSimulator, statuses } from './world.ts'
@@ -117,6 +117,23 @@ describe('a network restarted on the same storage', () => {
     await simulator.writeAs({ from: CONTACT, to: client.phone, text: 'takes one' })
     await until(() => again.texts().includes('takes one'))
     expect(kept()).toBe(before - 1)
+  })
+
+  it('delivers what was queued while the clock was ahead', async () => {
+    const storage = new MemoryStorage()
+    const first = await startSimulator({ storage })
+    const client = await link(first, 'a')
+    client.stop()
+    await until(async () => !(await first.listAccounts())[0]!.online)
+    const now = Date.now()
+    const ahead = vi.spyOn(Date, 'now').mockReturnValue(now + 86_400_000)
+    onTestFinished(() => ahead.mockRestore())
+    await first.writeAs({ from: CONTACT, to: client.phone, text: 'hello' })
+    ahead.mockRestore()
+    const { simulator, storage: stored } = await restart(storage, first, 'a')
+    const again = startClient(simulator.url, client.state)
+    await until(() => again.texts().includes('hello'))
+    await until(() => ![...stored.scopes.get('a')!.keys()].some(key => key.startsWith('queue/')))
   })
 })
 

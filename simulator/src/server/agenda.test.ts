@@ -34,3 +34,17 @@ it('the agenda holds one timer, and none once closed', () => {
   expect(vi.getTimerCount()).toBe(0)
   expect(ran).toEqual([])
 })
+
+it('a task runs after its delay, although the clock is set back, and the furthest task waits', () => {
+  const agenda = new Agenda()
+  const ran: string[] = []
+  agenda.add(Date.now() + 2 ** 33, () => ran.push('far'))
+  agenda.add(Date.now() + 100, () => ran.push('near'))
+  vi.setSystemTime(Date.now() - 86_400_000)
+  vi.advanceTimersByTime(100)
+  const timers = vi.spyOn(globalThis, 'setTimeout')
+  vi.advanceTimersByTime(1_000)
+  expect(ran).toEqual(['near'])
+  expect(timers).not.toHaveBeenCalled()
+  agenda.close()
+})

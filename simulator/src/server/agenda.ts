@@ -1,4 +1,8 @@
+/** The longest delay of a timer. */
+const MAX_DELAY_MS = 2 ** 31 - 1
+
 interface Appointment {
+  /** In milliseconds as `performance.now` counts them, so that a change of the clock has no effect. */
   at: number
   run: () => void
 }
@@ -14,7 +18,7 @@ export class Agenda {
   /** @param at milliseconds since the epoch */
   add(at: number, run: () => void): void {
     if (this.#closed) return
-    this.#push({ at, run })
+    this.#push({ at: at - Date.now() + performance.now(), run })
     this.#arm()
   }
 
@@ -29,12 +33,13 @@ export class Agenda {
     if (!next || next.at >= this.#timerAt) return
     clearTimeout(this.#timer)
     this.#timerAt = next.at
-    this.#timer = setTimeout(() => this.#runDue(), Math.max(0, next.at - Date.now()))
+    const delayMs = Math.ceil(Math.max(0, next.at - performance.now()))
+    this.#timer = setTimeout(() => this.#runDue(), Math.min(delayMs, MAX_DELAY_MS))
   }
 
   #runDue(): void {
     this.#timerAt = Number.POSITIVE_INFINITY
-    while (this.#heap[0] && this.#heap[0].at <= Date.now()) this.#pop().run()
+    while (this.#heap[0] && this.#heap[0].at <= performance.now()) this.#pop().run()
     this.#arm()
   }
 

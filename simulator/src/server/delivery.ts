@@ -1,7 +1,7 @@
 import type { Account, Effect } from '../account.ts'
 import type { Network } from '../network.ts'
 import { node, SERVER } from '../wire/nodes.ts'
-import type { QueuedStanza } from '../wire/stanza-queue.ts'
+import { isDue, type QueuedStanza } from '../wire/stanza-queue.ts'
 
 /** The first stanzas, which WhatsApp sends without a request. */
 const UNREQUESTED = 5
@@ -11,7 +11,7 @@ export function release(network: Network, account: Account, entry: QueuedStanza)
   return () => {
     const { client } = account
     if (!client?.caughtUp || !account.queue.has(entry) || entry.sentIn === client.login) return
-    if (entry.dueAt > Date.now()) return network.agenda.add(entry.dueAt, release(network, account, entry))
+    if (!isDue(entry, Date.now())) return network.agenda.add(entry.dueAt, release(network, account, entry))
     entry.sentIn = client.login
     client.send(entry.stanza)
   }
@@ -25,7 +25,7 @@ export function catchUp(network: Network, account: Account, markCaughtUp: () => 
   const { client } = account
   if (!client || client.sendBatch) return
   const now = Date.now()
-  const due = account.queue.entries().filter(({ dueAt, sentIn }) => dueAt <= now && sentIn !== client.login)
+  const due = account.queue.entries().filter(entry => isDue(entry, now) && entry.sentIn !== client.login)
   const announced = due.length.toString()
   let sent = 0
   let isDone = false

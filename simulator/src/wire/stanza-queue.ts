@@ -24,7 +24,7 @@ export interface Original {
 export interface QueuedStanza {
   readonly sequence: number
   stanza: Node
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, at most a minute ahead. */
   readonly dueAt: number
   readonly original: Original | null
   /** The number of the login that it was last sent in. */
@@ -34,6 +34,12 @@ export interface QueuedStanza {
 }
 
 const DIGITS = 12
+/** No stanza is queued for a later time than this. If one is due later, the clock has been set back. */
+const MAX_AHEAD_MS = 60_000
+
+export function isDue({ dueAt }: QueuedStanza, now: number): boolean {
+  return dueAt <= now || dueAt > now + MAX_AHEAD_MS
+}
 
 export class StanzaQueue {
   readonly #records: Records
@@ -96,7 +102,7 @@ export class StanzaQueue {
   find(tag: string, id: string, now: number, party = ''): QueuedStanza | null {
     let oldest: QueuedStanza | null = null
     for (const entry of this.#bySettlement.get(settlement(tag, id, party)) ?? []) {
-      if (entry.dueAt <= now && (!oldest || entry.sequence < oldest.sequence)) oldest = entry
+      if (isDue(entry, now) && (!oldest || entry.sequence < oldest.sequence)) oldest = entry
     }
     return oldest
   }
