@@ -135,6 +135,34 @@ describe('a network restarted on the same storage', () => {
     await until(() => again.texts().includes('hello'))
     await until(() => ![...stored.scopes.get('a')!.keys()].some(key => key.startsWith('queue/')))
   })
+
+  it('gives the sender the read receipt of a message that another account had already recorded', async () => {
+    const storage = new MemoryStorage()
+    const first = await startSimulator({ storage }, [])
+    const [a, b] = [await link(first, 'a'), await link(first, 'b')]
+    await a.send(jid(b.phone), 'one')
+    await until(() => b.texts().includes('one'))
+    let killed: MemoryStorage | null = null
+    const write = storage.write.bind(storage)
+    vi.spyOn(storage, 'write').mockImplementation(async (scope, changes) => {
+      const isReceipt = scope === 'a' && changes.some(({ key, value }) => key.startsWith('queue/') && value !== null)
+      if (isReceipt) killed ??= storage.afterKill()
+      if (killed) throw new Error('killed')
+      await write(scope, changes)
+    })
+    const message = [jid(b.phone), { text: 'two' }, { messageId: '3EB0AAAAAAAAAAAAAAAA01' }] as const
+    await a.sock.sendMessage(...message)
+    const stored = await until(() => killed)
+    for (const client of [a, b]) client.stop()
+
+    const simulator = await startSimulator({ storage: stored })
+    for (const key of ['a', 'b']) await simulator.openAccount(key)
+    const again = startClient(simulator.url, a.state)
+    await until(() => again.isOpen)
+    await again.sock.sendMessage(...message)
+    await until(() => statuses(again, message[2].messageId).includes('read'))
+    expect(await simulator.inbox(b.phone)).toMatchObject([{ text: 'one' }, { text: 'two', copies: 2 }])
+  })
 })
 
 describe('the storage', () => {
