@@ -8,7 +8,9 @@ import type { Lease } from '../store/leases/leases.ts'
 import type { Store } from '../store/store.ts'
 import { askOwner, OrderTaker, type PhoneOrder, type PhoneReport } from './remote-phones.ts'
 
+/** The pause before a restart of the thread. It doubles up to the maximum, until the thread has run for that long. */
 const RESTART_AFTER_MS = 1_000
+const MAX_RESTART_AFTER_MS = 60_000
 
 const PHONE_OFF = 'The simulated phone is switched off: switch it on first.'
 
@@ -39,6 +41,8 @@ export class Sandbox {
   /** Reused when the thread is restarted, so that connections can reconnect. */
   #port = 0
   #mediaPort = 0
+  #startedAt = 0
+  #restartAfterMs = RESTART_AFTER_MS
   #closed = false
 
   /**
@@ -142,13 +146,19 @@ export class Sandbox {
   }
 
   async #execute(phone: Phone, order: PhoneOrder): Promise<PhoneReport> {
-    if (order.kind === 'look') return { on: phone.on }
-    if (order.kind === 'write') return this.#write(phone, order.message)
+    try {
+      if (order.kind === 'write') return await this.#write(phone, order.message)
+      if (order.kind === 'switch') await this.#switch(phone, order.on)
+      return { on: phone.on }
+    } catch (error) {
+      throw asRefusal(error)
+    }
+  }
+
+  async #switch(phone: Phone, on: boolean): Promise<void> {
     const worker = await this.#open()
-    const { instanceId } = phone.lease
-    phone.on = order.on
-    await worker.switchPhone(instanceId, order.on)
-    return { on: phone.on }
+    await worker.switchPhone(phone.lease.instanceId, on)
+    phone.on = on
   }
 
   async #write(phone: Phone, message: ContactMessage): Promise<PhoneReport> {
@@ -161,7 +171,7 @@ export class Sandbox {
     } catch (error) {
       if (error instanceof SimulatorError && error.code === 'failed')
         this.#logger.warn({ err: error, instanceId: phone.lease.instanceId }, 'sandbox.write_failed')
-      throw asRefusal(error)
+      throw error
     }
   }
 
@@ -195,8 +205,15 @@ export class Sandbox {
     if (mediaPort !== this.#mediaPort) this.#onPort(mediaPort!)
     this.#port = port!
     this.#mediaPort = mediaPort!
+    try {
+      for (const [instanceId, { on }] of this.#phones) await worker.switchPhone(instanceId, on)
+    } catch (error) {
+      // It would keep the port.
+      await worker.terminate()
+      throw error
+    }
+    this.#startedAt = performance.now()
     worker.onExit(error => this.#restart(error))
-    for (const [instanceId, { on }] of this.#phones) await worker.switchPhone(instanceId, on)
     return worker
   }
 
@@ -205,9 +222,19 @@ export class Sandbox {
     this.#worker = undefined
     if (this.#closed) return
     this.#logger.error({ err: error }, 'sandbox.crashed')
+    if (performance.now() - this.#startedAt >= MAX_RESTART_AFTER_MS) this.#restartAfterMs = RESTART_AFTER_MS
+    this.#openLater()
+  }
+
+  #openLater(): void {
     setTimeout(() => {
-      if (!this.#closed) this.#open().catch(again => this.#logger.error({ err: again }, 'sandbox.start_failed'))
-    }, RESTART_AFTER_MS).unref()
+      if (this.#closed) return
+      this.#open().catch(error => {
+        this.#logger.error({ err: error }, 'sandbox.start_failed')
+        this.#openLater()
+      })
+    }, this.#restartAfterMs).unref()
+    this.#restartAfterMs = Math.min(2 * this.#restartAfterMs, MAX_RESTART_AFTER_MS)
   }
 }
 

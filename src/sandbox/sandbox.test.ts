@@ -1,0 +1,93 @@
+import { createSimulatorWorker, SimulatorError, type SimulatorWorker } from '@pombal/simulator/worker'
+import { pino } from 'pino'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { newInstanceId } from '../domain/ids.ts'
+import type { Store } from '../store/store.ts'
+import { Sandbox } from './sandbox.ts'
+
+vi.mock('@pombal/simulator/worker', async original => ({
+  ...(await original<typeof import('@pombal/simulator/worker')>()),
+  createSimulatorWorker: vi.fn(),
+}))
+
+const CRASHED = new SimulatorError('crashed', 'the thread crashed')
+
+/** A simulator's thread as the sandbox sees it. */
+class Thread {
+  readonly url = 'ws://127.0.0.1:4001/ws/chat'
+  readonly media = { hosts: ['127.0.0.1:4002'], certificate: '' }
+  crash: (error: SimulatorError) => void = () => undefined
+  readonly openAccount = vi.fn(async () => ({ phone: '88800000000001' }))
+  readonly switchPhone = vi.fn(async () => undefined)
+  readonly terminate = vi.fn(async () => undefined)
+  readonly close = vi.fn(async () => undefined)
+
+  onExit(listener: (error: SimulatorError) => void): void {
+    this.crash = listener
+  }
+}
+
+let started: { at: number; port: number | undefined; thread: Thread }[]
+let prepare: (thread: Thread) => void
+beforeEach(() => {
+  vi.useFakeTimers()
+  started = []
+  prepare = () => undefined
+  vi.mocked(createSimulatorWorker).mockImplementation(async options => {
+    const thread = new Thread()
+    prepare(thread)
+    started.push({ at: performance.now(), port: options?.port, thread })
+    return thread as Partial<SimulatorWorker> as SimulatorWorker
+  })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+async function open() {
+  const store = { phoneOrders: { take: async () => [] }, hints: { on: () => () => undefined }, sandbox: {} }
+  const sandbox = new Sandbox(store as unknown as Store, pino({ level: 'silent' }))
+  const lease = { instanceId: newInstanceId(), owner: 'node', epoch: 1 }
+  await sandbox.openNetwork(lease)
+  return { sandbox, instanceId: lease.instanceId }
+}
+
+test('a restart that fails frees the port and is repeated, less and less often', async () => {
+  const { sandbox, instanceId } = await open()
+  await sandbox.switchPhone(instanceId, false)
+  prepare = thread => thread.switchPhone.mockRejectedValueOnce(CRASHED)
+  const crashedAt = performance.now()
+  started[0]!.thread.crash(CRASHED)
+  await vi.advanceTimersByTimeAsync(3_000)
+  prepare = () => undefined
+  await vi.advanceTimersByTimeAsync(4_000)
+  const again = started.slice(1)
+  expect(again.map(({ at }) => at - crashedAt)).toEqual([1_000, 3_000, 7_000])
+  expect(again.map(({ port }) => port)).toEqual([4_001, 4_001, 4_001])
+  expect(again.map(({ thread }) => thread.terminate.mock.calls.length)).toEqual([1, 1, 0])
+  expect(again[2]!.thread.switchPhone).toHaveBeenCalledWith(instanceId, false)
+  await sandbox.close()
+})
+
+test('a thread that has run for a minute is restarted at once', async () => {
+  const { sandbox } = await open()
+  for (const index of [0, 1, 2]) {
+    await vi.advanceTimersByTimeAsync(60_000)
+    started[index]!.thread.crash(CRASHED)
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(started).toHaveLength(index + 2)
+  }
+  await sandbox.close()
+})
+
+test('a call that meets a crashed thread is refused with 503, and the phone stays as it was', async () => {
+  const { sandbox, instanceId } = await open()
+  started[0]!.thread.switchPhone.mockRejectedValue(CRASHED)
+  await expect(sandbox.switchPhone(instanceId, false)).rejects.toMatchObject({ code: 'service_unavailable' })
+  expect(await sandbox.isPhoneOn(instanceId)).toBe(true)
+  started[0]!.thread.crash(CRASHED)
+  vi.mocked(createSimulatorWorker).mockRejectedValue(CRASHED)
+  const written = sandbox.writeAs(instanceId, { from: '5511912345678', text: 'x' })
+  await expect(written).rejects.toMatchObject({ code: 'service_unavailable' })
+  await sandbox.close()
+})
