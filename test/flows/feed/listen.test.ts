@@ -187,11 +187,13 @@ test('it prints where to continue if an error ends it', async () => {
 test('an error that cannot be retried ends the command with a sentence that names the remedy', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
-  const forward = ['--forward', 'http://127.0.0.1:9/hook', '--server', api.url]
+  const forward = ['--forward', 'http://127.0.0.1:2/hook', '--server', api.url]
   const { token } = instance
   const cases: [string, Listening][] = [
     ['--forward is missing', new Listening(['--server', api.url], { token })],
     ['--forward must be a URL', new Listening(['--forward', 'localhost:3000'], { token })],
+    ['neither a user name nor a password', new Listening(['--forward', 'http://user:pass@localhost:3000'], { token })],
+    ['cannot use port 6667', new Listening(['--forward', 'http://localhost:6667'], { token })],
     ['Set POMBAL_TOKEN', new Listening(forward)],
     ['Do not pass the token as an argument', new Listening([...forward, '--token', token])],
     ['Set POMBAL_TOKEN to the current one', new Listening(forward, { token: 'pmb_unknown' })],
