@@ -3,8 +3,11 @@ import { DELETE_WITHIN_MS, EDIT_WITHIN_MS } from '../contacts/conversation.ts'
 import type { Records } from '../signal/records.ts'
 import type { ReceivedMessage } from '../types.ts'
 
-/** How many messages a phone remembers. It does not recognise a second copy of an older one. */
+/** What the phones of one scope remember together. They do not recognise a second copy of an older message. */
 const MAX_MESSAGES = 20_000
+const MAX_BYTES = 64 * 2 ** 20
+/** The part of both that remains when the oldest messages are forgotten. */
+const KEPT = 0.95
 const DIGITS = 12
 
 interface Entry {
@@ -22,6 +25,8 @@ export class Inboxes {
   readonly #isAdmin: (group: string, number: string) => boolean
   readonly #byNumber = new Map<string, Map<string, Entry>>()
   #lastSequence = 0
+  #count = 0
+  #bytes = 0
 
   /** @param isAdmin whether this number is an admin of the group */
   constructor(records: Records, isAdmin: (group: string, number: string) => boolean) {
@@ -34,7 +39,7 @@ export class Inboxes {
     const [, number, sequence] = key.split('/')
     const { content, ...message } = JSON.parse(text) as ReceivedMessage & Pick<Entry, 'content'>
     this.#lastSequence = Math.max(this.#lastSequence, Number(sequence))
-    this.#of(number!).set(message.id, { sequence: Number(sequence), message, content })
+    this.#keep(number!, { sequence: Number(sequence), message, content })
   }
 
   /** Counts another copy of a message that the phone has. Returns false if it has none with this ID. */
@@ -57,10 +62,10 @@ export class Inboxes {
       content: content?.toString('base64'),
     }
     entry.message.copies++
-    inbox.set(message.id, entry)
+    if (!known) this.#keep(number, entry)
     this.#record(number, entry)
     if (!known) this.#applyActions(number, message)
-    if (inbox.size > MAX_MESSAGES) this.#forgetOldest(number, inbox)
+    if (this.#count > MAX_MESSAGES || this.#bytes > MAX_BYTES) this.#forgetOldest()
     return known === undefined
   }
 
@@ -156,11 +161,31 @@ export class Inboxes {
     return inbox
   }
 
-  #forgetOldest(number: string, inbox: Map<string, Entry>): void {
-    const [id, oldest] = inbox.entries().next().value!
-    inbox.delete(id)
-    this.#records.drop(recordKey(number, oldest.sequence))
+  #keep(number: string, entry: Entry): void {
+    this.#of(number).set(entry.message.id, entry)
+    this.#count++
+    this.#bytes += sizeOf(entry)
   }
+
+  #forgetOldest(): void {
+    const all = Array.from(this.#byNumber, ([number, inbox]) =>
+      Array.from(inbox.values(), entry => ({ number, entry })),
+    )
+    for (const { number, entry } of all.flat().sort((a, b) => a.entry.sequence - b.entry.sequence)) {
+      if (this.#count <= KEPT * MAX_MESSAGES && this.#bytes <= KEPT * MAX_BYTES) return
+      const inbox = this.#of(number)
+      inbox.delete(entry.message.id)
+      if (inbox.size === 0) this.#byNumber.delete(number)
+      this.#count--
+      this.#bytes -= sizeOf(entry)
+      this.#records.drop(recordKey(number, entry.sequence))
+    }
+  }
+}
+
+/** About the memory of the longest parts of a message, in bytes. */
+function sizeOf({ message, content = '' }: Entry): number {
+  return message.text.length + content.length
 }
 
 function mayEdit(message: ReceivedMessage, { from, receivedAt }: NewMessage): boolean {

@@ -4,6 +4,9 @@ import { SignalDevice } from './signal-device.ts'
 /** How many contacts' keys and sessions stay in memory. */
 const MAX_READY_DEVICES = 256
 
+/** How many sessions the devices of one scope keep. If one is lost, the other side is asked to open a new one. */
+const MAX_SESSIONS = 5_000
+
 interface ChangedContact {
   /** How often it has set up its phone again. */
   identities: number
@@ -16,6 +19,8 @@ export class SimulatedDevices {
   readonly #secret: Buffer
   readonly #records: Records
   readonly #signal = new Map<string, string>()
+  /** The names of the sessions that may be forgotten, the least recently used first. */
+  readonly #sessions = new Set<string>()
   readonly #ready = new Map<string, SignalDevice>()
   /** Contacts that differ from their initial state. */
   readonly #changedContacts = new Map<string, ChangedContact>()
@@ -27,7 +32,7 @@ export class SimulatedDevices {
   }
 
   restoreSignal(name: string, value: string): void {
-    this.#signal.set(name, value)
+    this.#keep(name, value)
   }
 
   restoreContact(number: string, text: string): void {
@@ -44,7 +49,7 @@ export class SimulatedDevices {
     const created = new SignalDevice(Buffer.concat([this.#secret, Buffer.from(purpose)]), {
       get: key => this.#signal.get(`${name}/${key}`),
       put: (key, value) => {
-        this.#signal.set(`${name}/${key}`, value)
+        this.#keep(`${name}/${key}`, value)
         this.#records.put(`signal/${name}/${key}`, () => value)
       },
     })
@@ -96,8 +101,19 @@ export class SimulatedDevices {
     this.#records.put(`changed/${number}`, () => JSON.stringify(changed))
   }
 
+  #keep(key: string, value: string): void {
+    this.#signal.set(key, value)
+    const [owner, kind, peer] = key.split('/')
+    // A phone cannot ask its own client for a new session.
+    if (kind !== 'session' || peer?.startsWith(`${owner}.`)) return
+    this.#sessions.delete(key)
+    this.#sessions.add(key)
+    if (this.#sessions.size > MAX_SESSIONS) this.#drop(this.#sessions.values().next().value!)
+  }
+
   #drop(key: string): void {
     this.#signal.delete(key)
+    this.#sessions.delete(key)
     this.#records.drop(`signal/${key}`)
   }
 }
