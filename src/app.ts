@@ -204,7 +204,7 @@ function openAlerts({ settings, logger, store, closers }: NodeContext, { poster 
   const watch = startAlerts({
     alerts: store.alerts,
     sender,
-    dataDir: settings.dataDir,
+    diskSpace: () => readDiskSpace(settings.dataDir),
     host: hostname(),
     url: settings.publicUrl?.href ?? null,
     logger,

@@ -200,7 +200,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'src/alerts',
     modules: ['src/domain', 'src/kit', 'src/webhooks/posting/post.ts', 'src/webhooks/posting/signature.ts', ...STORE],
-    packages: ['node:crypto', 'node:fs/promises', 'node:timers/promises', 'nodemailer', 'pino'],
+    packages: ['node:crypto', 'node:timers/promises', 'nodemailer', 'pino'],
   },
   // Used while the settings are read, before the modules start.
   { path: 'src/media/storage/folder-id.ts', modules: [], packages: ['node:crypto', 'node:fs', 'node:path'] },

@@ -1,7 +1,6 @@
-import { statfs } from 'node:fs/promises'
 import type { Logger } from 'pino'
 import { alertChanges, isNothing, type Problem } from '../domain/alert.ts'
-import { isDiskNearlyFull } from '../domain/disk.ts'
+import type { DiskSpace } from '../domain/disk.ts'
 import { backoffMs } from '../kit/backoff.ts'
 import { type Repeated, repeat } from '../kit/repeat.ts'
 import type { Alerts } from '../store/alerts/alerts.ts'
@@ -19,7 +18,8 @@ const MAX_MESSAGES = 50
 interface AlertWatchOptions {
   alerts: Alerts
   sender: Pick<AlertSender, 'send'>
-  dataDir: string
+  /** The space of the disk that holds `DATA_DIR`. Null: unknown, for example because the folder does not exist. */
+  diskSpace: () => Promise<DiskSpace | null>
   /** The name of this node's host. */
   host: string
   /** The panel's address, for the messages. */
@@ -28,8 +28,6 @@ interface AlertWatchOptions {
   now: () => number
   everyMs?: number | undefined
   firstAfterMs?: number | undefined
-  /** The free and the total bytes of the disk that holds `dataDir`. */
-  readDisk?: (path: string) => Promise<{ free: number; total: number }>
 }
 
 /**
@@ -39,7 +37,7 @@ interface AlertWatchOptions {
  */
 export function startAlerts(options: AlertWatchOptions): Repeated {
   const { logger, everyMs = EVERY_MS, firstAfterMs = FIRST_AFTER_MS } = options
-  return repeat(stopping => watchOnce(options).then(() => sendDue(options, stopping)), {
+  return repeat(stopping => watchOnce(options).finally(() => sendDue(options, stopping)), {
     firstAfterMs,
     everyMs,
     onFailed: error => logger.warn({ err: error }, 'alerts.failed'),
@@ -47,30 +45,26 @@ export function startAlerts(options: AlertWatchOptions): Repeated {
 }
 
 async function watchOnce(options: AlertWatchOptions): Promise<void> {
-  const { alerts, host, logger, now } = options
+  const { alerts, host, diskSpace, logger, now } = options
   const [open, delays, found, disk] = await Promise.all([
     alerts.listOpen(host),
     alerts.findDelays(),
     alerts.findProblems(now()),
-    findDiskProblem(options),
+    diskSpace(),
   ])
-  const changes = alertChanges(open, [...found, ...disk], delays, now())
+  // An unknown disk neither begins nor ends this host's alert.
+  const judged = disk ? open : open.filter(({ rule, subject }) => rule !== 'disk_nearly_full' || subject !== host)
+  const changes = alertChanges(judged, [...found, ...diskProblems(disk, host)], delays, now())
   if (isNothing(changes)) return
   const { began, ended } = await alerts.apply(changes, now())
   if (began + ended > 0) logger.info({ began, ended }, 'alerts.changed')
 }
 
-async function findDiskProblem({ dataDir, host, readDisk = freeSpace }: AlertWatchOptions): Promise<Problem[]> {
-  const { free, total } = await readDisk(dataDir)
-  if (!isDiskNearlyFull(free, total)) return []
-  const mib = Math.floor(free / 1024 ** 2).toLocaleString('en')
-  const detail = `${mib} MiB are left (${Math.floor((free / total) * 100)}%).`
+function diskProblems(disk: DiskSpace | null, host: string): Problem[] {
+  if (!disk?.isNearlyFull) return []
+  const mib = Math.floor(disk.freeBytes / 1024 ** 2).toLocaleString('en')
+  const detail = `${mib} MiB are left (${Math.floor((disk.freeBytes / disk.totalBytes) * 100)}%).`
   return [{ rule: 'disk_nearly_full', subject: host, since: null, detail }]
-}
-
-async function freeSpace(path: string): Promise<{ free: number; total: number }> {
-  const { bavail, blocks, bsize } = await statfs(path)
-  return { free: bavail * bsize, total: blocks * bsize }
 }
 
 async function sendDue({ alerts, sender, url, logger, now }: AlertWatchOptions, stopping: AbortSignal): Promise<void> {

@@ -1,11 +1,5 @@
 import { statfs } from 'node:fs/promises'
-import { isDiskNearlyFull } from '../domain/disk.ts'
-
-interface DiskSpace {
-  freeBytes: number
-  totalBytes: number
-  isNearlyFull: boolean
-}
+import { type DiskSpace, isDiskNearlyFull } from '../domain/disk.ts'
 
 /** The space of the disk that holds `dir`, as far as this process may use it. Null if the system does not report it. */
 export async function readDiskSpace(dir: string): Promise<DiskSpace | null> {

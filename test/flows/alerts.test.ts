@@ -6,10 +6,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pino from 'pino'
 import { SMTPServer } from 'smtp-server'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { AlertSender } from '../../src/alerts/send.ts'
 import { startAlerts } from '../../src/alerts/watch.ts'
 import type { AlertChannel } from '../../src/domain/alert.ts'
+import { type DiskSpace, isDiskNearlyFull } from '../../src/domain/disk.ts'
 import { createAddressGuard } from '../../src/outbound/address-guard.ts'
 import type { AlertAddress, Alerts } from '../../src/store/alerts/alerts.ts'
 import { openStore } from '../../src/store/open-store.ts'
@@ -17,12 +18,17 @@ import type { Store } from '../../src/store/store.ts'
 import { createPoster, type Poster } from '../../src/webhooks/posting/post.ts'
 import { createOwned } from '../contract/fixture.ts'
 import { isSigned, isStandardSigned, Receiver } from '../receiver.ts'
-import { Service } from '../service.ts'
 import { until } from '../until.ts'
 
 const SECRET = `whsec_${randomBytes(32).toString('base64')}`
 const PANEL = 'https://pombal.example/'
 const MINUTE_MS = 60_000
+
+function override(alerts: Alerts, changes: Partial<Alerts>): Alerts {
+  return new Proxy(alerts, {
+    get: (_, name: keyof Alerts) => changes[name] ?? (alerts[name] as (...args: unknown[]) => unknown).bind(alerts),
+  })
+}
 
 describe('alerts', () => {
   let folder: string
@@ -31,7 +37,7 @@ describe('alerts', () => {
   let poster: Poster
   /** By how much the watch's clock is ahead. */
   let aheadMs: number
-  let disk: { free: number; total: number }
+  let disk: DiskSpace | null
   let watch: { stop(): Promise<void> } | undefined
 
   beforeEach(async () => {
@@ -46,7 +52,7 @@ describe('alerts', () => {
     const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
     poster = createPoster({ guard, timeoutMs: 5_000 })
     aheadMs = 0
-    disk = { free: 500e9, total: 1_000e9 }
+    disk = space(500e9, 1_000e9)
     return async () => {
       await watch?.stop()
       watch = undefined
@@ -58,6 +64,9 @@ describe('alerts', () => {
   })
 
   const now = () => Date.now() + aheadMs
+  const space = (freeBytes: number, totalBytes: number): DiskSpace => {
+    return { freeBytes, totalBytes, isNearlyFull: isDiskNearlyFull(freeBytes, totalBytes) }
+  }
   const origin = () => new URL(receiver.url).origin
 
   function start(mail: { url: string; from: string } | null = null, alerts: Alerts = store.alerts): void {
@@ -65,14 +74,13 @@ describe('alerts', () => {
     watch = startAlerts({
       alerts,
       sender,
-      dataDir: folder,
+      diskSpace: async () => disk,
       host: 'node-a',
       url: PANEL,
       logger: pino({ level: 'silent' }),
       now,
       everyMs: 20,
       firstAfterMs: 0,
-      readDisk: async () => disk,
     })
   }
 
@@ -146,13 +154,7 @@ describe('alerts', () => {
   test('a crash between sending and recording repeats the message with the same ID', async () => {
     await target('webhook', { url: receiver.url, secret: SECRET })
     await lose('Shop')
-    const dies = new Proxy(store.alerts, {
-      get(alerts, name: keyof Alerts) {
-        if (name === 'recordSent') return async () => undefined
-        return (alerts[name] as (...args: unknown[]) => unknown).bind(alerts)
-      },
-    })
-    start(null, dies)
+    start(null, override(store.alerts, { recordSent: async () => undefined }))
     await receiver.waitFor(1)
     await watch?.stop()
     // Its claim expires.
@@ -167,11 +169,33 @@ describe('alerts', () => {
 
   test('a disk that is nearly full is announced, and a large disk with much free space is not', async () => {
     await target('webhook', { url: receiver.url, secret: SECRET })
-    disk = { free: 50e9, total: 1_000e9 }
+    disk = space(50e9, 1_000e9)
     start()
-    disk = { free: 1e9, total: 20e9 }
+    disk = space(1e9, 20e9)
     await receiver.waitFor(1)
     expect(bodies()[0]).toMatchObject({ alerts: [{ rule: 'disk_nearly_full', subject: 'node-a', instanceName: null }] })
+  })
+
+  test('while the disk is unknown, other problems are announced, and the alert about the disk does not end', async () => {
+    await target('webhook', { url: receiver.url, secret: SECRET })
+    disk = space(1e9, 20e9)
+    start()
+    await receiver.waitFor(1)
+    disk = null
+    aheadMs += 2 * MINUTE_MS
+    await lose('Shop')
+    await receiver.waitFor(2)
+    expect(bodies()[1]).toMatchObject({ alerts: [{ rule: 'linking_lost' }] })
+    const diskAlerts = (await store.alerts.listOpen('node-a')).filter(({ rule }) => rule === 'disk_nearly_full')
+    expect(diskAlerts).toMatchObject([{ goneSince: null }])
+  })
+
+  test('waiting notices are sent although the search for problems fails', async () => {
+    await target('webhook', { url: receiver.url, secret: SECRET })
+    const problem = { rule: 'number_down', subject: 'inst_1', since: 1, detail: 'Cut.', beganAt: now() } as const
+    await store.alerts.apply({ noticed: [problem], began: [], gone: [], returned: [], ended: [] }, now())
+    start(null, override(store.alerts, { findProblems: () => Promise.reject(new Error('The query is too slow.')) }))
+    await receiver.waitFor(1)
   })
 
   test('each chat service gets its own format, and the name of an instance cannot cause mentions or formatting', async () => {
@@ -250,98 +274,5 @@ describe('alerts', () => {
     expect(mails[0]).toContain('To: night@example.com')
     expect(mails[0]).toContain('Subject: Pombal: a number was unlinked')
     await new Promise<void>(resolve => server.close(() => resolve()))
-  })
-})
-
-describe('the management of alerts', () => {
-  let service: Service
-  let receiver: Receiver
-
-  beforeEach(async () => {
-    service = await new Service({ env: { SANDBOX: 'on' } }).start()
-    receiver = await new Receiver().listen()
-  })
-  afterEach(async () => {
-    await service.dispose()
-    await receiver.close()
-  })
-
-  async function call(method: string, path: string, body?: object) {
-    const response = await fetch(`${service.url}/admin/v1/alerts${path}`, {
-      method,
-      headers: { Authorization: `Bearer ${service.adminKey}`, ...(body && { 'Content-Type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
-    })
-    const text = await response.text()
-    return {
-      status: response.status,
-      text,
-      ...(text === '' ? {} : (JSON.parse(text) as { data?: never; error?: never })),
-    } as {
-      status: number
-      text: string
-      data: Record<string, never> & Record<string, never>[]
-      error: { code: string; details?: { field: string }[] }
-    }
-  }
-
-  test('a target is added, tested, listed without its secrets, and removed', async () => {
-    const url = `${receiver.url}/secret-topic`
-    const created = await call('POST', '/targets', { name: 'Night shift', channel: 'ntfy', url, token: 'tk_secret' })
-    expect(created).toMatchObject({
-      status: 201,
-      data: { target: { name: 'Night shift', channel: 'ntfy' }, secret: null },
-    })
-    const { target } = created.data as unknown as { target: { id: string } }
-    expect(await call('POST', `/targets/${target.id}/test`)).toMatchObject({ status: 200, data: { error: null } })
-    expect(receiver.requests).toHaveLength(1)
-    const listed = await call('GET', '/targets')
-    expect(listed.data).toHaveLength(1)
-    expect(listed.text + created.text).not.toMatch(/tk_secret|secret-topic/)
-    expect((await call('DELETE', `/targets/${target.id}`)).status).toBe(204)
-    expect(await call('DELETE', `/targets/${target.id}`)).toMatchObject({
-      status: 404,
-      error: { code: 'alert_target_not_found' },
-    })
-    expect(await call('POST', `/targets/${target.id}/test`)).toMatchObject({ status: 404 })
-    expect(service.output).not.toMatch(/tk_secret|secret-topic/)
-  })
-
-  test('the secret of a webhook is shown once, and the test of a target that refuses returns the reason', async () => {
-    receiver.answerWith(() => ({ kind: 'status', status: 500, body: 'broken' }))
-    const created = await call('POST', '/targets', { name: 'Ops', channel: 'webhook', url: receiver.url })
-    const { target, secret } = created.data as unknown as { target: { id: string }; secret: string }
-    expect(secret).toMatch(/^whsec_/)
-    expect(await call('POST', `/targets/${target.id}/test`)).toMatchObject({ data: { error: 'Answered 500: broken' } })
-    expect(isStandardSigned(receiver.requests[0]!, secret)).toBe(true)
-    expect((await call('GET', '/targets')).text).not.toContain(secret)
-  })
-
-  test.each([
-    ['a field of another channel', { channel: 'slack', url: 'https://hooks.example/x', chatId: '1' }, 'chatId'],
-    ['no chat', { channel: 'telegram', url: 'https://api.example/bot1/sendMessage' }, 'chatId'],
-    ['no URL', { channel: 'webhook' }, 'url'],
-    ['no topic', { channel: 'ntfy', url: 'https://ntfy.example/' }, 'url'],
-    ['e-mail without a mail server', { channel: 'email', to: 'a@example.com' }, 'channel'],
-    ['a line break in an e-mail address', { channel: 'email', to: 'a@example.com\nBcc: b@example.com' }, '/to'],
-    ['a metadata address', { channel: 'webhook', url: 'http://169.254.169.254/' }, 'url'],
-    ['an unknown channel', { channel: 'fax' }, '/channel'],
-  ])('%s is refused', async (_what, body, field) => {
-    const refused = await call('POST', '/targets', { name: 'Ops', ...body })
-    expect(refused).toMatchObject({ status: 400, error: { code: 'invalid_request' } })
-    expect(JSON.stringify(refused.error)).toContain(field.replace('/', ''))
-    expect((await call('GET', '/targets')).data).toEqual([])
-  })
-
-  test('the delay of a rule is set, and a nonsensical one is refused', async () => {
-    expect((await call('PUT', '/rules/number_down', { afterMinutes: 30 })).data).toContainEqual({
-      rule: 'number_down',
-      afterMinutes: 30,
-    })
-    expect((await call('PUT', '/rules/number_down', { afterMinutes: null })).status).toBe(200)
-    expect((await call('GET', '/rules')).data).toContainEqual({ rule: 'number_down', afterMinutes: null })
-    expect((await call('PUT', '/rules/number_down', { afterMinutes: -1 })).status).toBe(400)
-    expect((await call('PUT', '/rules/moon', { afterMinutes: 1 })).status).toBe(400)
-    expect(await call('GET', '')).toMatchObject({ status: 200, data: [] })
   })
 })
