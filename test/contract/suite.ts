@@ -37,6 +37,7 @@ import { panelFindingContract } from './promises/panel/finding.ts'
 import { handoutsContract } from './promises/panel/handouts.ts'
 import { healthContract } from './promises/panel/health.ts'
 import { panelContract } from './promises/panel/panel.ts'
+import { problemsContract } from './promises/panel/problems.ts'
 import { totalsContract } from './promises/panel/totals.ts'
 import { progressContract } from './promises/progress.ts'
 import { reportsContract } from './promises/reports.ts'
@@ -90,6 +91,7 @@ export function storeContract(createHarness: CreateHarness): void {
   rotationContract(createHarness)
   healthContract(createHarness)
   alertsContract(createHarness)
+  problemsContract(createHarness)
   auditContract(createHarness)
   accountsContract(createHarness)
 }

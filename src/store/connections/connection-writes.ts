@@ -86,6 +86,8 @@ export function connectionWrites(statements: Statements, reports: ConnectionRepo
               state,
               ...(state !== before.state && { since: now }),
               ...((state === 'connected' || before.state === 'connected') && { last_connected_at: before.now }),
+              // A number that has just been linked was not connected yet, only its predecessor.
+              ...(state === 'connecting' && { last_connected_at: null }),
             })
             .where('instance_id', '=', lease.instanceId),
         )

@@ -72,9 +72,9 @@ export interface Connections {
   setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` at every call
-   * while the state is `connected`, and when that state ends. With `ifGoalVersion`, `goal` stays unchanged if a newer
-   * goal was requested. If the goal is `relinked`, `idle` changes it to `online`, and any other goal leaves it
-   * unchanged. A visible change is recorded as an event in the same commit (`connectionEventOf`).
+   * while the state is `connected`, and when that state ends; `connecting` clears it. With `ifGoalVersion`, `goal`
+   * stays unchanged if a newer goal was requested. If the goal is `relinked`, `idle` changes it to `online`, and any
+   * other goal leaves it unchanged. A visible change is recorded as an event in the same commit (`connectionEventOf`).
    */
   record(
     lease: Lease,
