@@ -7,7 +7,7 @@ import { newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
 import { isToOperator } from '../engine/schema/events.ts'
 
-/** A delivery that waits for a retry is a problem once its event is this old. */
+/** A delivery that waits for a retry is a problem once its first attempt is this old. */
 const RETRIED_FOR_MS = 60_000
 /** An event that was given up is a problem until it is this old. The panel counts the same period. */
 const GIVEN_UP_FOR_MS = 7 * 24 * 3_600_000
@@ -62,8 +62,8 @@ interface EndpointRow {
   /** The instance, or the operator endpoint. */
   subject: InstanceId | EndpointId
   url: string
-  /** Null also for a paused endpoint: nothing is posted to it, so its retries wait. */
-  retried_since: number | null
+  /** 1 if a delivery has been retried for a while. 0 for a paused endpoint: nothing is posted to it, so its retries wait. */
+  is_retrying: number
   given_up: number
   /** 1 if an event was given up and no later event was delivered. 0 for a paused endpoint. */
   ends_in_failure: number
@@ -80,26 +80,27 @@ const OWN_ENDPOINTS = sql`(
 function deliveriesQuery(now: number): RawBuilder<EndpointRow> {
   const givenUp = sql`${newestGivenUp(sql`e.subject`, firstEventId(now - GIVEN_UP_FOR_MS))} as given_up
     where given_up.endpoint_id = e.id`
-  const hasRetries = sql`exists (select 1 from deliveries d
-    where d.instance_id = e.subject and d.endpoint_id = e.id and d.readiness = 'retry')`
-  // `|| ''` keeps both databases from using the index of retries by time, which contains the whole backlog.
-  const oldestRetry = sql`select event.created_at from deliveries d
-    join events event on event.instance_id = d.instance_id and event.id = d.event_id
-    where d.instance_id = e.subject and d.endpoint_id = e.id and d.readiness || '' = 'retry'
-      and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)} order by d.event_id limit 1`
+  const isRetrying = sql`exists (select 1 from deliveries d where d.instance_id = e.subject and d.endpoint_id = e.id
+    and d.readiness = 'retry' and ${isRetriedForLong(now)})`
   const deliveredLater = sql`select 1 from finished_deliveries g
     where g.instance_id = e.subject and g.state = 'delivered' and g.superseded = 0
       and g.event_id > (select max(given_up.event_id) from ${givenUp}) and g.endpoint_id = e.id`
   // Materialised, so that each subquery runs once. `deliveredLater` may take long for a busy instance, so it runs only
   // where its result matters.
   return sql<EndpointRow>`with found as materialized (
-      select e.*, case when e.active = 1 and ${hasRetries} then (${oldestRetry}) end as retried_since,
+      select e.*, case when e.active = 1 and ${isRetrying} then 1 else 0 end as is_retrying,
         (select count(*) from (select 1 from ${givenUp} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up
       from ${OWN_ENDPOINTS} as e)
-    select e.subject, e.url, e.retried_since, e.given_up,
-      case when e.active = 1 and e.retried_since is null and e.given_up > 0 and not exists (${deliveredLater})
+    select e.subject, e.url, e.is_retrying, e.given_up,
+      case when e.active = 1 and e.is_retrying = 0 and e.given_up > 0 and not exists (${deliveredLater})
         then 1 else 0 end as ends_in_failure
-    from found as e where e.retried_since is not null or e.given_up > 0 order by e.subject, e.id`
+    from found as e where e.is_retrying = 1 or e.given_up > 0 order by e.subject, e.id`
+}
+
+/** Whether the first attempt of the delivery `d` was long ago. Its event may be older: it was not tried while Pombal or the endpoint was stopped. */
+function isRetriedForLong(now: number): RawBuilder<boolean> {
+  return sql<boolean>`(select a.started_at from attempts a where a.instance_id = d.instance_id and a.event_id = d.event_id
+    and a.delivery_seq = d.seq and a.attempt_number = 1) < ${sql.lit(now - RETRIED_FOR_MS)}`
 }
 
 /** A dead operator endpoint is one problem, however many instances have events for it. */
@@ -109,30 +110,27 @@ function operatorsQuery(now: number): RawBuilder<EndpointRow> {
       and f.event_id >= ${firstEventId(now - GIVEN_UP_FOR_MS)}`
   const last = (state: 'delivered' | 'exhausted') => sql`coalesce((select max(f.event_id) from ${ended(state)}), '')`
   return sql`select * from (select o.id as subject, o.url,
-      case when o.active = 1 then (select min(e.created_at) from deliveries d
-        join events e on e.instance_id = d.instance_id and e.id = d.event_id
-        where d.endpoint_id = o.id and ${isToOperator('d')} and d.readiness || '' = 'retry'
-          and d.event_id < ${firstEventId(now - RETRIED_FOR_MS)}) end as retried_since,
+      case when o.active = 1 and exists (select 1 from deliveries d where d.endpoint_id = o.id and ${isToOperator('d')}
+        and d.readiness || '' = 'retry' and ${isRetriedForLong(now)}) then 1 else 0 end as is_retrying,
       (select count(*) from (select 1 from ${ended('exhausted')} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up,
       case when o.active = 1 and ${last('exhausted')} > ${last('delivered')} then 1 else 0 end as ends_in_failure
     from operator_endpoints as o where o.deleted_at is null) as found
-    where retried_since is not null or given_up > 0`
+    where is_retrying = 1 or given_up > 0`
 }
 
 /** @param endpoints of one subject */
 function deliveryProblems(endpoints: readonly EndpointRow[]): Problem[] {
   const { subject } = endpoints[0]!
   const problems: Problem[] = []
-  const failing = endpoints.filter(row => row.retried_since !== null || Number(row.ends_in_failure) === 1)
-  if (failing.length > 0) {
-    const retriedSince = failing.map(row => row.retried_since).filter(since => since !== null)
+  const failing = endpoints.filter(row => Number(row.is_retrying) === 1 || Number(row.ends_in_failure) === 1)
+  if (failing.length > 0)
     problems.push({
       rule: 'webhook_failing',
       subject,
-      since: retriedSince.length === 0 ? null : Math.min(...retriedSince),
+      // Not the first attempt: between two attempts, Pombal or the endpoint may have been stopped for long.
+      since: null,
       detail: failureDetail(failing.map(({ url }) => url)),
     })
-  }
   const givenUp = endpoints.reduce((sum, { given_up }) => sum + Number(given_up), 0)
   if (givenUp > 0)
     problems.push({

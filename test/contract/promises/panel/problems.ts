@@ -31,10 +31,10 @@ export function problemsContract(createHarness: CreateHarness): void {
       })
 
     /** Ends the first attempt at an endpoint to post a new event. */
-    async function post(now: number, after: AfterAttempt, endpoint = DEFAULT_ENDPOINT): Promise<void> {
+    async function post(now: number, after: AfterAttempt, endpoint = DEFAULT_ENDPOINT, startedAt = now): Promise<void> {
       await store.events.storeIncoming(lease, incoming(), now)
       const delivery = (await store.deliveries.listFirst(lease.instanceId, 0, 100, endpoint)).at(-1)!
-      await store.deliveries.recordAttempt(lease, delivery, attempt(delivery), after)
+      await store.deliveries.recordAttempt(lease, delivery, attempt(delivery, { startedAt }), after)
     }
 
     const deliver = (now: number) => post(now, { kind: 'delivered' })
@@ -116,6 +116,23 @@ export function problemsContract(createHarness: CreateHarness): void {
       expect(await find(now - 90_000)).toEqual([])
       await fail(now, true)
       expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
+    })
+
+    test('a webhook does not fail because the first attempt to post an old event failed, or a redelivery', async () => {
+      const now = Date.now()
+      const yesterday = now - 24 * 60 * MINUTE_MS
+      const retry = { kind: 'retry', dueAt: now, failedAt: now } as const
+      await post(yesterday, retry, DEFAULT_ENDPOINT, now)
+      expect(await find(now)).toEqual([])
+      await post(yesterday + 1, { kind: 'delivered' })
+      const { data } = await store.events.list(lease.instanceId, { limit: 1 })
+      await store.deliveries.redeliver(lease.instanceId, data[0]!.id, now)
+      const again = (await store.deliveries.listFirst(lease.instanceId, 0, 100)).at(-1)!
+      await store.deliveries.recordAttempt(lease, again, attempt(again, { startedAt: now }), retry)
+      expect(await find(now)).toEqual([])
+      expect(await store.alerts.findProblems(now + 2 * MINUTE_MS)).toMatchObject([
+        { rule: 'webhook_failing', since: null },
+      ])
     })
 
     test('when a later event was delivered, only the undelivered events are left', async () => {
