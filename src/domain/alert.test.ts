@@ -4,7 +4,7 @@ import { type Alert, alertChanges, DEFAULT_ALERT_DELAYS, isNothing, type Problem
 const MINUTE_MS = 60_000
 const NOW = 100 * MINUTE_MS
 const DOWN: Problem = { rule: 'number_down', subject: 'inst_1', since: NOW - MINUTE_MS, detail: 'Cut.' }
-const NONE = { noticed: [], began: [], gone: [], returned: [], ended: [] }
+const NONE = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
 
 function alert(changes: Partial<Alert> = {}): Alert {
   return { ...DOWN, id: 'alt_1', since: NOW, beganAt: null, goneSince: null, endedAt: null, ...changes }
@@ -25,6 +25,15 @@ describe('changes of alerts', () => {
     const at = (now: number) => alertChanges(open, [problem], DEFAULT_ALERT_DELAYS, now)
     expect(at(NOW + 5 * MINUTE_MS - 1)).toEqual(NONE)
     expect(at(NOW + 5 * MINUTE_MS)).toEqual({ ...NONE, began: ['alt_1'] })
+  })
+
+  test('an open alert, announced or not, gets the present detail of its problem', () => {
+    const cut = { ...DOWN, since: NOW, detail: 'Banned.' }
+    for (const open of [alert(), alert({ beganAt: NOW })]) {
+      const reworded = [{ id: 'alt_1', detail: 'Banned.' }]
+      expect(alertChanges([open], [cut], DEFAULT_ALERT_DELAYS, NOW)).toEqual({ ...NONE, reworded })
+      expect(alertChanges([{ ...open, ...cut }], [cut], DEFAULT_ALERT_DELAYS, NOW)).toEqual(NONE)
+    }
   })
 
   test('a rule that is switched off announces nothing and ends what it announced', () => {

@@ -59,6 +59,8 @@ export interface Alert extends Problem {
 /** The difference between the stored problems and the current ones. The store applies it in one commit. */
 export interface AlertChanges {
   noticed: (Problem & { since: number; beganAt: number | null })[]
+  /** Alerts whose problem has another `detail` than before. */
+  reworded: { id: string; detail: string }[]
   /** This list and the following ones hold IDs of alerts. */
   began: string[]
   gone: string[]
@@ -76,10 +78,12 @@ export function alertChanges(
   const key = ({ rule, subject }: Problem) => `${rule}/${subject}`
   const present = new Map(problems.filter(({ rule }) => delays[rule] !== null).map(problem => [key(problem), problem]))
   const isDue = ({ rule, since }: Pick<Alert, 'rule' | 'since'>) => now - since >= (delays[rule] ?? 0) * 60_000
-  const changes: AlertChanges = { noticed: [], began: [], gone: [], returned: [], ended: [] }
+  const changes: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
   for (const alert of open) {
-    const lasts = present.delete(key(alert))
-    if (lasts) {
+    const problem = present.get(key(alert))
+    present.delete(key(alert))
+    if (problem) {
+      if (problem.detail !== alert.detail) changes.reworded.push({ id: alert.id, detail: problem.detail })
       if (alert.goneSince !== null) changes.returned.push(alert.id)
       if (alert.beganAt === null && isDue(alert)) changes.began.push(alert.id)
     } else if (alert.beganAt === null) changes.ended.push(alert.id)

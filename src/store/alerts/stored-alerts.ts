@@ -1,4 +1,4 @@
-import { type RawBuilder, sql } from 'kysely'
+import { sql } from 'kysely'
 import {
   ALERT_RULES,
   type Alert,
@@ -8,9 +8,8 @@ import {
   DEFAULT_ALERT_DELAYS,
   type Problem,
 } from '../../domain/alert.ts'
-import { newAlertId, newAlertTargetId } from '../../domain/ids.ts'
+import { newAlertTargetId } from '../../domain/ids.ts'
 import { ALERTS_SCOPE, alertAddressPlace } from '../encryption/sealing.ts'
-import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { idBefore, toPage } from '../engine/cursor.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -26,10 +25,9 @@ import {
   MAX_ALERT_TARGETS,
   type NewAlertTarget,
 } from './alerts.ts'
+import { applyChanges } from './apply-changes.ts'
 import { findProblems } from './problems.ts'
 
-/** Alerts that ended are erased after this time. */
-const KEPT_FOR_MS = 90 * 24 * 3_600_000
 /** Changes of each kind in one commit. SQLite limits the parameters of a statement. */
 const MAX_CHANGES = 1_000
 /** Notices in one message. */
@@ -177,72 +175,8 @@ function operations({ statements }: Core) {
   const { db, now: clock } = statements
   const noInstance = () => ''
 
-  async function notify(tx: Transaction, alertIds: readonly string[], isEnd: boolean): Promise<void> {
-    if (alertIds.length === 0) return
-    const targets = await tx.query(db.selectFrom('alert_targets').select(['id', 'created_at']))
-    // A target that was added after an alert began gets no notice of its end.
-    const alerts = await tx.query(db.selectFrom('alerts').select(['id', 'began_at']).where('id', 'in', alertIds))
-    for (const target of targets) {
-      const rows = alerts
-        .filter(alert => alert.began_at! >= target.created_at)
-        .map(alert => ({ target_id: target.id, alert_id: alert.id, is_end: isEnd ? 1 : 0 }))
-      if (rows.length > 0) await tx.query(db.insertInto('alert_notices').values(rows))
-    }
-  }
-
-  async function insertNoticed(tx: Transaction, problem: AlertChanges['noticed'][number], now: number) {
-    const { rule, subject, detail, since, beganAt } = problem
-    const row = { id: newAlertId(now), rule, subject, detail, since, began_at: beganAt }
-    const inserted = await tx.query(
-      db
-        .insertInto('alerts')
-        .values({ ...row, gone_since: null, ended_at: null })
-        .onConflict(oc => oc.doNothing())
-        .returning('id'),
-    )
-    return beganAt === null ? [] : inserted.map(({ id }) => id)
-  }
-
-  const setWhere = (
-    column: 'began_at' | 'gone_since' | 'ended_at',
-    value: number | null,
-    ids: string[],
-    where: RawBuilder<boolean>,
-  ) =>
-    db
-      .updateTable('alerts')
-      .set({ [column]: value })
-      .where('id', 'in', ids)
-      .where('ended_at', 'is', null)
-      .where(where)
-      .returning('id')
-
   return {
-    apply: oneByOne(
-      'alerts.apply',
-      noInstance,
-      async (tx, { changes, now }: { changes: AlertChanges; now: number }) => {
-        const began: string[] = []
-        for (const problem of changes.noticed) began.push(...(await insertNoticed(tx, problem, now)))
-        if (changes.began.length > 0) {
-          const rows = await tx.query(setWhere('began_at', now, changes.began, sql`began_at is null`))
-          began.push(...rows.map(({ id }) => id))
-        }
-        if (changes.gone.length > 0) await tx.query(setWhere('gone_since', now, changes.gone, sql`gone_since is null`))
-        if (changes.returned.length > 0) await tx.query(setWhere('gone_since', null, changes.returned, sql`true`))
-        let ended: string[] = []
-        if (changes.ended.length > 0) {
-          await tx.query(db.deleteFrom('alerts').where('id', 'in', changes.ended).where('began_at', 'is', null))
-          ended = (await tx.query(setWhere('ended_at', now, changes.ended, sql`true`))).map(({ id }) => id)
-        }
-        await notify(tx, began, false)
-        await notify(tx, ended, true)
-        await tx.query(db.deleteFrom('alerts').where('ended_at', '<', now - KEPT_FOR_MS))
-        const known = db.selectFrom('alerts').select('id')
-        await tx.query(db.deleteFrom('alert_notices').where('alert_id', 'not in', known))
-        return { began: began.length, ended: ended.length }
-      },
-    ),
+    apply: oneByOne('alerts.apply', noInstance, applyChanges(statements)),
 
     setDelay: oneByOne(
       'alerts.setDelay',

@@ -9,7 +9,7 @@ import type { CreateHarness, StoreHarness } from '../../harness.ts'
 const MINUTE_MS = 60_000
 const HOST = 'node-a'
 const NTFY: NewAlertTarget = { channel: 'ntfy', name: 'Night shift', address: { url: 'https://ntfy.sh/topic' } }
-const NONE: AlertChanges = { noticed: [], began: [], gone: [], returned: [], ended: [] }
+const NONE: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
 
 function noticed(changes: Partial<Problem> & { beganAt?: number | null } = {}): AlertChanges {
   const problem = {
@@ -68,6 +68,14 @@ export function alertsContract(createHarness: CreateHarness): void {
       const outcomes = await Promise.all([store.alerts.apply(changes, 5), store.alerts.apply(changes, 5)])
       expect(outcomes.reduce((sum, { began }) => sum + began, 0)).toBe(1)
       expect((await store.alerts.claimNotices())?.notices).toHaveLength(1)
+    })
+
+    test('an alert is announced with the present detail of its problem', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      await store.alerts.apply(noticed(), 10)
+      const id = (await open())[0]!.id
+      await store.alerts.apply({ ...NONE, began: [id], reworded: [{ id, detail: 'Banned.' }] }, 20)
+      expect((await store.alerts.claimNotices())?.notices).toMatchObject([{ alert: { id, detail: 'Banned.' } }])
     })
 
     test('a problem that ends before its delay is over leaves nothing', async () => {
