@@ -4,7 +4,7 @@ import { type Alert, alertChanges, DEFAULT_ALERT_DELAYS, isNothing, type Problem
 const MINUTE_MS = 60_000
 const NOW = 100 * MINUTE_MS
 const DOWN: Problem = { rule: 'number_down', subject: 'inst_1', since: NOW - MINUTE_MS, detail: 'Cut.' }
-const NONE = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
+const NONE = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [], dropped: [] }
 
 function alert(changes: Partial<Alert> = {}): Alert {
   return { ...DOWN, id: 'alt_1', since: NOW, beganAt: null, goneSince: null, endedAt: null, ...changes }
@@ -36,10 +36,11 @@ describe('changes of alerts', () => {
     }
   })
 
-  test('a rule that is switched off announces nothing and ends what it announced', () => {
+  test('a rule that is switched off announces nothing and drops its open alerts', () => {
     const delays = { ...DEFAULT_ALERT_DELAYS, number_down: null }
     expect(isNothing(alertChanges([], [DOWN], delays, NOW))).toBe(true)
-    expect(alertChanges([alert({ beganAt: NOW })], [DOWN], delays, NOW).gone).toEqual(['alt_1'])
+    for (const open of [alert(), alert({ beganAt: NOW }), alert({ beganAt: NOW, goneSince: NOW })])
+      expect(alertChanges([open], [DOWN], delays, NOW)).toEqual({ ...NONE, dropped: ['alt_1'] })
   })
 
   test('a problem is solved when it has been gone for a while without interruption', () => {

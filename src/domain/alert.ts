@@ -66,6 +66,8 @@ export interface AlertChanges {
   gone: string[]
   returned: string[]
   ended: string[]
+  /** Alerts of rules that are switched off. They end without a notice. */
+  dropped: string[]
 }
 
 /** @param open every alert that has not ended */
@@ -78,8 +80,12 @@ export function alertChanges(
   const key = ({ rule, subject }: Problem) => `${rule}/${subject}`
   const present = new Map(problems.filter(({ rule }) => delays[rule] !== null).map(problem => [key(problem), problem]))
   const isDue = ({ rule, since }: Pick<Alert, 'rule' | 'since'>) => now - since >= (delays[rule] ?? 0) * 60_000
-  const changes: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
+  const changes: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [], dropped: [] }
   for (const alert of open) {
+    if (delays[alert.rule] === null) {
+      changes.dropped.push(alert.id)
+      continue
+    }
     const problem = present.get(key(alert))
     present.delete(key(alert))
     if (problem) {

@@ -21,7 +21,7 @@ export async function seedSolvedAlerts(dataDir: string, count: number): Promise<
     const problem = { rule: 'disk_nearly_full', subject: `solved-${index}`, detail: 'Nearly full.' } as const
     return { ...problem, since: now, beganAt: now }
   })
-  const none = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
+  const none = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [], dropped: [] }
   await store.alerts.apply({ ...none, noticed }, now)
   const seeded = (await store.alerts.listOpen('')).filter(({ subject }) => subject.startsWith('solved-'))
   await store.alerts.apply({ ...none, ended: seeded.map(({ id }) => id) }, now)

@@ -193,7 +193,10 @@ describe('alerts', () => {
   test('waiting notices are sent although the search for problems fails', async () => {
     await target('webhook', { url: receiver.url, secret: SECRET })
     const problem = { rule: 'number_down', subject: 'inst_1', since: 1, detail: 'Cut.', beganAt: now() } as const
-    await store.alerts.apply({ noticed: [problem], reworded: [], began: [], gone: [], returned: [], ended: [] }, now())
+    await store.alerts.apply(
+      { noticed: [problem], reworded: [], began: [], gone: [], returned: [], ended: [], dropped: [] },
+      now(),
+    )
     start(null, override(store.alerts, { findProblems: () => Promise.reject(new Error('The query is too slow.')) }))
     await receiver.waitFor(1)
   })

@@ -78,11 +78,13 @@ export function applyChanges(statements: Statements) {
     await setWhere(tx, 'gone_since', now, changes.gone, sql`gone_since is null`)
     await setWhere(tx, 'gone_since', null, changes.returned)
     const ended = await end(tx, changes.ended, now)
+    const dropped = await end(tx, changes.dropped, now)
+    if (dropped.length > 0) await tx.query(db.deleteFrom('alert_notices').where('alert_id', 'in', dropped))
     await notify(tx, began, false)
     await notify(tx, ended, true)
     await tx.query(db.deleteFrom('alerts').where('ended_at', '<', now - KEPT_FOR_MS))
     const known = db.selectFrom('alerts').select('id')
     await tx.query(db.deleteFrom('alert_notices').where('alert_id', 'not in', known))
-    return { began: began.length, ended: ended.length }
+    return { began: began.length, ended: ended.length + dropped.length }
   }
 }

@@ -58,7 +58,7 @@ export function setAlertRule(api: Api, { store }: ApiContext): void {
       schema: {
         operationId: 'setAlertRule',
         summary: 'Set after how many minutes a problem is announced',
-        description: 'With null, the problem is never announced, and open alerts of this rule end.',
+        description: 'With null, the problem is never announced, and open alerts of this rule end without a message.',
         tags: ['Alerts'],
         params: Type.Object({ rule: alertRuleSchema }),
         body: Type.Pick(alertDelaySchema, ['afterMinutes'], { title: 'AlertDelay' }),

@@ -9,7 +9,7 @@ import type { CreateHarness, StoreHarness } from '../../harness.ts'
 const MINUTE_MS = 60_000
 const HOST = 'node-a'
 const NTFY: NewAlertTarget = { channel: 'ntfy', name: 'Night shift', address: { url: 'https://ntfy.sh/topic' } }
-const NONE: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [] }
+const NONE: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [], dropped: [] }
 
 function noticed(changes: Partial<Problem> & { beganAt?: number | null } = {}): AlertChanges {
   const problem = {
@@ -194,6 +194,14 @@ export function alertsContract(createHarness: CreateHarness): void {
       await store.alerts.createTarget(NTFY, Date.now() + MINUTE_MS)
       await store.alerts.apply({ ...NONE, ended: [id] }, Date.now())
       expect(await store.alerts.claimNotices()).toBeNull()
+    })
+
+    test('a dropped alert ends without a notice, and its waiting notice is not sent', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      const id = await begin()
+      expect(await store.alerts.apply({ ...NONE, dropped: [id] }, 20)).toEqual({ began: 0, ended: 1 })
+      expect(await store.alerts.claimNotices()).toBeNull()
+      expect(await listAll()).toMatchObject([{ id, endedAt: 20 }])
     })
 
     test('notices of alerts that are erased are erased with them', async () => {
