@@ -17,8 +17,10 @@ export function applyChanges(statements: Statements) {
   const { db } = statements
   const setDetails = statements.update('alerts', { id: 'text' }, { detail: 'text' })
 
-  async function notify(tx: Transaction, alertIds: readonly string[], isEnd: boolean): Promise<void> {
+  async function notify(tx: Transaction, alertIds: readonly string[], isEnd: boolean, now: number): Promise<void> {
     if (alertIds.length === 0) return
+    // After the clock was set back: otherwise a target would get nothing until the time of its creation comes again.
+    await tx.query(db.updateTable('alert_targets').set({ created_at: now }).where('created_at', '>', now))
     const targets = await tx.query(db.selectFrom('alert_targets').select(['id', 'created_at']))
     // A target that was added after an alert began gets no notice of its end.
     const alerts = await tx.query(db.selectFrom('alerts').select(['id', 'began_at']).where('id', 'in', alertIds))
@@ -32,7 +34,7 @@ export function applyChanges(statements: Statements) {
 
   async function insertNoticed(tx: Transaction, problem: AlertChanges['noticed'][number], now: number) {
     const { rule, subject, detail, since, beganAt } = problem
-    const row = { id: newAlertId(now), rule, subject, detail, since, began_at: beganAt }
+    const row = { id: newAlertId(now), rule, subject, detail, since, began_at: beganAt === null ? null : now }
     const inserted = await tx.query(
       db
         .insertInto('alerts')
@@ -80,8 +82,8 @@ export function applyChanges(statements: Statements) {
     const ended = await end(tx, changes.ended, now)
     const dropped = await end(tx, changes.dropped, now)
     if (dropped.length > 0) await tx.query(db.deleteFrom('alert_notices').where('alert_id', 'in', dropped))
-    await notify(tx, began, false)
-    await notify(tx, ended, true)
+    await notify(tx, began, false, now)
+    await notify(tx, ended, true, now)
     await tx.query(db.deleteFrom('alerts').where('ended_at', '<', now - KEPT_FOR_MS))
     const known = db.selectFrom('alerts').select('id')
     await tx.query(db.deleteFrom('alert_notices').where('alert_id', 'not in', known))

@@ -190,10 +190,22 @@ export function alertsContract(createHarness: CreateHarness): void {
     })
 
     test('a target gets no notice of the end of a problem that began before it existed', async () => {
-      const id = await begin()
-      await store.alerts.createTarget(NTFY, Date.now() + MINUTE_MS)
-      await store.alerts.apply({ ...NONE, ended: [id] }, Date.now())
+      await store.alerts.apply(noticed({ beganAt: 10 }), 10)
+      await store.alerts.createTarget(NTFY, 20)
+      await store.alerts.apply({ ...NONE, ended: [(await open())[0]!.id] }, 30)
       expect(await store.alerts.claimNotices()).toBeNull()
+    })
+
+    test('a target that was added before the clock was set back gets the notices', async () => {
+      await store.alerts.createTarget(NTFY, 100)
+      await store.alerts.apply(noticed({ beganAt: 9 }), 10)
+      const { id } = (await open())[0]!
+      await store.alerts.apply({ ...NONE, ended: [id] }, 200)
+      const due = await store.alerts.claimNotices()
+      expect(due?.notices.map(({ alert, isEnd }) => [alert.id, isEnd])).toEqual([
+        [id, false],
+        [id, true],
+      ])
     })
 
     test('a dropped alert ends without a notice, and its waiting notice is not sent', async () => {
