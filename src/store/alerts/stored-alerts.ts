@@ -51,12 +51,13 @@ export class StoredAlerts implements Alerts {
 
   async listOpen(host: string): Promise<Alert[]> {
     const { db, now } = this.#core.statements
-    const isDiskOfOther = sql<boolean>`rule = 'disk_nearly_full' and subject <> ${host} and exists (
-      select 1 from nodes where seen_until > ${now} and substr(nodes.id, 1, length(subject) + 1) = subject || '-')`
-    const rows = await this.#core.reader.query(
-      db.selectFrom('alerts').selectAll().where('ended_at', 'is', null).where(sql<boolean>`not (${isDiskOfOther})`),
-    )
-    return rows.map(toAlert)
+    const { reader } = this.#core
+    const [rows, nodes] = await Promise.all([
+      reader.query(db.selectFrom('alerts').selectAll().where('ended_at', 'is', null)),
+      reader.query(db.selectFrom('nodes').select('id').where('seen_until', '>', now)),
+    ])
+    const others = new Set(nodes.map(({ id }) => hostOf(id)).filter(name => name !== host))
+    return rows.filter(({ rule, subject }) => rule !== 'disk_nearly_full' || !others.has(subject)).map(toAlert)
   }
 
   async list(page: PageRequest, isOpen?: boolean): Promise<Page<ListedAlert>> {
@@ -266,6 +267,11 @@ function operations({ statements }: Core) {
       },
     ),
   }
+}
+
+/** The ID of a node is the name of its host, its process ID and a random part, joined by hyphens. */
+function hostOf(nodeId: string): string {
+  return nodeId.split('-').slice(0, -2).join('-')
 }
 
 function toAlert({ id, rule, subject, detail, since, began_at, gone_since, ended_at }: AlertsTable): Alert {
