@@ -73,6 +73,11 @@ export class AddressBook {
     return { kind: 'refused', failure: messageFailure('not_a_group_member') }
   }
 
+  /** The next call reads the row again, which may have been erased together with the contact. */
+  forget(number: string): void {
+    this.#cache.delete(number)
+  }
+
   /** @param number a number, or a LID address */
   async findNumber(number: string, link: Pick<Link, 'lookUp'>): Promise<FoundAddress> {
     const { numbers, lease, now, signal } = this.#options

@@ -14,7 +14,7 @@ const PAUSE_MS = 60_000
 interface NumberCheckerOptions {
   lease: Lease
   store: { numbers: Numbers; hints: Hints }
-  addresses: Pick<AddressBook, 'findNumber'>
+  addresses: Pick<AddressBook, 'findNumber' | 'forget'>
   now: () => number
   signal: AbortSignal
   onFailed(error: unknown): void
@@ -67,6 +67,8 @@ export class NumberChecker {
       const link = this.#link
       if (link === null) return
       if (now() >= this.#pausedUntil) {
+        // The caller waits for a row that was missing.
+        addresses.forget(number)
         const found = await addresses.findNumber(number, link)
         if (found.kind === 'unanswered' && found.why === 'rate_limited') this.#pausedUntil = now() + PAUSE_MS
       }
