@@ -30,7 +30,7 @@ export class EventDetails {
     const rows = await reader.run(this.#statements.listDeliveries, { instanceId, id, all: reach === 'all' ? 1 : 0 })
     const deliveries = rows.map(toDelivery).toSorted((a, b) => Number(a.id) - Number(b.id))
     const bySeq = new Map(deliveries.map(delivery => [delivery.id, delivery]))
-    for (const row of await reader.run(this.#statements.listAttempts, { instanceId, id })) {
+    for (const row of await this.#listAttempts(instanceId, id, rows)) {
       bySeq.get(String(row.delivery_seq))?.log.unshift(toAttempt(row))
     }
     return {
@@ -44,6 +44,26 @@ export class EventDetails {
       delivery: shownOf(deliveries),
       deliveries,
     }
+  }
+
+  /** The newest attempts of these deliveries of the event. */
+  async #listAttempts(instanceId: InstanceId, id: EventId, deliveries: readonly DeliveryRow[]) {
+    if (deliveries.length === 0) return []
+    const { reader, statements } = this.#core
+    const seqs = deliveries.map(({ seq }) => seq)
+    return reader.query(
+      statements.db
+        .selectFrom('attempts')
+        .select(['delivery_seq', 'attempt_number', 'requested_number', 'url', 'started_at', 'duration_ms'])
+        .select(['status', 'error', 'response_excerpt'])
+        .where('instance_id', '=', instanceId)
+        .where('event_id', '=', id)
+        .where('delivery_seq', 'in', seqs)
+        .orderBy('delivery_seq', 'desc')
+        .orderBy(eb => eb.fn.coalesce('requested_number', 'attempt_number'), 'desc')
+        .orderBy('started_at', 'desc')
+        .limit(sql.lit(MAX_ATTEMPTS)),
+    )
   }
 }
 
@@ -90,18 +110,6 @@ function prepare({ statements }: Core) {
         .orderBy('superseded')
         .orderBy('seq', 'desc')
         .limit(sql.lit(MAX_DELIVERIES)),
-    ),
-    listAttempts: statements.one((p: { instanceId: InstanceId; id: EventId }) =>
-      db
-        .selectFrom('attempts')
-        .select(['delivery_seq', 'attempt_number', 'requested_number', 'url', 'started_at', 'duration_ms'])
-        .select(['status', 'error', 'response_excerpt'])
-        .where('instance_id', '=', p.instanceId)
-        .where('event_id', '=', p.id)
-        .orderBy('delivery_seq', 'desc')
-        .orderBy(eb => eb.fn.coalesce('requested_number', 'attempt_number'), 'desc')
-        .orderBy('started_at', 'desc')
-        .limit(sql.lit(MAX_ATTEMPTS)),
     ),
   }
 }

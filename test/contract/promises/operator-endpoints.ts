@@ -117,6 +117,24 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(await kindsOf(lease, id)).toEqual(['instance.connected'])
     })
 
+    test('take no place among the attempts that the token of an instance reads', async () => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const { instanceId } = lease
+      const settings = { url: URL, events: ['instance.*'], active: true, description: null }
+      const own = { instanceId, id: newEndpointId(), secret: SECRET, ...settings }
+      await store.endpoints.create(own, 0)
+      const id = await add()
+      await connect(lease)
+      const [delivery] = await firsts(lease, id)
+      for (let attemptNumber = 1; attemptNumber <= 100; attemptNumber += 1)
+        await fail(lease, { ...delivery!, attemptNumber }, 50)
+      const [ofOwn] = await firsts(lease, own.id)
+      await end(lease, ofOwn!)
+      const { deliveries } = (await store.events.find(instanceId, delivery!.eventId))!
+      expect(deliveries.map(({ endpointId, log }) => [endpointId, log.length])).toEqual([[own.id, 1]])
+    })
+
     test('do not count as the webhook of a redelivery of many events that none of them takes', async () => {
       const { store } = context
       const lease = await createOwned(store)
