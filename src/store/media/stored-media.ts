@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
+import { CLOCK_TOLERANCE_MS } from '../../kit/clock.ts'
 import { mediaKeyPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -256,10 +257,12 @@ function operations(statements: Statements) {
       () => '',
       async (tx, { limit }: { limit: number }): Promise<FileName[]> => {
         const lock = statements.dialect.lock(sql`for update skip locked`)
+        // A later time was recorded by a clock that was ahead.
+        const latest = sql`${databaseNow} + ${sql.lit(WRITER_GONE_AFTER_MS + CLOCK_TOLERANCE_MS)}`
         const claim = sql<{ instance_id: string; id: string }>`update media_files
         set state = 'removing', due_at = ${databaseNow} + ${sql.lit(REMOVE_AGAIN_AFTER_MS)}
         where (instance_id, id) in (select instance_id, id from media_files
-          where due_at is not null and due_at <= ${databaseNow} order by due_at limit ${limit} ${lock})
+          where due_at is not null and (due_at <= ${databaseNow} or due_at > ${latest}) order by due_at limit ${limit} ${lock})
         returning instance_id, id`
         const claimed = await tx.query({ compile: () => claim.compile(db) })
         return claimed.map(({ instance_id, id }) => ({ instanceId: instance_id, fileId: id }))

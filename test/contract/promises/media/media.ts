@@ -317,6 +317,15 @@ export function mediaContract(createHarness: CreateHarness): void {
       expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
     })
 
+    test('is removed after a clock that was ahead is corrected', async () => {
+      const instanceId = await createInstance(context.store)
+      const file = newFile(instanceId)
+      await context.store.media.begin(file)
+      expect(await context.store.media.discard(file)).toBe('doomed')
+      await context.harness.execute(`update media_files set due_at = due_at + 86400000 where id = '${file.fileId}'`)
+      expect(await removeDoomed(context.store, instanceId)).toEqual([file.fileId])
+    })
+
     test('is not discarded, forgotten or given up once it is finished', async () => {
       const instanceId = await createInstance(context.store)
       const { file, media } = await storeFile(context.store, instanceId)
