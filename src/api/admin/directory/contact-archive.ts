@@ -45,8 +45,13 @@ export interface ContactArchiveOptions {
 /** A zip file, written while it is read. Only its list of files grows in memory. It fails if a read fails. */
 export function createContactArchive(options: ContactArchiveOptions): Readable {
   const zip = new ZipFile()
-  const body = Readable.from(paced(zip.outputStream as Readable), { objectMode: false })
-  const fail = (error: unknown) => body.destroy(error instanceof Error ? error : new Error(String(error)))
+  const output = zip.outputStream as Readable
+  const body = Readable.from(paced(output), { objectMode: false })
+  const fail = (error: unknown) => {
+    // The body closes only when it no longer waits for a piece.
+    output.destroy()
+    body.destroy(error instanceof Error ? error : new Error(String(error)))
+  }
   const onClosing = () => fail(new Error('The service is closing.'))
   options.closing.addEventListener('abort', onClosing)
   body.once('close', () => options.closing.removeEventListener('abort', onClosing))
@@ -81,8 +86,9 @@ class ContactArchive {
     await this.#add('files.jsonl', listed)
   }
 
-  /** Resolves when the reader has read the whole file. */
+  /** Resolves when the reader has read the whole file. Rejects if the archive ends before. */
   async #add(path: string, parts: Iterable<string> | AsyncIterable<string | Uint8Array>, compress = true) {
+    if (this.#body.destroyed) throw new Error('The archive has ended.')
     const stream = Readable.from(parts, { objectMode: false })
     const stop = () => stream.destroy()
     this.#body.once('close', stop)
@@ -122,8 +128,13 @@ class ContactArchive {
       const { media: found, read } = await media.open(instance.id, mediaId, 'export')
       const bytes = await read({ from: 0, to: found.size - 1 })
       const damage: Refusal[] = []
-      // Most files are already compressed.
-      await this.#add(path, untilDamaged(bytes, damage), false)
+      try {
+        // Most files are already compressed.
+        await this.#add(path, untilDamaged(bytes, damage), false)
+      } finally {
+        // If the archive ended before the first byte was read, nothing else closes the file.
+        await bytes[Symbol.asyncIterator]().return?.()
+      }
       return line(path, damage[0] === undefined ? null : `Only its beginning is here. ${damage[0].message}`)
     } catch (error) {
       if (error instanceof Refusal && IS_MISSING.has(error.code)) return line(null, error.message)
