@@ -23,6 +23,8 @@ interface ResolverOptions {
   reservedForKnown?: number
   /** How many look-ups of known names, and how many of others, one owner may have. Default: no limit. */
   maxPerOwner?: number
+  /** How long a caller waits for a name without an earlier result, in the queue and for its look-up. Default: 5 s. */
+  timeoutMs?: number
   lookup?: Lookup
 }
 
@@ -67,13 +69,14 @@ interface RunningLookup {
  * - Some threads are reserved for names that were resolved before.
  * - One owner uses at most `maxPerOwner` threads for such names, and as many for others. The owner that uses the fewest
  *   gets the next one.
- * - A caller waits at most 5 s. If an earlier result is known, it is used after 500 ms.
+ * - A caller waits at most `timeoutMs`. If an earlier result is known, it is used after 500 ms.
  */
 export class Resolver {
   readonly #clock: Clock
   readonly #maxInFlight: number
   readonly #maxUnknownInFlight: number
   readonly #maxPerOwner: number
+  readonly #timeoutMs: number
   readonly #lookup: Lookup
   readonly #known = new BoundedMap<string, KnownName>(MAX_NAMES)
   readonly #pending = new Map<string, PendingLookup>()
@@ -87,6 +90,7 @@ export class Resolver {
     this.#maxInFlight = maxInFlight
     this.#maxUnknownInFlight = maxInFlight - reservedForKnown
     this.#maxPerOwner = options.maxPerOwner ?? maxInFlight
+    this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS
     this.#lookup = options.lookup ?? (hostname => systemLookup(hostname, { all: true }))
   }
 
@@ -167,12 +171,12 @@ export class Resolver {
     const { hostname, result } = entry
     entry.callers += 1
     return new Promise((resolve, reject) => {
-      const timeoutMs = this.#ageOf(hostname) < STALE_MS ? TIMEOUT_OF_KNOWN_MS : TIMEOUT_MS
+      const timeoutMs = this.#ageOf(hostname) < STALE_MS ? TIMEOUT_OF_KNOWN_MS : this.#timeoutMs
       const cancel = this.#clock.after(timeoutMs, () => {
         const old = this.#known.get(hostname)
         this.#leave(entry)
         if (old && this.#ageOf(hostname) < STALE_MS) resolve(old.addresses)
-        else reject(new AttemptFailed('dns_failed', `${hostname} was not resolved within ${TIMEOUT_MS} ms.`))
+        else reject(new AttemptFailed('dns_failed', `${hostname} was not resolved within ${this.#timeoutMs} ms.`))
       })
       result.promise.then(resolve, reject).finally(cancel)
     })
