@@ -42,7 +42,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
           '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
           'everything again, because a change may have been missed. `beat` is sent every 5 s. The stream ends with the session, ' +
-          'when the access of its account changes, and when the database has not answered for about 10 s.',
+          'when the access of its account changes, and when the database has not answered for about 12 s.',
         tags: ['Panel'],
         produces: ['text/event-stream'],
         response: { 200: streamSchema },

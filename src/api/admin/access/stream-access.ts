@@ -11,7 +11,7 @@ const MAX_UNANSWERED = 3
 
 /**
  * Ends the stream when the caller's session ends or its account's access changes. The reader connects again, with its new access.
- * Also ends it when the database has not answered for about 10 s. The reader then gets 503 and can say that the data is old.
+ * Also ends it when the database has not answered for about 12 s. The reader then gets 503 and can say that the data is old.
  * @returns a function that checks at once. Call it before sending anything about an instance. False: the stream has ended
  */
 export function endWithAccess(
