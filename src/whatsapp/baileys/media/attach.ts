@@ -4,7 +4,7 @@ import type { MediaForm, Picture, StoredFile } from '../../../domain/media.ts'
 import { type ChatContext, contextInfoOf } from '../encode-content.ts'
 import { hashForWhatsapp } from './cipher.ts'
 import { encodeFile } from './content.ts'
-import { type UploadOptions, uploadFile } from './upload.ts'
+import { UploadFailed, type UploadOptions, uploadFile } from './upload.ts'
 
 const KEY_BYTES = 32
 
@@ -22,8 +22,11 @@ export interface Attachment extends StoredFile {
 /** Uploads the file under a new key. @returns the content that refers to it @throws UploadFailed or FileUnavailable */
 export async function attach(attachment: Attachment, options: UploadOptions): Promise<Uint8Array> {
   const { media, form, filename, caption, picture, more, open } = attachment
+  const { signal } = options
   const mediaKey = randomBytes(KEY_BYTES)
-  const encSha256 = await hashForWhatsapp(mediaKey, form, await open())
+  const encSha256 = await hashForWhatsapp(mediaKey, form, await open(), signal).catch(error => {
+    throw error === signal.reason ? new UploadFailed('The upload ended while the file was read.') : error
+  })
   const { mimetype, size, sha256 } = media
   const uploaded = await uploadFile({ form, mediaKey, encSha256, size, open }, options)
   const file = { form, mediaKey, encSha256, mimetype, size, sha256, filename, caption }

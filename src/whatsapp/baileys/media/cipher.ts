@@ -62,14 +62,21 @@ export function encryptedSize(size: number): number {
   return (Math.floor(size / BLOCK_BYTES) + 1) * BLOCK_BYTES + MAC_BYTES
 }
 
-/** Reads the whole file, because WhatsApp requires the hash of the encrypted file before its first byte. */
+/**
+ * Reads the whole file, because WhatsApp requires the hash of the encrypted file before its first byte.
+ * @param signal ends the reading: rejects with its reason
+ */
 export async function hashForWhatsapp(
   mediaKey: Uint8Array,
   form: MediaForm,
   plain: AsyncIterable<Uint8Array>,
+  signal?: AbortSignal,
 ): Promise<Uint8Array> {
   const hash = createHash('sha256')
-  for await (const part of encryptForWhatsapp(mediaKey, form, plain)) hash.update(part)
+  for await (const part of encryptForWhatsapp(mediaKey, form, plain)) {
+    signal?.throwIfAborted()
+    hash.update(part)
+  }
   return hash.digest()
 }
 
