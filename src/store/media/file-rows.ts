@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { GoneReason, Media } from '../../domain/media.ts'
+import { type GoneReason, type Media, UNKNOWN_TYPE } from '../../domain/media.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { MediaFileState } from '../engine/schema/media.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
@@ -111,7 +111,7 @@ export class FileRows {
   async renew(
     tx: Transaction,
     id: string,
-    { instanceId, fileId, filename, expiresAt }: FinishedFile,
+    { instanceId, fileId, filename, mimetype, expiresAt }: FinishedFile,
   ): Promise<MediaRow> {
     const [row] = await tx.query(
       this.#statements.db
@@ -119,6 +119,7 @@ export class FileRows {
         .set(eb => ({
           file_id: fileId,
           filename: eb.fn.coalesce(eb.val(filename), 'filename'),
+          mimetype: sql<string>`case when mimetype = ${sql.lit(UNKNOWN_TYPE)} then ${mimetype} else mimetype end`,
           expires_at: sql<number>`case when expires_at < ${expiresAt} then ${expiresAt} else expires_at end`,
         }))
         .where('instance_id', '=', instanceId)
