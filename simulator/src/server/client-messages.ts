@@ -34,6 +34,8 @@ const NO_ACCOUNT = '404'
 /** This many simulated members of a group decrypt their copies. The others are assumed to have decrypted theirs. */
 const DECRYPTING_MEMBERS = 2
 const NO_BYTES = Buffer.alloc(0)
+/** Without an acknowledgement the client repeats the message later. */
+const UNANSWERED = { durable: Promise.resolve() }
 /** The interval between the receipts of the other members. */
 const MEMBER_RECEIPT_GAP_MS = 50
 
@@ -56,7 +58,7 @@ export async function handleMessage(
   }
   if (!recipient) return sendToGroup(network, account, client, message, to!)
   const absence = network.absenceOf(recipient.number)
-  if (absence === 'brief') return postpone(client)
+  if (absence === 'brief') return UNANSWERED
   const refusal = absence ? NO_ACCOUNT : behaviourOf(recipient.number).refusal
   if (refusal) return answer(client, stanza, refusal)
   if (isRestrictedFor(network, account, recipient.number)) return answer(client, stanza, RESTRICTED)
@@ -122,7 +124,7 @@ async function sendToGroup(network: Network, account: Account, client: Client, m
   if (!isStatus && !(isMember(account, group) && mayWrite(account, group, account.phone)))
     return answer(client, message.stanza, NOT_A_MEMBER)
   const people = isStatus ? readersOf(account, message) : otherMembers(account, group)
-  if (people.some(number => network.absenceOf(number) === 'brief')) return postpone(client)
+  if (people.some(number => network.absenceOf(number) === 'brief')) return UNANSWERED
   const members = people.filter(number => network.absenceOf(number) === null)
   const readings = new Map<string, Reading>()
   for (const member of members) {
@@ -273,12 +275,6 @@ function record(
   const askedFor = scope.retriesOf(number, id)
   const received = { id, from, ...read, ...(group && { group }), receivedAt, ...(askedFor && { askedFor }) }
   return scope.inboxes.receive(number, received, content)
-}
-
-/** Ends the connection without an acknowledgement: the client connects again and repeats the message. */
-function postpone(client: Client): { durable: Promise<void> } {
-  client.cut()
-  return { durable: Promise.resolve() }
 }
 
 function answer(client: Client, stanza: Node, error?: string): { durable: Promise<void> } {

@@ -11,11 +11,11 @@ function createInboxes() {
   return { inboxes, receive }
 }
 
-it('the phones of a scope together remember the latest 19,000 messages, whatever the number of phones', () => {
+it('the phones of a scope together remember the latest 95,000 messages, whatever the number of phones', () => {
   const { inboxes, receive } = createInboxes()
-  for (let n = 0; n <= 20_000; n++) receive(n)
-  expect(inboxes.writtenBy(SENDER)).toHaveLength(19_000)
-  expect([inboxes.find('ID1000'), inboxes.find('ID1001')?.text]).toEqual([null, 'x'])
+  for (let n = 0; n <= 100_000; n++) receive(n)
+  expect(inboxes.writtenBy(SENDER)).toHaveLength(95_000)
+  expect([inboxes.find('ID5000'), inboxes.find('ID5001')?.text]).toEqual([null, 'x'])
 })
 
 it('the phones of a scope together remember less than 64 MiB', () => {

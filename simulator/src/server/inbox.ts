@@ -4,7 +4,7 @@ import type { Records } from '../signal/records.ts'
 import type { ReceivedMessage } from '../types.ts'
 
 /** What the phones of one scope remember together. They do not recognise a second copy of an older message. */
-const MAX_MESSAGES = 20_000
+const MAX_MESSAGES = 100_000
 const MAX_BYTES = 64 * 2 ** 20
 /** The part of both that remains when the oldest messages are forgotten. */
 const KEPT = 0.95
