@@ -80,11 +80,10 @@ export function mediaContract(createHarness: CreateHarness): void {
 
     test('with the same content keep their ID and known type, get the new file and expire later, never earlier', async () => {
       const instanceId = await createInstance(context.store)
-      const sha256 = randomBytes(32)
-      const unknown = { sha256, mimetype: UNKNOWN_TYPE }
-      const first = await storeFile(context.store, instanceId, { ...unknown, expiresAt: 100 })
-      const second = await storeFile(context.store, instanceId, { sha256, expiresAt: 200, filename: null })
-      const third = await storeFile(context.store, instanceId, { ...unknown, expiresAt: 150, filename: 'b.png' })
+      const file = { sha256: randomBytes(32), mimetype: UNKNOWN_TYPE }
+      const first = await storeFile(context.store, instanceId, { ...file, expiresAt: 100 })
+      const second = await storeFile(context.store, instanceId, { sha256: file.sha256, expiresAt: 200, filename: null })
+      const third = await storeFile(context.store, instanceId, { ...file, expiresAt: 150, filename: 'b.png' })
       expect(second.media).toMatchObject({ id: first.media.id, expiresAt: 200, filename: 'a.png' })
       expect(third.media).toMatchObject({
         id: first.media.id,
@@ -93,10 +92,9 @@ export function mediaContract(createHarness: CreateHarness): void {
         mimetype: 'image/png',
       })
       expect(await context.store.media.find(instanceId, first.media.id)).toMatchObject({ file: nameOf(third.file) })
-      expect((await removeDoomed(context.store, instanceId)).toSorted()).toEqual(
-        [first.file.fileId, second.file.fileId].toSorted(),
-      )
-      const other = await storeFile(context.store, await createInstance(context.store), { sha256 })
+      const removed = await removeDoomed(context.store, instanceId)
+      expect(removed.toSorted()).toEqual([first.file.fileId, second.file.fileId].toSorted())
+      const other = await storeFile(context.store, await createInstance(context.store), file)
       expect(other.media.id).not.toBe(first.media.id)
     })
 
@@ -313,8 +311,7 @@ export function mediaContract(createHarness: CreateHarness): void {
     })
 
     test('is claimed again a minute later if it could not be removed, and after a clock that was ahead is corrected', async () => {
-      const instanceId = await createInstance(context.store)
-      const file = newFile(instanceId)
+      const file = newFile(await createInstance(context.store))
       await context.store.media.begin(file)
       expect(await context.store.media.discard(file)).toBe('doomed')
       expect(await context.store.media.claimDoomed(10)).toEqual([nameOf(file)])
