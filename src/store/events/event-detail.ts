@@ -62,6 +62,7 @@ export class EventDetails {
         .orderBy('delivery_seq', 'desc')
         .orderBy(eb => eb.fn.coalesce('requested_number', 'attempt_number'), 'desc')
         .orderBy('started_at', 'desc')
+        .orderBy('attempt_number', 'desc')
         .limit(sql.lit(MAX_ATTEMPTS)),
     )
   }
