@@ -124,26 +124,28 @@ async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
  * The first 1 KiB of a response body, or less if the body ends or fails earlier. Reads at most 64 KiB for at most 2 s. The
  * connection can be used again only if the body was read to its end.
  */
-async function readBeginning(body: Readable): Promise<Uint8Array> {
+function readBeginning(body: Readable): Promise<Uint8Array> {
+  const { promise, resolve } = Promise.withResolvers<Uint8Array>()
   const parts: Buffer[] = []
   let keptBytes = 0
   let readBytes = 0
-  const timer = setTimeout(() => body.destroy(), MAX_READ_MS)
-  try {
-    // Leaving the loop early destroys the body.
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      const part = Buffer.from(chunk.subarray(0, MAX_KEPT_BYTES - keptBytes))
-      parts.push(part)
+  const end = () => body.destroy()
+  const timer = setTimeout(end, MAX_READ_MS)
+  body
+    .on('data', (chunk: Buffer) => {
+      const part = chunk.subarray(0, MAX_KEPT_BYTES - keptBytes)
+      if (part.length > 0) parts.push(Buffer.from(part))
       keptBytes += part.length
       readBytes += chunk.length
-      if (readBytes >= MAX_READ_BYTES) break
-    }
-  } catch {
-    // The body failed or took too long. What has arrived is kept.
-  } finally {
-    clearTimeout(timer)
-  }
-  return Buffer.concat(parts)
+      if (readBytes >= MAX_READ_BYTES) end()
+    })
+    // Followed by `close`.
+    .on('error', () => undefined)
+    .on('close', () => {
+      clearTimeout(timer)
+      resolve(Buffer.concat(parts))
+    })
+  return promise
 }
 
 /** Text that both databases can store: valid UTF-8 without U+0000, at most 1 KiB; null if it is empty. */
