@@ -90,7 +90,7 @@ function toRow(instance_id: InstanceId, contact: HeardContact, knownNumber: stri
   }
 }
 
-/** `row`, with its empty columns filled from `other`. Whoever is a contact under one name is one under the other. */
+/** `row`, with its empty columns filled from `other`. The person is a stranger only if both rows say so. */
 function merge(row: Row, other: Row): Row {
   const merged = { ...row, stranger: row.stranger * other.stranger }
   for (const column of ['last_at', 'lid', 'username', 'name', 'search_name', 'saved_name', 'search_saved'] as const)
