@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import net from 'node:net'
 import os from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,6 +20,11 @@ const YOUNG_GENERATION = '--max-semi-space-size'
 // are several.
 const HELPERS = '--v8-pool-size'
 const MAX_HELPERS = 4
+// Node tries the addresses of a name one after the other, and gives up each but the last after 250 ms. That is too short for a
+// long path or a lost packet, which is sent again after 1 s. RFC 8305 (section 8) recommends at most 2 s. With it, five addresses
+// have their turn within the 10 s of a webhook attempt.
+const ADDRESS_TURN = '--network-family-autoselection-attempt-timeout'
+const ADDRESS_TURN_MS = 2_000
 // Lets the program collect the buffers that files have passed through (`src/media/used-buffers.ts`).
 const COLLECTOR = '--expose-gc'
 
@@ -115,6 +121,8 @@ async function run(command) {
   // DNS look-ups block libuv's threads, and libuv runs them on at most half of the threads. With the default of four threads, two
   // hanging look-ups would stop all others. See the limits in `src/outbound/resolver.ts`. An idle thread takes 10 KB.
   process.env.UV_THREADPOOL_SIZE ??= '128'
+  // Only for this thread: `WhatsappThreads` passes it on.
+  if (!isGiven(ADDRESS_TURN)) net.setDefaultAutoSelectFamilyAttemptTimeout(ADDRESS_TURN_MS)
   // Caches compiled code, which makes a start a third faster. Without a writable folder, every start compiles again.
   // Threads use it only if the variable is set. (Imported dynamically because Node 20 does not have this export.)
   const { enableCompileCache } = await import('node:module')

@@ -7,7 +7,7 @@ export const MODULES: readonly Module[] = [
   {
     path: 'bin',
     modules: [],
-    packages: ['node:child_process', 'node:fs', 'node:module', 'node:os', 'node:path', 'node:url'],
+    packages: ['node:child_process', 'node:fs', 'node:module', 'node:net', 'node:os', 'node:path', 'node:url'],
     computed: true,
   },
   // The subcommands. They read the settings, and do their work without the rest of the service.
@@ -164,6 +164,7 @@ export const MODULES: readonly Module[] = [
     packages: [
       'node:crypto',
       'node:module',
+      'node:net',
       'node:os',
       'node:perf_hooks',
       'node:timers/promises',

@@ -46,6 +46,8 @@ export interface ThreadData {
   hintsShared: boolean
   /** How many threads open sockets at the same time. */
   threads: number
+  /** How long a connection to one of several addresses may take before the next address is tried. Node's setting is per thread. */
+  addressTurnMs: number
   /** Whether the thread reports sends. */
   traces: boolean
   validity: Validity

@@ -1,5 +1,6 @@
 /** The entry point of a WhatsApp thread, started by `WhatsappThread`. */
 import { flushCompileCache } from 'node:module'
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 import { parentPort, workerData } from 'node:worker_threads'
 import { pino } from 'pino'
 import type { PairingCode } from '../../domain/connection/connection.ts'
@@ -205,7 +206,9 @@ class Thread {
 
 silenceSignalConsole()
 passKeysAsObjects()
-const thread = new Thread(workerData as ThreadData)
+const data = workerData as ThreadData
+setDefaultAutoSelectFamilyAttemptTimeout(data.addressTurnMs)
+const thread = new Thread(data)
 containLibraryErrors(thread.logger, error => {
   // Ends the thread, with this error for the main thread.
   process.removeAllListeners('uncaughtException')

@@ -1,3 +1,4 @@
+import { getDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
@@ -156,6 +157,7 @@ export class WhatsappThreads {
         logLevel: logger.level,
         hintsShared: store.hints.shared,
         threads,
+        addressTurnMs: getDefaultAutoSelectFamilyAttemptTimeout(),
         traces: onSent !== undefined,
         validity: this.#validity,
       },

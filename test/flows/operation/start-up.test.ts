@@ -91,6 +91,21 @@ describe('a start', () => {
     expect(own.output).not.toContain('semi-space-size=8')
   })
 
+  test('gives each address of a name 2 s to connect, in each thread; a limit set by the operator stays', async () => {
+    const show =
+      '--import=data:text/javascript,import{getDefaultAutoSelectFamilyAttemptTimeout}from"node:net";' +
+      'import{threadName}from"node:worker_threads";' +
+      'setInterval(()=>console.log(threadName||"main",getDefaultAutoSelectFamilyAttemptTimeout()),100).unref()'
+    const untilBothWait = async (ms: number, options: readonly string[]) => {
+      const service = await makeService({ env: { SANDBOX: 'on' }, nodeOptions: [show, ...options] }).start()
+      await service.admin.createConnected()
+      for (const thread of ['main', 'whatsapp'])
+        await until(`the ${thread} thread to wait ${ms} ms`, () => service.output.includes(`${thread} ${ms}\n`))
+    }
+    await untilBothWait(2_000, [])
+    await untilBothWait(3_000, ['--network-family-autoselection-attempt-timeout=3000'])
+  })
+
   test('stops on SIGTERM and on SIGINT with exit 0', async () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const service = await makeService().start()
