@@ -138,13 +138,20 @@ export async function makeAttempt(
   return { delivery, attempt, latenessMs: Math.max(0, startedAtSteady - dueAt), next }
 }
 
-/** A requested attempt that failed leaves the schedule as it was. */
+/**
+ * A requested attempt that failed leaves the schedule as it was. If the clock was set back since the previous attempt, the delay of
+ * the scheduled one begins now, because its time was calculated from a time in the future.
+ */
 function afterFailure(
-  { attemptNumber, requested }: DueDelivery,
+  { attemptNumber, requested, failedAt: previousFailedAt }: DueDelivery,
   failedAt: number,
   retryDelaysMs: readonly number[],
 ): AfterAttempt {
-  if (requested !== null) return { kind: 'retry', dueAt: requested.scheduledAt, failedAt }
+  if (requested !== null) {
+    const { scheduledAt } = requested
+    const delayMs = scheduledAt - (previousFailedAt ?? failedAt)
+    return { kind: 'retry', dueAt: Math.min(scheduledAt, failedAt + delayMs), failedAt }
+  }
   return afterAttempt(false, attemptNumber, failedAt, retryDelaysMs)
 }
 

@@ -130,6 +130,26 @@ describe('the schedule', () => {
     await clock.pass(1)
     expect(consumers.of(seq)).toHaveLength(2)
   })
+
+  test('an attempt on request that fails leaves the scheduled one at its time, or at its delay if the clock was set back', async () => {
+    for (const aheadMs of [0, 3_600_000]) {
+      const { clock, store, consumers, dispatcher, open } = setUp({ retryDelaysMs: [10_000] })
+      consumers.rule = () => REFUSED
+      const seq = store.add('a', clock)
+      open('a')
+      await clock.settle()
+      await dispatcher.shut('a')
+      const row = store.rows[0]!
+      const failedAt = row.delivery.failedAt! + aheadMs
+      await clock.pass(4_000)
+      const requested = { at: clock.now(), scheduledAt: failedAt + 10_000 }
+      row.delivery = { ...row.delivery, dueAt: requested.at, failedAt, requested }
+      open('a')
+      await clock.settle()
+      expect(consumers.of(seq)).toHaveLength(2)
+      expect(row.delivery.dueAt - clock.now()).toBe(aheadMs === 0 ? 6_000 : 10_000)
+    }
+  })
 })
 
 describe('order', () => {
