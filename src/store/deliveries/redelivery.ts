@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { MAX_DELIVERIES_OF_EVENT, type Redeliverable } from '../../domain/events/delivery.ts'
 import { isOperatorEndpoint, isOperatorPattern, isSubscribed, type Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
-import { type EndpointId, type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
+import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -81,13 +81,13 @@ export function redeliverSinceOperation(statements: Statements) {
       const endpoints = (await redeliveries.lockEndpoints(tx, instanceId, 'all')) ?? []
       const hasOwnEndpoint = endpoints.some(({ id }) => !isOperatorEndpoint(id))
       if (endpoints.length === 0) return { hasOwnEndpoint, count: 0, next: null }
-      // Only events created before the call: otherwise the call might never end for a busy instance.
+      // Without an upper limit, because the clock may have been ahead when an event was created. The call still ends: even a busy
+      // instance creates fewer than `STEP` events between two steps.
       const query = db
         .selectFrom('events')
         .select(['id', 'kind'])
         .where('instance_id', '=', instanceId)
         .where('id', '>', after)
-        .where('id', '<', firstEventId(now + 1))
         .orderBy('id')
         .limit(STEP)
       const events = await tx.query(statements.locking(query, 'key share', 'events'))

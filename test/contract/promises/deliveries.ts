@@ -261,6 +261,17 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         expect(ids).toEqual(['m4', 'm6', 'm8', 'm10'])
       })
 
+      test('of many events includes those that were created while the clock was ahead', async () => {
+        const { store } = context
+        const lease = await createConnected(store)
+        const { instanceId } = lease
+        await store.events.storeIncoming(lease, incoming({ id: 'ahead' }), 9_000)
+        const [delivery] = await listReady(store, instanceId)
+        await store.deliveries.recordAttempt(lease, delivery!, attempt(delivery!), { kind: 'exhausted' })
+        const outcome = await store.deliveries.redeliverSince(instanceId, 1_000, 'exhausted', 5_000)
+        expect(outcome).toEqual({ kind: 'queued', count: 1 })
+      })
+
       test('of more events than fit into one commit reaches all of them', async () => {
         const { store } = context
         const lease = await createConnected(store)
