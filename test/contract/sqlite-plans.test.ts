@@ -230,6 +230,14 @@ describe('the plans of SQLite', () => {
     ])
   })
 
+  test('the messages of one moment are released in the order of the index, so that no commit reads or sorts all of them', async () => {
+    const plan = { notBefore: Date.now() + 60_000 }
+    for (let count = 0; count < 101; count += 1) await accept(store, instanceId, plan)
+    const steps = await planOf(() => store.messages.releaseDue(lease, plan.notBefore))
+    expect(steps).toContain('SEARCH messages USING INDEX messages_scheduled (instance_id=? AND not_before=? AND id>?)')
+    expect(steps.filter(step => step.includes('TEMP B-TREE'))).toHaveLength(1)
+  })
+
   test('the commands on a scheduled message are found without reading other messages of its moment', async () => {
     const { id } = await accept(store, instanceId, { notBefore: Date.now() + 60_000 })
     const command = { kind: 'delete', targetId: id } as const

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -28,7 +29,9 @@ export class ScheduledMessages {
     for (;;) {
       const { released, next } = await this.#core.write(this.#release, { lease, now })
       if (released > 0) this.#core.hints.publish('queued', lease.instanceId)
-      if (released < RELEASED_AT_ONCE) return next
+      if (next === null || next > now) return next
+      // Other work runs between the commits of a large campaign.
+      await setImmediate()
     }
   }
 }
@@ -56,25 +59,32 @@ function releaseOperation(statements: Statements) {
   return fencedOneByOne(
     'messages.release',
     async (tx, { lease: { instanceId }, now }: { lease: Lease; now: number }) => {
-      const due = scheduled(statements, instanceId).select(columns).where('not_before', '<=', now)
-      const rows = await tx.query(
-        statements.locking(
-          due
-            .orderBy('not_before')
-            // A command comes after the message that it is about, even if clocks were wrong.
-            .orderBy(sql`case when id < 'msg_' then 1 else 0 end`)
-            .orderBy('created_at')
-            .orderBy('id')
-            .limit(RELEASED_AT_ONCE),
-          'update',
-          'messages',
-        ),
-      )
+      const lock = (due: Scheduled) =>
+        tx.query(statements.locking(due.select(columns).limit(RELEASED_AT_ONCE), 'update', 'messages'))
+      const rows = await findNext(tx, scheduled(statements, instanceId).where('not_before', '<=', now), lock)
       if (rows.length > 0) await renumber(tx, rows)
       const [first] = await tx.query(firstScheduled(statements, instanceId))
       return { released: rows.length, next: first?.not_before ?? null }
     },
   )
+}
+
+/**
+ * The next messages in the order of their moments, and commands of a moment after its messages: a command follows the message that
+ * it is about, even if clocks were wrong. IDs have the order of acceptance. The messages of one moment may be thousands, so they
+ * are read in the order of the index, and only a batch that contains whole moments is sorted.
+ */
+async function findNext<R>(tx: Transaction, due: Scheduled, lock: (some: Scheduled) => Promise<R[]>): Promise<R[]> {
+  const byMoment = due.select('not_before').orderBy('not_before').limit(1)
+  const [first] = await tx.query(byMoment)
+  const [last] = await tx.query(byMoment.offset(RELEASED_AT_ONCE - 1))
+  if (first && first.not_before === last?.not_before) {
+    const ofMoment = due.where('not_before', '=', first.not_before).orderBy('id')
+    const messages = await lock(ofMoment.where('id', '>=', 'msg_'))
+    return messages.length > 0 ? messages : lock(ofMoment.where('id', '<', 'msg_'))
+  }
+  const whole = last ? due.where('not_before', '<', last.not_before) : due
+  return lock(whole.orderBy('not_before').orderBy(sql`case when id < 'msg_' then 1 else 0 end`).orderBy('id'))
 }
 
 type Renumber = (tx: Transaction, rows: readonly RowOf<typeof MOVED>[]) => Promise<unknown>
@@ -105,6 +115,8 @@ function reinserter(statements: Statements): Renumber {
 }
 
 const RENUMBER: Record<DatabaseKind, (statements: Statements) => Renumber> = { sqlite: reinserter, postgres: updater }
+
+type Scheduled = ReturnType<typeof scheduled>
 
 function scheduled({ db }: Statements, instanceId: InstanceId) {
   return db.selectFrom('messages').where('instance_id', '=', instanceId).where(IS_SCHEDULED)

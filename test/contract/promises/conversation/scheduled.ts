@@ -34,6 +34,31 @@ export function scheduledContract(createHarness: CreateHarness): void {
       expect(await accept(store, instanceId)).toMatchObject({ id: (await last(instanceId)).id })
     })
 
+    test('keep this order if more than one commit releases them', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const accepted = async (notBefore: number, count: number) => {
+        const messages = Array.from({ length: count }, () => newMessage(instanceId, { notBefore }))
+        for (const message of messages) expect((await store.messages.accept(message, 1_000)).kind).toBe('accepted')
+        const command = { kind: 'edit', text: 'New', targetId: messages[0]!.id } as const
+        const edits = Array.from({ length: count }, (_, index) =>
+          newMessage(instanceId, { id: newCommandId(index), extras: { command } }),
+        )
+        for (const edit of edits) expect((await store.messages.accept(edit, 1_000)).kind).toBe('accepted')
+        return [...messages, ...edits].map(({ id }) => id)
+      }
+      const later = await accepted(5_001, 3)
+      const first = await accepted(4_999, 3)
+      const campaign = await accepted(5_000, 101)
+      const notDue = await accepted(6_000, 1)
+      expect(await store.messages.releaseDue(lease, 5_001)).toBe(6_000)
+      const queued = await store.messages.listQueued(instanceId, 1_000)
+      expect(queued.map(({ id }) => id)).toEqual([...first, ...campaign, ...later])
+      expect(await store.messages.releaseDue(lease, 6_000)).toBeNull()
+      expect(await store.messages.listQueued(instanceId, 1_000)).toHaveLength(queued.length + notDue.length)
+    })
+
     async function last(instanceId: string) {
       return (await context.store.messages.listQueued(instanceId, 10)).at(-1)!
     }
