@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises'
 import type { InstanceId } from '../../domain/ids.ts'
 import { credentialPlace } from '../encryption/sealing.ts'
 import type { Core } from '../engine/core.ts'
+import { eraseSome } from '../engine/erase-some.ts'
 import { fenced, fencedOneByOne, type Operation } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { Credentials } from './credentials.ts'
@@ -12,21 +14,32 @@ interface SetInput {
   changes: { type: string; id: string; sealed: Uint8Array | null }[]
 }
 
+/** What is erased with the credentials, in this order, and the key columns. */
+const CLEARED = {
+  credentials: ['instance_id', 'type', 'id'],
+  contacts: ['instance_id', 'number'],
+  groups: ['instance_id', 'id'],
+  directory_fills: ['instance_id'],
+} as const
+
+type ClearedTable = keyof typeof CLEARED
+
 export class StoredCredentials implements Credentials {
   readonly #core: Core
   readonly #get
   readonly #set
-  readonly #clear
+  readonly #erase
 
   constructor(core: Core) {
     const { statements } = core
     this.#core = core
     this.#get = statements.find('credentials', { instance_id: 'text', type: 'text', id: 'text' }, ['id', 'value'])
     this.#set = setOperation(core)
-    this.#clear = fencedOneByOne('credentials.clear', async (tx, { lease }: { lease: Lease }) => {
-      for (const table of ['credentials', 'contacts', 'groups', 'directory_fills'] as const)
-        await tx.query(statements.db.deleteFrom(table).where('instance_id', '=', lease.instanceId))
-    })
+    this.#erase = fencedOneByOne(
+      'credentials.clear',
+      (tx, { lease: { instanceId }, table }: { lease: Lease; table: ClearedTable }) =>
+        eraseSome(tx, statements, instanceId, table, CLEARED[table]),
+    )
   }
 
   async get(instanceId: InstanceId, type: string, ids: readonly string[]): Promise<Map<string, Uint8Array>> {
@@ -51,7 +64,10 @@ export class StoredCredentials implements Credentials {
   }
 
   async clear(lease: Lease): Promise<void> {
-    await this.#core.write(this.#clear, { lease })
+    for (const table of Object.keys(CLEARED) as ClearedTable[]) {
+      // On SQLite, deletions block the event loop, so other calls run in between.
+      while ((await this.#core.write(this.#erase, { lease, table })) === 'more') await setImmediate()
+    }
   }
 }
 

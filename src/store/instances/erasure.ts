@@ -1,12 +1,10 @@
-import { sql } from 'kysely'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
+import { eraseSome } from '../engine/erase-some.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import type { Database } from '../engine/schema/database.ts'
 import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 import type { Lease } from '../leases/leases.ts'
-
-const STEP = 500
 
 /** The tables that are erased in steps, in this order, and their key columns. */
 const TABLES = {
@@ -83,14 +81,17 @@ export class Erasure {
   async #erase(tx: Transaction, { instanceId }: Lease): Promise<Step> {
     if (!(await this.#mayGo(tx, instanceId))) return 'pending'
     for (const [table, columns] of Object.entries(TABLES)) {
-      const key = sql.join(columns.map(column => sql.ref(column)))
       // No message is queued any more, so the index of settled messages finds all of them.
-      const indexed = table === 'messages' ? IS_SETTLED : sql`true`
-      const removal = sql<{ instance_id: string }>`delete from ${sql.table(table)} where (${key}) in
-        (select ${key} from ${sql.table(table)} where instance_id = ${instanceId} and ${indexed} limit ${sql.lit(STEP)})
-        returning instance_id`
-      const rows = await tx.query({ compile: () => removal.compile(this.#core.statements.db) })
-      if (rows.length > 0) return 'more'
+      const indexed = table === 'messages' ? IS_SETTLED : undefined
+      const erased = await eraseSome(
+        tx,
+        this.#core.statements,
+        instanceId,
+        table as keyof typeof TABLES,
+        columns,
+        indexed,
+      )
+      if (erased !== 'none') return 'more'
     }
     const { db, dialect } = this.#core.statements
     if (dialect.isShared) await tx.query(db.deleteFrom('rate_windows').where('instance_id', '=', instanceId))

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import type { InstanceId } from '../../../../src/domain/ids.ts'
 import type { GroupChange, GroupDetails, GroupMember } from '../../../../src/domain/recipients/group.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
@@ -286,6 +286,39 @@ export function groupsContract(createHarness: CreateHarness): void {
       await store.credentials.clear(lease)
       expect(await subjects(store, lease.instanceId)).toEqual([])
       expect(await store.directory.findFilled(lease.instanceId)).toEqual({ groups: false, contacts: false })
+    })
+
+    test('are erased twenty at a time, and large amounts of credentials in several commits as well', async () => {
+      const writes: string[] = []
+      const harness = await createHarness()
+      onTestFinished(() => harness.dispose())
+      const store = await harness.open({ observer: { onWrite: name => writes.push(name), onMessageStep: () => {} } })
+      const lease = await createConnected(store)
+      await store.directory.recordGroups(
+        lease,
+        Array.from({ length: 21 }, () => describing()),
+        {
+          self: SELF,
+          askedAt: 1,
+          now: 1,
+          reason: 'listed',
+        },
+      )
+      const value = Buffer.from('key')
+      const keys = Array.from({ length: 501 }, (_, index) => ({ type: 'session', id: String(index), value }))
+      await store.credentials.set(lease, keys)
+      writes.length = 0
+      await store.credentials.clear(lease)
+      // Two commits each for the credentials and the groups, one each for the contacts and the note of what was read.
+      expect(writes).toEqual(Array(6).fill('credentials.clear'))
+      expect(
+        await store.credentials.get(
+          lease.instanceId,
+          'session',
+          keys.map(({ id }) => id),
+        ),
+      ).toEqual(new Map())
+      expect(await subjects(store, lease.instanceId)).toEqual([])
     })
 
     test('are not written by a former owner', async () => {
