@@ -209,6 +209,13 @@ describe('the plans of SQLite', () => {
     expect(contacts).toContainEqual(expect.stringContaining('contacts_lid (instance_id=? AND lid=?)'))
   })
 
+  test('the groups of a person are searched a few at a time, by the key', async () => {
+    const steps = await planOf(() => store.retention.openContact(instanceId, '5511988880000', 1))
+    expect(steps.filter(step => step.includes(' groups '))).toEqual([
+      'SEARCH groups USING INDEX sqlite_autoindex_groups_1 (instance_id=? AND id>?)',
+    ])
+  })
+
   test('the number of a LID is found without reading other contacts', async () => {
     const lid = '990000007654321@lid'
     const byLid = incoming({ from: '990000007654321', addressing: 'lid', lid })

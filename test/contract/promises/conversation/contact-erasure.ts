@@ -178,8 +178,15 @@ export function contactErasureContract(createHarness: CreateHarness): void {
         const them: GroupMember = { phone: THEM, lid: LID, role: 'member' }
         const other: GroupMember = { phone: OTHER, lid: null, role: 'member' }
         await store.events.storeIncoming(lease, incoming({ from: THEM, lid: LID, text: 'hello' }), 1)
+        // More groups than one read of the members examines.
+        const otherGroups = Array.from({ length: 20 }, () => describing())
         const group = describing({ members: [{ ...self, role: 'member' }], memberCount: 1 })
-        await store.directory.recordGroups(lease, [group], { self, askedAt: 1, now: 1, reason: 'listed' })
+        await store.directory.recordGroups(lease, [...otherGroups, group], {
+          self,
+          askedAt: 1,
+          now: 1,
+          reason: 'listed',
+        })
         const report = (kind: 'add' | 'promote', members: GroupMember[], now: number) =>
           store.directory.recordGroupChanges(lease, group.id, [{ kind, members }], { self, now })
         await report('add', [them, other], 2)
