@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { newCommandId } from '../../src/domain/ids.ts'
+import { newCommandId, newMessageId } from '../../src/domain/ids.ts'
+import { NO_PACE } from '../../src/domain/pace.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
 import { accept, createConnected, incoming, newMessage, take } from './fixture.ts'
@@ -219,11 +220,15 @@ describe('the plans of SQLite', () => {
   test('the number of a LID is found without reading other contacts', async () => {
     const lid = '990000007654321@lid'
     const byLid = incoming({ from: '990000007654321', addressing: 'lid', lid })
+    await store.paces.set(instanceId, { ...NO_PACE, newRecipientsPerDay: 1 }, 1)
+    const slowed = await accept(store, instanceId)
+    for (const stranger of ['ana', 'bia']) await store.paces.take(lease, newMessageId(1), stranger, 1)
     for (const read of [
       () => store.events.storeIncoming(lease, byLid, 1),
       () => store.conversations.listChats(instanceId, { limit: 10 }),
       () => store.conversations.listLines(instanceId, { limit: 10 }, { chat: lid }),
       () => store.numbers.isContact(instanceId, ['990000001111111@lid']),
+      () => store.paces.findWaits(instanceId, [slowed.id], 1),
     ]) {
       const steps = (await planOf(read)).filter(step => / (contacts|c|k) /.test(step))
       expect(steps).toContainEqual(expect.stringContaining('COVERING INDEX contacts_lid (instance_id=? AND lid=?)'))

@@ -106,7 +106,16 @@ export class WaitingReader {
       .where('stranger', '=', 0)
     const [byNumber, byLid] = await Promise.all([
       reader.query(contacts.where('number', 'in', all)),
-      reader.query(contacts.where('lid', 'in', all)),
+      // SQLite uses the index of LIDs only in a query that reads no other columns.
+      reader.query(
+        contacts.where('number', 'in', eb =>
+          eb
+            .selectFrom('contacts as k')
+            .select('k.number')
+            .where('k.instance_id', '=', instanceId)
+            .where('k.lid', 'in', all),
+        ),
+      ),
     ])
     const known = new Set([...byNumber, ...byLid].flatMap(({ number, lid }) => [number, lid]))
     return new Set([...groups, ...people.filter(to => names.get(to)!.some(name => known.has(name)))])
