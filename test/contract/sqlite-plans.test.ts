@@ -44,6 +44,12 @@ describe('the plans of SQLite', () => {
 
   const EVENT = 'SEARCH events USING PRIMARY KEY (instance_id=? AND id=?)'
 
+  test('redeliveries are counted without reading other unfinished deliveries', async () => {
+    expect(await planOf(() => store.statistics.countRedelivering(instanceId))).toContain(
+      'SEARCH deliveries USING COVERING INDEX deliveries_redelivery (instance_id=?)',
+    )
+  })
+
   test('first attempts are read by their own index, after a cursor', async () => {
     expect(await planOf(() => store.deliveries.listFirst(instanceId, 0, 10))).toEqual([
       'SEARCH deliveries USING INDEX deliveries_first (instance_id=? AND endpoint_id=? AND seq>?)',
@@ -93,6 +99,7 @@ describe('the plans of SQLite', () => {
 
   test.each([
     ['pending', 'deliveries USING INDEX sqlite_autoindex_deliveries_1'],
+    ['retrying', 'deliveries USING COVERING INDEX deliveries_retried (instance_id=? AND event_id>? AND event_id<?)'],
     ['blocked', 'deliveries USING COVERING INDEX deliveries_blocked'],
     ['delivered', 'finished_deliveries USING COVERING INDEX finished_deliveries_state'],
     ['exhausted', 'finished_deliveries USING COVERING INDEX finished_deliveries_state'],

@@ -42,6 +42,19 @@ test('changes do not abort a read that is running; the data is read once more af
   await vi.waitFor(() => expect(observer.getCurrentResult().data).toBe(3))
 })
 
+test('the counts of redeliveries are read at most every 3 seconds', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const { reads, batch } = show(['counts', 'inst_1', 'today'])
+  reads[0]!.end(1)
+  await vi.advanceTimersByTimeAsync(0)
+  batch.add({ instanceId: 'inst_1', what: 'log' })
+  await vi.advanceTimersByTimeAsync(2_900)
+  expect(reads).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(200)
+  expect(reads).toHaveLength(2)
+})
+
 test('a refresh of everything skips queries that are not live', async () => {
   const { client, reads, batch } = show(['audit', {}], { live: false })
   reads[0]!.end(1)

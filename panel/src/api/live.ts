@@ -155,10 +155,10 @@ const KEYS_OF: Record<Change['what'], readonly string[]> = {
   instance: ['instance', 'connection'],
   // The endpoints are among the sums, which are read after every change.
   webhook: [],
-  log: ['message', 'event', 'conversations', 'counts', 'media-usage'],
+  log: ['message', 'event', 'conversations', 'media-usage'],
 }
 /** Sums cost the service more than a row and are therefore read less often. */
-const SUMS = new Set<unknown>(['activity', 'attention', 'endpoints', 'statistics'])
+const SUMS = new Set<unknown>(['activity', 'attention', 'counts', 'endpoints', 'statistics'])
 const SUMS_EVERY_MS = 3_000
 
 /** Batches changes and invalidates the queries that they affect. */

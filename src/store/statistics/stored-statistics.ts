@@ -151,7 +151,7 @@ export class StoredStatistics implements Statistics {
       .selectFrom('deliveries')
       .select('seq')
       .where('instance_id', '=', instanceId)
-      .where('redelivery', '=', 1)
+      .where('redelivery', '=', sql.lit(1))
       .limit(MAX_COUNTED)
     return this.#count(open.as('found'))
   }

@@ -7,9 +7,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
-const NEWEST_STEP = '0152-scheduled-commands'
-/** The newest migration has not been applied: there is the index that it replaces, and its name is missing. */
-const DOWNGRADE = `drop index if exists messages_scheduled; create index messages_scheduled on messages (instance_id, not_before) where state = 'queued' and not_before is not null and seq < 0; delete from kysely_migration where name >= '${NEWEST_STEP}'`
+const NEWEST_STEP = '0153-few-deliveries'
+/** The newest migration has not been applied: its indexes and its name are missing. */
+const DOWNGRADE = `drop index if exists deliveries_redelivery; drop index if exists deliveries_retried; delete from kysely_migration where name >= '${NEWEST_STEP}'`
 
 let dataDir: string
 let service: Service
@@ -80,9 +80,9 @@ test('before an upgrade the SQLite database is copied, and only the newest copie
 test('an upgrade that fails at each start makes one copy, and erases none before it succeeds', async () => {
   service = await new Service({ dataDir, env: { UPGRADE_BACKUPS: '1' } }).start()
   await service.kill('SIGTERM')
-  // The migration fails: the index that it drops is missing already.
+  // The migration fails: the index that it creates exists already.
   onDatabase(join(dataDir, 'pombal.db'), database =>
-    database.exec(`drop index messages_scheduled; delete from kysely_migration where name >= '${NEWEST_STEP}'`),
+    database.exec(`delete from kysely_migration where name >= '${NEWEST_STEP}'`),
   )
   mkdirSync(folder())
   const former = 'before-upgrade-2000-01-01T00-00-00.db'

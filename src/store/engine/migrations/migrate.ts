@@ -50,6 +50,7 @@ import { settingsOfNodes } from './steps/nodes/0130-settings-of-nodes.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
 import { traceContexts } from './steps/traces/0150-trace-contexts.ts'
 import { operatorEndpoints } from './steps/webhooks/0094-operator-endpoints.ts'
+import { fewDeliveries } from './steps/webhooks/0153-few-deliveries.ts'
 
 const MIGRATION_TABLE = 'kysely_migration'
 
@@ -98,6 +99,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0150-trace-contexts': traceContexts,
   '0151-fetches-by-instance': fetchesByInstance,
   '0152-scheduled-commands': scheduledCommands,
+  '0153-few-deliveries': fewDeliveries,
 }
 
 /**
