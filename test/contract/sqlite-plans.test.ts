@@ -174,6 +174,7 @@ describe('the plans of SQLite', () => {
         'SEARCH a USING PRIMARY KEY (instance_id=? AND event_id=? AND delivery_seq=? AND attempt_number=?)',
         'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=? AND event_id>?)',
         'SEARCH o USING PRIMARY KEY (instance_id=? AND event_id=? AND seq=?)',
+        'SEARCH g USING INDEX finished_deliveries_endpoint (endpoint_id=? AND event_id>?)',
       ]),
     )
     expect(steps.filter(step => /^(SCAN [adfg]\b|SEARCH f USING PRIMARY KEY)/.test(step))).toEqual([])

@@ -6,7 +6,6 @@ import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids
 import { newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
 import { isToOperator } from '../engine/schema/events.ts'
-import { MAX_LOOKED_AT } from '../statistics/statistics.ts'
 
 /** A delivery that waits for a retry is a problem once its first attempt is this old. */
 const RETRIED_FOR_MS = 60_000
@@ -66,10 +65,7 @@ interface EndpointRow {
   /** 1 if a delivery has been retried for a while. 0 for a paused endpoint: nothing is posted to it, so its retries wait. */
   is_retrying: number
   given_up: number
-  /**
-   * 1 if an event was given up, no later event was delivered, and the instance has at most `MAX_LOOKED_AT` later events that were
-   * delivered to other endpoints. 0 for a paused endpoint.
-   */
+  /** 1 if an event was given up and no later event was delivered. 0 for a paused endpoint. */
   ends_in_failure: number
 }
 
@@ -86,19 +82,20 @@ function deliveriesQuery(now: number): RawBuilder<EndpointRow> {
     where given_up.endpoint_id = e.id`
   const isRetrying = sql`exists (select 1 from deliveries d where d.instance_id = e.subject and d.endpoint_id = e.id
     and d.readiness = 'retry' and ${isRetriedForLong(now)})`
-  const delivered = sql`finished_deliveries g where g.instance_id = e.subject and g.state = 'delivered' and g.superseded = 0`
-  const lastGivenUp = sql`(select max(given_up.event_id) from ${givenUp})`
-  const deliveredLater = sql`select 1 from ${delivered} and g.event_id > ${lastGivenUp} and g.endpoint_id = e.id`
-  // Counts the deliveries to all endpoints of the instance, and so bounds the cost of `deliveredLater`.
-  const longAgo = sql`select 1 from (select g.event_id from ${delivered} and g.event_id > ${lastGivenUp}
-    limit 1 offset ${sql.lit(MAX_LOOKED_AT)}) as others`
-  // Materialised, so that each subquery runs once.
+  const later = sql`g.state = 'delivered' and g.superseded = 0
+    and g.event_id > (select max(given_up.event_id) from ${givenUp}) and g.endpoint_id = e.id`
+  // The default endpoint is found by its instance, and has no index: it receives most events, so its next delivery is usually near.
+  const deliveredLater = sql`case when e.id = ${sql.lit(DEFAULT_ENDPOINT)}
+    then exists (select 1 from finished_deliveries g where g.instance_id = e.subject and ${later})
+    else exists (select 1 from finished_deliveries g where g.endpoint_id <> ${sql.lit(DEFAULT_ENDPOINT)} and ${later}) end`
+  // Materialised, so that each subquery runs once. `deliveredLater` may take long for a default endpoint that is rarely used, so it
+  // runs only where its result matters.
   return sql<EndpointRow>`with found as materialized (
       select e.*, case when e.active = 1 and ${isRetrying} then 1 else 0 end as is_retrying,
         (select count(*) from (select 1 from ${givenUp} limit ${sql.lit(MAX_COUNTED)}) as counted) as given_up
       from ${OWN_ENDPOINTS} as e)
     select e.subject, e.url, e.is_retrying, e.given_up,
-      case when e.active = 1 and e.is_retrying = 0 and e.given_up > 0 and not exists (${longAgo}) and not exists (${deliveredLater})
+      case when e.active = 1 and e.is_retrying = 0 and e.given_up > 0 and not (${deliveredLater})
         then 1 else 0 end as ends_in_failure
     from found as e where e.is_retrying = 1 or e.given_up > 0 order by e.subject, e.id`
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { AfterAttempt } from '../../../../src/domain/events/delivery.ts'
 import { DEFAULT_ENDPOINT } from '../../../../src/domain/events/endpoint.ts'
-import { firstEventId, newEndpointId } from '../../../../src/domain/ids.ts'
+import { newEndpointId } from '../../../../src/domain/ids.ts'
 import type { Lease } from '../../../../src/store/leases/leases.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { attempt, createConnected, incoming, take, URL } from '../../fixture.ts'
@@ -184,21 +184,6 @@ export function problemsContract(createHarness: CreateHarness): void {
         'The webhook at elsewhere.example does not accept events.',
         '2 events were given up after the last attempt.',
       ])
-    })
-
-    test('an endpoint is not judged by an event that was given up before thousands for other endpoints', async () => {
-      const now = Date.now()
-      await fail(now - 10, true, await addOther())
-      const insertUpTo = (last: number) =>
-        harness.execute(`insert into finished_deliveries
-          (seq, instance_id, event_id, endpoint_id, url, state, attempts, redelivery, superseded)
-          with recursive n(i) as (select ${last - 1999} union all select i + 1 from n where i < ${last})
-          select 1000000 + i, '${lease.instanceId}', '${firstEventId(now)}' || (1000000 + i), '${DEFAULT_ENDPOINT}', '${URL}',
-            'delivered', 1, 0, 0 from n`)
-      await insertUpTo(2_000)
-      expect(await find(now)).toEqual(['webhook_failing', 'events_given_up'])
-      await insertUpTo(4_000)
-      expect(await find(now)).toEqual(['events_given_up'])
     })
 
     test('a deleted instance has none', async () => {
