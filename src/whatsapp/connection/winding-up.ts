@@ -55,10 +55,11 @@ export class WindingUp {
     await this.failQueue('instance_logged_out')
   }
 
-  /** Fails messages that were accepted while the queue was being failed. */
+  /** Fails messages, also scheduled ones, that were accepted while the queue was being failed. */
   async failLeftOver(): Promise<void> {
     const { store, lease, signal } = this.#options
-    const [leftOver] = await untilStored(() => store.messages.listQueued(lease.instanceId, 1), signal)
+    const findFirst = () => store.messages.listQueued(lease.instanceId, 1, Number.MIN_SAFE_INTEGER)
+    const [leftOver] = await untilStored(findFirst, signal)
     if (leftOver) await this.failQueue('instance_logged_out')
   }
 

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { newMessageId, newWhatsappId } from '../../../../src/domain/ids.ts'
+import type { LocalHints } from '../../../../src/store/hints.ts'
 import { ONE_STORE } from '../../../databases/one-store.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
@@ -148,4 +150,29 @@ test('the deletion of an instance whose connection has gone silent ends in time,
   await connection.stop({ logOut: true })
   expect(notUnlinked(harness)).toHaveLength(1)
   expect(notUnlinked(harness)[0]).toContain(id)
+})
+
+test('a scheduled message that is committed after the queue has failed does not wait for the next number', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { id, phone } = await harness.link()
+  const { store } = harness
+  await store.connections.requestLogout(id)
+  await untilSettled(harness, id)
+  const lease = await harness.lease(id)
+  const now = Date.now()
+  const message = {
+    id: newMessageId(now),
+    instanceId: id,
+    to: '5511987654321',
+    text: 'later',
+    notBefore: now + 600_000,
+  }
+  // As if its transaction had read the state before the logout.
+  await store.connections.record(lease, { state: 'connected', phone, reason: 'Connected.' }, now)
+  const outcome = await store.messages.accept({ ...message, whatsappId: newWhatsappId() }, now)
+  expect(outcome.kind).toBe('accepted')
+  await store.connections.record(lease, { state: 'logged_out', phone: null, reason: CONFIRMED.reason }, now)
+  // Instead of the next poll.
+  ;(store.hints as LocalHints).publish('goal', id)
+  expect((await harness.becomes(id, message.id, 'failed')).failure?.code).toBe('instance_logged_out')
 })
