@@ -18,9 +18,12 @@ export const SETTLED = 'settled'
 export type CheckOrder = { kind: 'ordered' } | { kind: 'spent'; left: number; renewsInMs: number }
 
 export interface Numbers {
-  /** Null if there is no result or it has expired: after 7 days for a number on WhatsApp, otherwise after 1 hour. */
+  /**
+   * Null if there is no result or it has expired: after 7 days for a number on WhatsApp, otherwise after 1 hour, or once
+   * a message was exchanged with the person.
+   */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
-  /** The results of these numbers that have not expired. */
+  /** The results of these numbers that have not expired, by time only. */
   findMany(
     instanceId: InstanceId,
     numbers: readonly PhoneNumber[],

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
-import { type PhoneNumber, parseRecipient } from '../../domain/recipients/recipient.ts'
+import { namesOf, type PhoneNumber, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -30,7 +30,7 @@ export class StoredNumbers implements Numbers {
         .where('number', '=', p.number)
         .where('expires_at', '>', p.now),
     )
-    this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['number'], {
+    this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['last_at'], {
       where: sql`contacts.stranger = 0`,
     })
     // It reads no other column: SQLite would read all contacts of the instance.
@@ -52,7 +52,14 @@ export class StoredNumbers implements Numbers {
 
   async find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null> {
     const [row] = await this.#core.reader.run(this.#find, { instanceId, number, now })
-    return row ? { address: row.address, expiresAt: row.expires_at } : null
+    if (row === undefined) return null
+    const { address, expires_at: expiresAt } = row
+    if (address === null) {
+      const contacts = await this.#findContacts(instanceId, namesOf(number, undefined))
+      const lookedUpAt = expiresAt - NOT_FOUND_MS
+      if (contacts.some(({ last_at }) => last_at !== null && last_at > lookedUpAt)) return null
+    }
+    return { address, expiresAt }
   }
 
   async findMany(
@@ -87,15 +94,20 @@ export class StoredNumbers implements Numbers {
     return this.#orders.settle(lease, number)
   }
 
-  async isContact(instance_id: InstanceId, names: readonly string[]): Promise<boolean> {
+  async isContact(instanceId: InstanceId, names: readonly string[]): Promise<boolean> {
+    return (await this.#findContacts(instanceId, names)).length > 0
+  }
+
+  async #findContacts(
+    instance_id: InstanceId,
+    names: readonly string[],
+  ): Promise<readonly { last_at: number | null }[]> {
     const { reader } = this.#core
     const rows = names.map(number => ({ instance_id, number }))
-    if ((await reader.each(this.#findContact, rows)).length > 0) return true
     const lids = names.flatMap(name => (parseRecipient(name)?.kind === 'lid' ? [{ instance_id, lid: name }] : []))
-    if (lids.length === 0) return false
-    const numbers = await reader.each(this.#findNumbersOfLid, lids)
-    const others = numbers.map(({ number }) => ({ instance_id, number }))
-    return others.length > 0 && (await reader.each(this.#findContact, others)).length > 0
+    if (lids.length > 0)
+      for (const { number } of await reader.each(this.#findNumbersOfLid, lids)) rows.push({ instance_id, number })
+    return reader.each(this.#findContact, rows)
   }
 
   async record(lease: Lease, number: PhoneNumber, address: string | null, now: number): Promise<void> {

@@ -104,8 +104,8 @@ export class AddressBook {
     const cached = this.#cache.get(number)
     if (cached && cached.expiresAt > now()) return cached
     const found = await untilStored(() => numbers.find(lease.instanceId, number, now()), signal)
-    // An incoming message may reveal the number of a LID at any time.
-    if (found && lidOf(number) === undefined) this.#cache.set(number, found)
+    // An incoming message may reveal the number of a LID, or that a number is on WhatsApp, at any time.
+    if (found && found.address !== null && lidOf(number) === undefined) this.#cache.set(number, found)
     return found
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { LeaseLost } from '../../../src/store/errors.ts'
 import type { Lease } from '../../../src/store/leases/leases.ts'
-import { createConnected, createOwned, withStore } from '../fixture.ts'
+import { createConnected, createOwned, incoming, withStore } from '../fixture.ts'
 import type { CreateHarness } from '../harness.ts'
 
 const HOUR_MS = 60 * 60_000
@@ -115,6 +115,24 @@ export function keepingContract(createHarness: CreateHarness): void {
       await store.numbers.record(lease, '552', '552@s.whatsapp.net', HOUR_MS)
       expect(await find('552', HOUR_MS)).toEqual({ address: '552@s.whatsapp.net', expiresAt: HOUR_MS + 7 * DAY_MS })
       expect(await store.numbers.find('inst_other', '551', 0)).toBeNull()
+    })
+
+    test.each([
+      ['the person', '5511987650001', { from: '5511987650001' }],
+      ['the other spelling', '5511987650002', { from: '551187650002' }],
+      ['the LID', '990000007650003@lid', { from: '990000007650003', addressing: 'lid', lid: '990000007650003@lid' }],
+      ['the number of the LID', '990000007650004@lid', { from: '5511987650004', lid: '990000007650004@lid' }],
+    ] as const)('that was not found is looked up again, once, after a message from %s', async (_, to, by) => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const find = (now: number) => store.numbers.find(lease.instanceId, to, now)
+      await store.events.storeIncoming(lease, incoming(by), 1)
+      await store.numbers.record(lease, to, null, HOUR_MS)
+      expect(await find(HOUR_MS)).toMatchObject({ address: null })
+      await store.events.storeIncoming(lease, incoming(by), HOUR_MS + 1)
+      expect(await find(HOUR_MS + 1)).toBeNull()
+      await store.numbers.record(lease, to, null, HOUR_MS + 2)
+      expect(await find(HOUR_MS + 2)).toMatchObject({ address: null })
     })
   })
 

@@ -1,5 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { describe, expect, test } from 'vitest'
+import { until } from '../../until.ts'
 import { WhatsappHarness } from './harness.ts'
 
 /** Which numbers and groups are looked up, and how often; docs/whatsapp-situations.md lists them. */
@@ -46,7 +47,7 @@ describe.concurrent('a new recipient', () => {
   test('is looked up once, however many messages wait, and not again after a restart or for six days', async () => {
     await using world = await openHarness()
     const { harness, id, connection } = world
-    const messages = await Promise.all(Array.from({ length: 5 }, (_, n) => harness.accept(id, CONTACT, `text ${n}`)))
+    const messages = await Promise.all(Array.from({ length: 5 }, (_, n) => harness.accept(id, CONTACT, `letter ${n}`)))
     for (const message of messages) await harness.becomes(id, message.id, 'read')
     // The number's address, and its devices.
     expect(await world.queries()).toBe(2)
@@ -79,6 +80,17 @@ describe.concurrent('a new recipient', () => {
     world.putForward(HOUR_MS)
     await world.send(NOBODY, 'read')
     expect(await harness.network.inbox(CONTACT)).toHaveLength(1)
+  })
+
+  test('that was not found is looked up again as soon as the person has written', async () => {
+    await using world = await openHarness()
+    const { harness, id, phone } = world
+    expect((await world.send(NOBODY, 'failed')).failure?.code).toBe('recipient_not_on_whatsapp')
+    await harness.network.misbehave({ kind: 'look_up', number: NOBODY, finds: CONTACT })
+    await harness.network.writeAs({ from: NOBODY, to: phone, text: 'I am here now' })
+    await until('the message', async () => (await harness.received(id)).length === 1)
+    await world.send(NOBODY, 'read')
+    expect(await world.queries()).toBe(3)
   })
 })
 
