@@ -3,6 +3,7 @@ import { type Command, EDIT_WINDOW_MS, type MessageExtras, type MessageReference
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Addressing } from '../../domain/incoming-message.ts'
 import type { MessageState } from '../../domain/message.ts'
+import { otherSpelling } from '../../domain/recipients/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { type IncomingMessagesTable, IS_PREPARED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -156,13 +157,20 @@ export class ExtrasResolver {
     return [...rows.filter(row => !scheduled.includes(row)), ...locked]
   }
 
-  /** All names of each recipient: as the caller wrote it, and by number and LID as far as they are known. */
+  /**
+   * All names of each recipient: as the caller wrote it, and by number and LID as far as they are known. Without a known
+   * address also the other spelling, which may be somebody else: the composer then drops the quote.
+   */
   async #findNames(tx: Transaction, references: readonly Reference[]): Promise<Map<string, Set<string>>> {
     const names = new Map<string, Set<string>>()
     const keys = references.map(({ message }) => ({ instance_id: message.instanceId, number: message.to }))
     for (const { instance_id, number } of keys) names.set(keyOf(instance_id, number), new Set([number]))
-    for (const { instance_id, number, address } of await tx.each(this.#find.number, keys))
-      if (address !== null) names.get(keyOf(instance_id, number))!.add(chatOf(address))
+    const addressed = new Set<string>()
+    for (const { instance_id, number, address } of await tx.each(this.#find.number, keys)) {
+      if (address === null) continue
+      addressed.add(keyOf(instance_id, number))
+      names.get(keyOf(instance_id, number))!.add(chatOf(address))
+    }
     const asked = keys.flatMap(({ instance_id, number }) =>
       [...names.get(keyOf(instance_id, number))!].map(name => ({ instance_id, number: name, lid: name })),
     )
@@ -178,6 +186,8 @@ export class ExtrasResolver {
     for (const { instance_id, number } of keys) {
       const all = names.get(keyOf(instance_id, number))!
       for (const name of [...all]) for (const other of known.get(keyOf(instance_id, name)) ?? []) all.add(other)
+      const spelling = addressed.has(keyOf(instance_id, number)) ? null : otherSpelling(number)
+      if (spelling !== null) all.add(spelling)
     }
     return names
   }

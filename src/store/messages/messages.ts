@@ -90,6 +90,8 @@ export type QueuedMessage = MessageContent & {
 export interface QuotedMessage {
   /** Null for an incoming message. */
   state: MessageState | null
+  /** The names of its chat: the one in its row, then the one that WhatsApp uses. */
+  chats: readonly string[]
   sentAt: number | null
   type: IncomingType
   /** After its last edit. */

@@ -4,6 +4,7 @@ import type { MessageFailure } from '../../domain/message.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
+import { chatOf } from '../numbers/contacts.ts'
 import { findIncomingStatement, toIncoming } from './incoming.ts'
 import type { QuotedMessage } from './messages.ts'
 
@@ -20,6 +21,8 @@ export class QuotesAndCommands {
     this.#findOwn = statements.find('messages', { instance_id: 'text', id: 'text' }, [
       'id',
       'state',
+      'recipient',
+      'address',
       'created_at',
       'sent_at',
       'failed_at',
@@ -45,15 +48,16 @@ export class QuotesAndCommands {
     const { reader } = this.#core
     const [own] = await reader.each(this.#findOwn, [{ instance_id: instanceId, id }])
     if (own) {
-      const { state, sent_at, text, content, deleted_at } = own
+      const { state, recipient, address, sent_at, text, content, deleted_at } = own
+      const chats = [recipient, ...(address === null ? [] : [chatOf(address)])]
       // The deletion of a message that was never written made it fail, so nothing can be done with it on WhatsApp.
       const isKnown = deleted_at === null || state === 'failed'
-      return isKnown ? { state, sentAt: sent_at, type: 'text', text, content } : null
+      return isKnown ? { state, chats, sentAt: sent_at, type: 'text', text, content } : null
     }
     const [row] = await reader.run(this.#findReceived, { instanceId, id })
     if (row === undefined) return null
-    const { type, text = '', sentAt, deletedAt } = toIncoming(row)
-    return deletedAt !== null ? null : { state: null, sentAt, type, text, content: null }
+    const { chat, type, text = '', sentAt, deletedAt } = toIncoming(row)
+    return deletedAt !== null ? null : { state: null, chats: [chat], sentAt, type, text, content: null }
   }
 
   async recordUnquoted(lease: Lease, id: MessageId): Promise<void> {

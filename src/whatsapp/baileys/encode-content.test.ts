@@ -23,7 +23,7 @@ test.each([
   ['a caption', { imageMessage: { caption: 'old', width: 7 } }, { imageMessage: { caption: 'new', width: 7 } }],
 ])('a quotation of %s shows it as it was last edited', (_, sent, shown) => {
   const content = proto.Message.encode(sent).finish()
-  const quoted = { state: 'sent', sentAt: 1, type: 'text', text: 'new', content } as const
+  const quoted = { state: 'sent', chats: [], sentAt: 1, type: 'text', text: 'new', content } as const
   const quote = { messageId: 'msg_0', whatsappId: 'A', author: null }
   const [address, self] = ['5511987654321@s.whatsapp.net', { id: '5511900000000@s.whatsapp.net' }]
   const encoded = encodeExtended('x', { quote }, { address, self, mentioned: [], quoted, now: 1 })

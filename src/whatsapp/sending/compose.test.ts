@@ -9,7 +9,14 @@ const NOW = 10 * EDIT_WINDOW_MS
 const TARGET = { messageId: 'msg_target', whatsappId: '3EB0', author: null }
 const EDIT: MessageExtras = { command: { kind: 'edit', text: 'right', target: TARGET } }
 const QUOTE: MessageExtras = { quote: TARGET }
-const SENT: QuotedMessage = { state: 'sent', sentAt: NOW - 1_000, type: 'text', text: 'wrong', content: null }
+const SENT: QuotedMessage = {
+  state: 'sent',
+  chats: ['5511987654321'],
+  sentAt: NOW - 1_000,
+  type: 'text',
+  text: 'wrong',
+  content: null,
+}
 const OLD: QuotedMessage = { ...SENT, sentAt: NOW - EDIT_WINDOW_MS - 1 }
 const QUEUED: QuotedMessage = { ...SENT, state: 'queued', sentAt: null }
 
@@ -77,8 +84,18 @@ test('a text waits while the message that it quotes is queued', async () => {
 test.each([
   ['scheduled', QUEUED, NOW + 1],
   ['erased', null, undefined],
+  ['in the chat of the other spelling', { ...SENT, chats: ['551187654321'] } as QuotedMessage, undefined],
 ])('a text goes out unquoted if the message that it quotes is %s', async (_, stored, notBefore) => {
   const { compose, unquoted } = setUp(stored, notBefore)
   expect(await compose(QUOTE)).toMatchObject({ kind: 'uploaded' })
   expect(unquoted).toEqual(['msg_0'])
 })
+
+test.each([{ chats: ['551187654321', '5511987654321'] }, { chats: ['990000007654321@lid'] }])(
+  'a text keeps its quote of a message in the chat $chats',
+  async ({ chats }) => {
+    const { compose, unquoted } = setUp({ ...SENT, chats })
+    expect(await compose(QUOTE)).toMatchObject({ kind: 'uploaded' })
+    expect(unquoted).toEqual([])
+  },
+)

@@ -1,10 +1,10 @@
 import { EDIT_WINDOW_MS, type Mentions, type MessageExtras } from '../../domain/conversation.ts'
 import { messageFailure } from '../../domain/message.ts'
-import { parseRecipient } from '../../domain/recipients/recipient.ts'
+import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import type { Self } from '../baileys/addresses.ts'
+import { numberOf, type Self } from '../baileys/addresses.ts'
 import { type ChatContext, encodeExtended } from '../baileys/encode-content.ts'
 import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
@@ -53,7 +53,7 @@ export class Composer {
   ): Promise<{ kind: 'found'; context: ChatContext } | Exclude<UploadOutcome, { kind: 'uploaded' }>> {
     const refusal = await this.#checkTarget(extras)
     if (refusal) return refusal
-    const quoted = await this.#findQuoted(id, extras)
+    const quoted = await this.#findQuoted(id, extras, address)
     if (quoted === 'waits') return { kind: 'unanswered', why: 'quoted_queued' }
     const mentioned = await this.#addressesOf(extras.mentions ?? [], address, link)
     if (mentioned === null) return { kind: 'unanswered', why: 'group_query' }
@@ -84,13 +84,14 @@ export class Composer {
   }
 
   /**
-   * Records that the quote was dropped if the quoted message is scheduled, has failed or was erased.
+   * Records that the quote was dropped if the quoted message is scheduled, has failed, was erased or is in another chat.
    * @returns null if the message is sent without a quote
    */
-  async #findQuoted(id: string, { quote }: MessageExtras): Promise<QuotedMessage | 'waits' | null> {
+  async #findQuoted(id: string, { quote }: MessageExtras, address: string): Promise<QuotedMessage | 'waits' | null> {
     if (quote === undefined || quote.dropped) return null
     const quoted = await this.#findSettled(quote)
-    if (quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued') return quoted
+    const isDone = quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued'
+    if (isDone && !isOfOtherNumber(quoted, address)) return quoted
     const { store, lease, signal } = this.#options
     if (quoted?.state === 'queued') {
       const message = await untilStored(() => store.messages.find(lease.instanceId, quote.messageId), signal)
@@ -122,6 +123,13 @@ export class Composer {
       return mentioned ? jidOfMember(mentioned, addressing) : jidOf(mention)
     })
   }
+}
+
+/** A quote is accepted for either spelling of a number. They may be two people, each with a chat. */
+function isOfOtherNumber({ chats }: QuotedMessage, address: string): boolean {
+  const number = numberOf(address)
+  const other = number === undefined ? null : otherSpelling(number)
+  return other !== null && chats.includes(other) && !chats.includes(number!)
 }
 
 function jidOf(mention: string): string {

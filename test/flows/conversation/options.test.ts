@@ -60,6 +60,21 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
       expect(await refusalOf({ to, text: 'x', quote })).toBe('400 quote_not_found')
   })
 
+  test('a text to the other spelling of a number quotes its message, unless that is somebody else', async () => {
+    const [chat, stranger] = ['551187651021', '551187651022']
+    const [to, other] = ['5511987651021', '5511987651022']
+    await talking.harness.network.misbehave({ kind: 'look_up', number: to, finds: chat })
+    const question = await talking.receive(chat, 'pergunta')
+    const { messageId } = await talking.receive(stranger, 'outra pergunta')
+    const answer = await talking.send({ to, text: 'resposta', quote: question['messageId'] })
+    const unquoted = await talking.send({ to: other, text: 'resposta', quote: messageId })
+    expect((await talking.event('message.sent', data => data.id === unquoted)).data['quoted']).toBe(false)
+    expect((await talking.event('message.sent', data => data.id === answer)).data).not.toHaveProperty('quoted')
+    expect((await talking.inbox(chat)).map(({ quoted }) => quoted)).toEqual([question.id])
+    // Now it is known that these are two people.
+    expect(await refusalOf({ to: other, text: 'x', quote: messageId })).toBe('400 quote_not_found')
+  })
+
   test('a text is sent without its quote if the quoted message fails, and its event says so', async () => {
     const refused = await talking.send({ to: '15005550004', text: 'refused' })
     const again = await talking.send({ to: '15005550004', text: 'answer', quote: refused, metadata: { step: 2 } })
