@@ -2,9 +2,10 @@ import pg from 'pg'
 import { afterEach, beforeEach, expect, inject, test } from 'vitest'
 import { newCommandId } from '../../src/domain/ids.ts'
 import type { AcceptOutcome } from '../../src/store/messages/messages.ts'
+import type { Store } from '../../src/store/store.ts'
 import { untilStored } from '../../src/store/until-stored.ts'
 import { until } from '../until.ts'
-import { createConnected, newMessage } from './fixture.ts'
+import { createConnected, idempotency, newMessage } from './fixture.ts'
 import { createPostgresHarness, type StoreHarness } from './harness.ts'
 
 let harness: StoreHarness
@@ -59,6 +60,31 @@ test('a deletion that waits for the row of its message finds it after another no
     failure: { code: 'cancelled' },
   })
   expect(await owner.messages.listQueued(instanceId, 10)).toEqual([])
+})
+
+test('two deletions with one key on two nodes are one, also while the instance is not connected', async () => {
+  const [owner, other] = await Promise.all([harness.open(), harness.open()])
+  const lease = await createConnected(owner)
+  const { instanceId } = lease
+  const message = newMessage(instanceId)
+  await owner.messages.accept(message, 1_000)
+  const stopped = { state: 'stopped', phone: '5511900000000', reason: 'Stopped.' } as const
+  await owner.connections.record(lease, stopped, 1_000)
+  const command = { kind: 'delete', targetId: message.id } as const
+  const remove = (store: Store) => {
+    const deletion = newMessage(instanceId, {
+      id: newCommandId(2_000),
+      extras: { command },
+      idempotency: idempotency('one'),
+    })
+    return untilStored(() => store.messages.accept(deletion, 2_000), AbortSignal.timeout(20_000))
+  }
+  let outcomes: Promise<AcceptOutcome[]> | undefined
+  await during([`select 1 from messages where id = '${message.id}' for update`], async () => {
+    outcomes = Promise.all([owner, other].map(remove))
+    await waiting(2)
+  })
+  expect((await outcomes!).map(({ kind }) => kind).toSorted()).toEqual(['accepted', 'replayed'])
 })
 
 test('a command on a message that another node is cancelling does not wait for the moment of the message', async () => {

@@ -113,6 +113,14 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
           outcomes.set(input, { kind: 'not_connected' })
         else sendable.push(input)
       }
+      // A call with the same key on another node may be the reason, for example one that has cancelled the same message.
+      const refused = accepted.filter(input => outcomes.get(input)!.kind !== 'accepted')
+      const refusedKeys = keysOf(refused)
+      const ended = refusedKeys.length === 0 ? NO_KEYS : await findKeys(tx, queries, refusedKeys)
+      for (const input of refused) {
+        const outcome = decide(input, EVERYTHING, ended)
+        if (outcome.kind !== 'accepted') outcomes.set(input, outcome)
+      }
       // Sendable messages were not refused, so their extras are resolved.
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const newKeys = keysOf(sendable, resolved)
