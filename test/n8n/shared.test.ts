@@ -50,3 +50,13 @@ test('the package names files that a build makes of its sources', () => {
   // n8n refuses verified packages with dependencies of their own.
   expect(dependencies).toBeUndefined()
 })
+
+test('every workflow name gives its endpoint a valid description', async () => {
+  const { describeEndpoint }: { describeEndpoint(workflowName?: string): string } = await import(
+    join(PACKAGE, 'nodes/shared/endpoint-description.ts')
+  )
+  const cut = describeEndpoint(`${'a'.repeat(94)}😀😀`)
+  expect(cut).toBe(`n8n: ${'a'.repeat(94)}😀`)
+  expect(describeEndpoint('Orders\tand\r\nreturns')).toBe('n8n: Orders and  returns')
+  expect(describeEndpoint()).toBe('n8n:')
+})

@@ -9,6 +9,7 @@ import {
   NodeApiError,
   NodeConnectionTypes,
 } from 'n8n-workflow'
+import { describeEndpoint } from '../shared/endpoint-description'
 import { EVENTS_PROPERTY } from '../shared/event-kinds'
 import { CREDENTIALS, callForData, callPombal, statusOf } from '../shared/request'
 import { isSigned } from '../shared/signature'
@@ -83,7 +84,7 @@ export class PombalWebhookTrigger implements INodeType {
           body: {
             url: this.getNodeWebhookUrl('default'),
             events: wanted(this),
-            description: `n8n: ${this.getWorkflow().name ?? ''}`.slice(0, 100).trim(),
+            description: describeEndpoint(this.getWorkflow().name),
           },
         })
         stored.instanceId = instanceId
