@@ -28,7 +28,7 @@ export class PombalApi implements ICredentialType {
       typeOptions: { password: true },
       default: '',
       description:
-        'The API token of the instance, or an API key. The triggers need the scope "events"; the webhook trigger also needs "webhooks".',
+        'The API token of the instance, or an API key. The node Pombal needs the scopes "send", "read" and, for files, "media"; Pombal Trigger needs "events"; Pombal Webhook Trigger needs "webhooks".',
       required: true,
     },
   ]
