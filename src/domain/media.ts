@@ -165,6 +165,12 @@ export interface StoredFile {
   open(): Promise<AsyncIterable<Uint8Array>>
 }
 
+/**
+ * Why a file cannot be sent. `no_space`: it was fetched from its URL while the instance's quota was full. `gone`: the
+ * instance has no such file, or its bytes are gone.
+ */
+export type MissingFile = 'pending' | 'too_large' | 'no_space' | 'gone'
+
 /** The bytes of a file are missing or damaged in the storage. Reading them again does not help. */
 export class FileUnavailable extends Error {
   override readonly name = 'FileUnavailable'

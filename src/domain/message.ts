@@ -87,6 +87,13 @@ export function messageFailure(code: FailureCode, whatsappCode?: number): Messag
   }
 }
 
+/** The file was fetched from its URL, but there was no space to store it. */
+export const NO_SPACE_FOR_FILE: MessageFailure = {
+  code: 'media_unavailable',
+  message:
+    "The file was not stored: with it, the instance's files would exceed MEDIA_QUOTA_MB. Erase files, or raise the quota.",
+}
+
 /** A recorded step of one message, for the metrics. */
 export type MessageStep =
   | { step: 'accepted' | 'received' | Exclude<MessageState, 'queued' | 'failed'> }

@@ -67,7 +67,7 @@ export const REFUSALS = {
   webhook_not_configured: [409, 'No endpoint receives events of this kind: set a webhook URL, or change a filter.'],
   media_unsupported: [422, 'WhatsApp does not show a file of this type in this form: send it as a document.'],
   media_in_use: [409, 'A queued message contains the file: wait until it is sent or has failed.'],
-  media_pending: [409, 'The file is still being fetched from WhatsApp: wait for the Retry-After time.'],
+  media_pending: [409, 'The file is still being fetched: wait for the Retry-After time.'],
   media_not_configured: [409, 'This service stores no files: set MEDIA_URL.'],
   account_exists: [409, 'An account with this name exists: choose another name.'],
   last_owner: [409, 'The last owner cannot be removed or limited: invite another owner first.'],

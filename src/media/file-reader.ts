@@ -1,5 +1,5 @@
 import type { InstanceId } from '../domain/ids.ts'
-import { FileUnavailable, type StoredFile } from '../domain/media.ts'
+import { FileUnavailable, type GoneReason, type MissingFile, type StoredFile } from '../domain/media.ts'
 import type { FoundMedia, MediaRows } from '../store/media/media.ts'
 import { DamagedFile, decryptFile, storedRange } from './chunks.ts'
 import type { MediaStorage } from './storage/storage.ts'
@@ -15,11 +15,10 @@ export class FileReader {
     this.#rows = rows
   }
 
-  /** `gone`: the instance has no such file, or its bytes are gone. */
-  async find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | 'pending' | 'too_large' | 'gone'> {
+  async find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | MissingFile> {
     const found = await this.#rows.find(instanceId, mediaId)
     if (found?.kind === 'pending') return 'pending'
-    if (found?.kind !== 'stored') return found?.reason === 'media_too_large' ? 'too_large' : 'gone'
+    if (found?.kind !== 'stored') return found === null ? 'gone' : toMissing(found.reason)
     return { media: found.media, open: () => this.#read(found) }
   }
 
@@ -33,6 +32,11 @@ export class FileReader {
     if (found?.kind === 'stored' && found.file.fileId !== file.fileId) return this.#read(found)
     throw new FileUnavailable('The file is missing in the storage.')
   }
+}
+
+function toMissing(reason: GoneReason): MissingFile {
+  if (reason === 'media_too_large') return 'too_large'
+  return reason === 'media_quota_exceeded' ? 'no_space' : 'gone'
 }
 
 async function* withoutDamage(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -21,12 +21,16 @@ test('a chat waits one minute for a file that is fetched from its URL', async ()
 test.each([
   ['gone', 'media_unavailable'],
   ['too_large', 'media_too_large'],
+  ['no_space', 'media_unavailable'],
 ] as const)('a file that is %s fails its message as %s', async (found, code) => {
   const uploads = new Uploads({ find: async () => found, readPicture: async () => null })
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toMatchObject({ kind: 'refused', failure: { code } })
 })
 
-test.each(['gone', 'pending', 'too_large'] as const)('a preview whose image is %s is sent without it', async found => {
-  const uploads = new Uploads({ find: async () => found, readPicture: async () => null })
-  expect(await uploads.findThumbnail(MESSAGE, 'med_1', LINK)).toBeNull()
-})
+test.each(['gone', 'pending', 'too_large', 'no_space'] as const)(
+  'a preview whose image is %s is sent without it',
+  async found => {
+    const uploads = new Uploads({ find: async () => found, readPicture: async () => null })
+    expect(await uploads.findThumbnail(MESSAGE, 'med_1', LINK)).toBeNull()
+  },
+)

@@ -1,6 +1,19 @@
 import type { InstanceId } from '../../domain/ids.ts'
-import { FileUnavailable, formOf, hasCaption, type Picture, type StoredFile } from '../../domain/media.ts'
-import { type FailureCode, type MessageFailure, type MessageFile, messageFailure } from '../../domain/message.ts'
+import {
+  FileUnavailable,
+  formOf,
+  hasCaption,
+  type MissingFile,
+  type Picture,
+  type StoredFile,
+} from '../../domain/media.ts'
+import {
+  type FailureCode,
+  type MessageFailure,
+  type MessageFile,
+  messageFailure,
+  NO_SPACE_FOR_FILE,
+} from '../../domain/message.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { Turns } from '../../kit/turns.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
@@ -16,8 +29,7 @@ const MAX_UPLOADS = 3
 
 /** Reads the files of messages. */
 export interface Files {
-  /** `gone`: the instance has no such file, or its bytes are gone. */
-  find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | 'pending' | 'too_large' | 'gone'>
+  find(instanceId: InstanceId, mediaId: string): Promise<StoredFile | MissingFile>
   /** Null: the file is not a picture, or cannot be read. Never rejects. */
   readPicture(file: StoredFile, signal: AbortSignal): Promise<Picture | null>
 }
@@ -61,6 +73,7 @@ export class Uploads {
       const file = await this.#files.find(message.instanceId, requested.mediaId)
       if (file === 'pending') return this.#wait(message)
       this.#waiting.delete(message.id)
+      if (file === 'no_space') return { kind: 'refused', failure: NO_SPACE_FOR_FILE }
       if (typeof file === 'string') return refused(file === 'too_large' ? 'media_too_large' : 'media_unavailable')
       const form = formOf(file.media.mimetype, requested.form)
       if (form === null || (message.text !== '' && !hasCaption(form))) return refused('media_unsupported')

@@ -26,7 +26,8 @@ beforeAll(async () => {
     })
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
-  harness = await LinkedHarness.open('sqlite', { env: { MEDIA_ALLOWED_NETWORKS: `127.0.0.1:${portOf(server)}` } })
+  const env = { MEDIA_ALLOWED_NETWORKS: `127.0.0.1:${portOf(server)}`, MEDIA_QUOTA_MB: '1' }
+  harness = await LinkedHarness.open('sqlite', { env })
   number = await harness.link()
 })
 afterAll(async () => {
@@ -71,7 +72,11 @@ async function fetched(name: string, answer: (socket: Socket) => void) {
     const found = await number.instance.message(id)
     return ['read', 'failed'].includes(found.status) && found
   })
-  return { error: error?.code, shown: (await harness.network.inbox(to)).map(({ media }) => media?.sha256) }
+  return {
+    error: error?.code,
+    message: error?.message,
+    shown: (await harness.network.inbox(to)).map(({ media }) => media?.sha256),
+  }
 }
 
 test.each([
@@ -79,7 +84,7 @@ test.each([
   ['a body in chunks with extensions', plain(['Transfer-Encoding: chunked'], chunked(FILE, ';a=b'))],
   ['bytes after the declared length', plain([`Content-Length: ${FILE.length}`], Buffer.concat([FILE, FILE]))],
 ])('%s is the file', async (name, answer) => {
-  expect(await fetched(name, answer)).toEqual({ error: undefined, shown: [sha256(FILE)] })
+  expect(await fetched(name, answer)).toMatchObject({ error: undefined, shown: [sha256(FILE)] })
 })
 
 test.each([
@@ -88,7 +93,16 @@ test.each([
   ['a packed transfer', plain(['Transfer-Encoding: gzip, chunked'], chunked(gzipSync(FILE)))],
   ['a packed transfer in two lines', plain(['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'], chunked(FILE))],
 ])('%s fails the message: nobody is sent a file that is packed', async (name, answer) => {
-  expect(await fetched(name, answer)).toEqual({ error: 'media_unavailable', shown: [] })
+  expect(await fetched(name, answer)).toMatchObject({ error: 'media_unavailable', shown: [] })
+})
+
+test('a file for which there is no space fails the message with this reason', async () => {
+  const answer = plain(['Content-Length: 1100000'], Buffer.alloc(1_100_000))
+  expect(await fetched('a large file', answer)).toMatchObject({
+    error: 'media_unavailable',
+    message: expect.stringContaining('MEDIA_QUOTA_MB'),
+    shown: [],
+  })
 })
 
 test('the service closes the connection of an answer that never becomes a file, and continues to work', async () => {
