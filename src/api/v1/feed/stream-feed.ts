@@ -62,11 +62,11 @@ export function streamFeed(api: Api, context: ApiContext, readers: FeedReaders):
 }
 
 /** Ends without an error. The reader then connects again and gets an error response with the reason. */
-async function* follow(
-  cursor: FeedCursor,
+export async function* follow(
+  cursor: Pick<FeedCursor, 'read' | 'next' | 'position' | 'ended'>,
   first: FeedPage,
-  { logger }: ApiContext,
-  reply: FastifyReply,
+  { logger }: Pick<ApiContext, 'logger'>,
+  reply: Pick<FastifyReply, 'raw'>,
 ): AsyncGenerator<string> {
   let sentAt = performance.now()
   let sent = ''
@@ -80,7 +80,7 @@ async function* follow(
         sentAt = performance.now()
         sent = cursor.position
       }
-      await cursor.next(page, HEARTBEAT_MS)
+      await cursor.next(page, HEARTBEAT_MS - (performance.now() - sentAt))
       if (cursor.ended.aborted) return
     }
   } catch (error) {
