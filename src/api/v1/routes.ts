@@ -34,6 +34,7 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
       refuseUnknownPaths(v1, allowed)
       for (const type of ['text', 'media'])
         refuseOtherMethods(v1, allowed, `/messages/${type}`, ['GET', 'PATCH', 'DELETE'])
+      refuseOtherMethods(v1, allowed, '/events/stream', ['HEAD'])
       sendText(v1, context)
       sendMedia(v1, context)
       getMessage(v1, context)

@@ -205,6 +205,7 @@ describe.each(ONE_STORE)('on %s', on => {
     test.each([
       ['GET', '/v1/messages/text', 'POST'],
       ['HEAD', '/v1/messages/text', 'POST'],
+      ['HEAD', '/v1/events/stream', 'GET'],
       ['DELETE', '/v1/messages/text', 'POST'],
       ['OPTIONS', '/v1/messages/text', 'POST'],
       ['PROPFIND', '/v1/messages/text', 'POST'],
