@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { correctedRecipient, parseRecipient } from '../domain/recipients/recipient.ts'
+import { correctedRecipient, isChat, parseRecipient } from '../domain/recipients/recipient.ts'
 import { Refusal } from '../domain/refusal.ts'
 import type { ApiOptions } from './context.ts'
 import { invalid } from './http/error-handler.ts'
@@ -52,9 +52,9 @@ const RECIPIENT_FORMS =
   'must be 7 to 15 digits with the country code and no plus sign, a group such as 120363041234567890@g.us, or the LID ' +
   'address of an event, such as 990000007654321@lid'
 
-/** @throws Refusal unless `chat` is a number, a group or a LID */
+/** @throws Refusal unless `chat` may be the chat of an event */
 export function checkChat(field: string, chat: string): void {
-  if (!parseRecipient(chat)) throw invalid(field, RECIPIENT_FORMS)
+  if (!isChat(chat)) throw invalid(field, RECIPIENT_FORMS)
 }
 
 /** A phone number in a field other than `to`. @throws Refusal */

@@ -1,4 +1,5 @@
 import type { IncomingFile } from './media.ts'
+import { numberIn } from './recipients/recipient.ts'
 
 export const INCOMING_TYPES = [
   'text',
@@ -103,9 +104,9 @@ export interface ContactMessage {
   name?: string | undefined
 }
 
-/** The sender's phone number, digits only; null if unknown. */
+/** The sender's phone number, digits only; null if unknown, or if it is no valid number, such as `0`, WhatsApp's own account. */
 export function phoneOf({ from, addressing }: Pick<IncomingMessage, 'from' | 'addressing'>): string | null {
-  return addressing === undefined ? from : null
+  return addressing === undefined ? numberIn(from) : null
 }
 
 /**

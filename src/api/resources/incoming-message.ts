@@ -21,7 +21,9 @@ export const senderProperties = {
   group: Type.String({ description: "The group's JID.", examples: ['120363041234567890@g.us'] }),
   name: Type.String({ description: "The sender's push name, if known.", examples: ['Ana'] }),
   chat: Type.String({
-    description: 'The chat: the group, or the sender by number if known, else by LID address.',
+    description:
+      'The chat: the group, or the sender by number if known, else by LID address. Valid as `to`, except `0`, ' +
+      "WhatsApp's own account, and `digits@bot`, an assistant.",
     examples: ['5511987654321', '120363041234567890@g.us', '990000007654321@lid'],
   }),
   phone: Type.String({ description: "The sender's number, digits only; null if unknown." }),

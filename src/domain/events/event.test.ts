@@ -8,7 +8,16 @@ const AT = Date.UTC(2026, 0, 2, 3, 4, 5, 6)
 const LID = '990000007654321@lid'
 
 function incoming(changes: Partial<IncomingMessage> = {}): IncomingMessage {
-  return { id: 'A1', from: '551198', type: 'text', chat: '551198', lid: null, username: null, sentAt: AT, ...changes }
+  return {
+    id: 'A1',
+    from: '5511988887777',
+    type: 'text',
+    chat: '5511988887777',
+    lid: null,
+    username: null,
+    sentAt: AT,
+    ...changes,
+  }
 }
 
 describe('the body of an event', () => {
@@ -43,14 +52,14 @@ describe('the body of an event', () => {
       timestamp: '2026-01-02T03:04:05.006Z',
       data: {
         id: 'A1',
-        from: '551198',
+        from: '5511988887777',
         type: 'text',
         text: 'oi',
         group: '1@g.us',
         name: 'Ana',
         messageId: 'msg_1',
         chat: '1@g.us',
-        phone: '551198',
+        phone: '5511988887777',
         lid: LID,
         username: 'ana',
       },
@@ -98,9 +107,9 @@ describe('the keys of an incoming message', () => {
     const hidden = incoming({ from: '990000007654321', addressing: 'lid', lid: LID })
     const known = incoming({ lid: LID })
     expect(incomingKeys(hidden)).toEqual(['received:990000007654321:990000007654321:A1'])
-    expect(incomingKeys(known)).toEqual(['received:551198:551198:A1', ...incomingKeys(hidden)])
+    expect(incomingKeys(known)).toEqual(['received:5511988887777:5511988887777:A1', ...incomingKeys(hidden)])
     expect(incomingKeys({ ...known, group: '1@g.us' })).toEqual([
-      'received:1@g.us:551198:A1',
+      'received:1@g.us:5511988887777:A1',
       'received:1@g.us:990000007654321:A1',
     ])
   })

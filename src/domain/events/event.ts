@@ -4,6 +4,7 @@ import { type IncomingChange, type IncomingDetails, type IncomingMessage, phoneO
 import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
 import type { MessageFailure, MessageProgress } from '../message.ts'
 import type { GroupDifference, GroupFacts } from '../recipients/group.ts'
+import { numberIn } from '../recipients/recipient.ts'
 
 /** The events that report a change of an instance's connection. */
 export const INSTANCE_EVENT_KINDS = [
@@ -190,7 +191,7 @@ export function incomingBody(
     ...(name && { name }),
     messageId,
     chat,
-    phone: written ? numberOf(chat) : phoneOf(message),
+    phone: written ? numberIn(chat) : phoneOf(message),
     lid,
     username,
     ...(media !== null && { media: showMedia(media) }),
@@ -202,11 +203,6 @@ export function incomingBody(
 function cutText(text: string | undefined) {
   const shown = text?.slice(0, endOfText(text))
   return { ...(shown !== undefined && { text: shown }), ...(shown !== text && { truncated: true }) }
-}
-
-/** The number that a chat is named by; null for a group or a LID address. */
-function numberOf(chat: string): string | null {
-  return chat.includes('@') ? null : chat
 }
 
 /** The message that was edited or deleted. `messageId` is null if Pombal does not know the message. */

@@ -12,6 +12,8 @@ const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
 const LID = /^[1-9][0-9]{4,19}@lid$/
 /** Longer than any group ID that WhatsApp assigns (18 digits, or number-timestamp). */
 const MAX_GROUP_LENGTH = 64
+/** Short numbers, such as `0`, WhatsApp's own account, and addresses on other servers, such as `digits@bot`, an assistant. */
+const OTHER_CHAT = /^([0-9]{1,6}|[0-9]{1,20}@[a-z]{1,20})$/
 /** A number with a server, and possibly a device, as libraries for WhatsApp write it. */
 const NUMBER_JID = /^(\d+)(?::\d+)?@(?:s\.whatsapp\.net|c\.us)$/
 /** Characters that people write between the digits of a number. */
@@ -23,6 +25,16 @@ export function parseRecipient(to: string): Recipient | null {
   if (NUMBER.test(to)) return { kind: 'number', number: to }
   if (to.length <= MAX_GROUP_LENGTH && GROUP.test(to)) return { kind: 'group', group: to }
   return LID.test(to) ? { kind: 'lid', lid: to } : null
+}
+
+/** The name of a chat or person if it is a number, else null. */
+export function numberIn(name: string): PhoneNumber | null {
+  return NUMBER.test(name) ? name : null
+}
+
+/** Whether stored messages may have this chat. Nobody can write to some of these chats. */
+export function isChat(chat: string): boolean {
+  return parseRecipient(chat) !== null || OTHER_CHAT.test(chat)
 }
 
 /** The recipient that `to` probably means, such as `5511987654321` for `+55 (11) 98765-4321`. Null if it is not obvious. */

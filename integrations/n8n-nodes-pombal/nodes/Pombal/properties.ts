@@ -63,7 +63,7 @@ export const properties: INodeProperties[] = [
     required: true,
     placeholder: '5511987654321',
     description:
-      'A number with country code, digits only; a group (digits@g.us); or a LID (digits@lid). "chat" of an event is always valid.',
+      'A number with country code, digits only; a group (digits@g.us); or a LID (digits@lid). "chat" of an event is valid, except that of WhatsApp\'s own account (0) and of assistants (digits@bot).',
     displayOptions: only('sendText', 'sendFile', 'reply'),
   },
   {

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { parseRecipient } from '../../../domain/recipients/recipient.ts'
+import { isChat, parseRecipient } from '../../../domain/recipients/recipient.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { erasedContactSchema } from '../../resources/conversation/directory.ts'
@@ -10,7 +10,10 @@ import { getInstanceOrRefuse } from '../instances/instance-params.ts'
 
 export const contactParams = Type.Object({
   id: instanceIdSchema,
-  contact: Type.String({ maxLength: 64, description: 'A number, or a LID (`digits@lid`).' }),
+  contact: Type.String({
+    maxLength: 64,
+    description: 'A number, a LID (`digits@lid`), or another `chat` of a person in an event.',
+  }),
 })
 
 export function eraseContact(api: Api, { store }: ApiContext): void {
@@ -43,6 +46,6 @@ export function eraseContact(api: Api, { store }: ApiContext): void {
 
 /** @throws Refusal `invalid_request` unless it names a person */
 export function checkContact(contact: string): void {
-  const kind = parseRecipient(contact)?.kind
-  if (kind !== 'number' && kind !== 'lid') throw invalid('contact', 'must be a number or a LID')
+  if (!isChat(contact) || parseRecipient(contact)?.kind === 'group')
+    throw invalid('contact', 'must be a number or a LID')
 }

@@ -50,7 +50,7 @@ export function exportContact(api: Api, { store, media, closing }: ApiContext): 
         })
         // If an error is answered instead, for example because the audit record cannot be written, nobody reads the archive.
         finished(reply.raw, () => archive.destroy())
-        const name = `contact-${contact.replace('@lid', '-lid')}.zip`
+        const name = `contact-${contact.replace('@', '-')}.zip`
         return reply.type('application/zip').header('content-disposition', attachmentHeader(name)).send(archive)
       } catch (error) {
         open -= 1
