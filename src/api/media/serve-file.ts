@@ -10,6 +10,11 @@ export const fileHeadersSchema = Type.Object({
   Range: Type.Optional(
     Type.String({ description: 'One range of bytes, such as `bytes=0-1023`. A list of ranges is ignored.' }),
   ),
+  'If-Range': Type.Optional(
+    Type.String({
+      description: 'With `Range`: the `ETag` of the copy. If the file has another, all of it is returned.',
+    }),
+  ),
   'If-None-Match': Type.Optional(Type.String({ description: 'The `ETag` of a copy that the caller has.' })),
 })
 

@@ -153,9 +153,8 @@ function finish(given: object, documented: DocumentedSettings): Record<string, u
 function finishOperation(operation: Operation): void {
   const { 'x-refusals': refusals = [], 'x-rated': rated = false, 'x-optional-body': optionalBody = false } = operation
   Object.assign(operation.responses, refusalResponses(refusals))
-  for (const [status, response] of Object.entries(operation.responses)) {
-    response.headers = headersOf(status, rated, operation.operationId)
-  }
+  const call = { operationId: operation.operationId, rated, refusals, servesFile: '206' in operation.responses }
+  for (const [status, response] of Object.entries(operation.responses)) response.headers = headersOf(status, call)
   if (operation.requestBody && optionalBody) operation.requestBody.required = false
   delete operation['x-refusals']
   delete operation['x-rated']

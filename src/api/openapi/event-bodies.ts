@@ -13,6 +13,8 @@ import {
   type MediaEventKind,
   mediaBody,
   progressBody,
+  TEST_EVENT,
+  testBody,
 } from '../../domain/events/event.ts'
 import type { ReceivingFailure } from '../../domain/media.ts'
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
@@ -21,7 +23,7 @@ import { commandIdSchema } from '../resources/conversation/command.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
-import { nullable, oneOf } from '../resources/schema-kit.ts'
+import { moment, nullable, oneOf } from '../resources/schema-kit.ts'
 import { changeDoc, metadataProperty, RECEIVED_DOC, WRITTEN_DOC } from './arrival-bodies.ts'
 import { AT, type EventDoc, envelope, SUBJECT } from './event-doc.ts'
 import { GROUP_DATA, groupExample } from './group-events.ts'
@@ -181,7 +183,14 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   'group.left': groupDoc('group.left', 'The number is not a member of the group any more'),
 }
 
-const createHeaders = (attempts: number): readonly { name: string; description: string; example: string }[] => [
+interface HeaderDoc {
+  name: string
+  description: string
+  example: string
+  required?: false
+}
+
+const createHeaders = (attempts: number): readonly HeaderDoc[] => [
   {
     name: 'X-Service-Signature',
     description:
@@ -208,17 +217,36 @@ const createHeaders = (attempts: number): readonly { name: string; description: 
     example: 'v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=',
   },
   { name: 'User-Agent', description: '`Pombal/` and the version.', example: 'Pombal/1.0.0' },
+  {
+    name: 'traceparent',
+    description: 'Only of a message or command whose call had a trace context (W3C Trace Context).',
+    example: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+    required: false,
+  },
 ]
+
+const TEST_DOC: EventDoc = {
+  summary: 'A test that somebody requested; it is posted once and not logged',
+  schema: Type.Object(
+    {
+      event: Type.Unsafe<string>({ type: 'string', const: TEST_EVENT }),
+      instanceId: nullable(Type.String({ description: 'The instance; null if an operator endpoint is tested.' })),
+      timestamp: moment('When the test was requested.'),
+      data: Type.Object({}, { additionalProperties: false }),
+    },
+    { title: 'EventWebhookTest', additionalProperties: false },
+  ),
+  example: JSON.parse(testBody(SUBJECT.instanceId, AT)),
+}
 
 /** The `webhooks` section: the requests that the service posts to an instance's endpoints. */
 export function webhookOperations(settings: DocumentedSettings): Record<string, object> {
-  return Object.fromEntries(
-    EVENT_KINDS.map(kind => [kind, { post: webhookOperation(kind, EVENT_DOCS[kind], settings) }]),
-  )
+  const docs = [...EVENT_KINDS.map(kind => [kind, EVENT_DOCS[kind]] as const), [TEST_EVENT, TEST_DOC] as const]
+  return Object.fromEntries(docs.map(([kind, doc]) => [kind, { post: webhookOperation(kind, doc, settings) }]))
 }
 
 function webhookOperation(
-  kind: EventKind,
+  kind: EventKind | typeof TEST_EVENT,
   { summary, schema, example }: EventDoc,
   { webhookTimeoutMs, webhookRetryDelaysMs }: DocumentedSettings,
 ) {
@@ -234,10 +262,10 @@ function webhookOperation(
       'with the same `webhook-id`.',
     tags: ['Events'],
     security: [],
-    parameters: createHeaders(attempts).map(({ name, description, example: value }) => ({
+    parameters: createHeaders(attempts).map(({ name, description, example: value, required = true }) => ({
       in: 'header',
       name,
-      required: true,
+      required,
       description,
       schema: { type: 'string' },
       example: value,

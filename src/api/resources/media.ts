@@ -39,7 +39,10 @@ const factProperties = {
   id: mediaIdSchema,
   mimetype: Type.String({ description: 'The detected type of the file; until it is stored, the stated type.' }),
   size: Type.Integer({ description: 'Bytes. 0 if the message does not state the size and the file is not stored.' }),
-  sha256: Type.String({ description: 'The SHA-256 of the bytes in hexadecimal.' }),
+  sha256: Type.String({
+    description:
+      'The SHA-256 of the bytes in hexadecimal. Empty if the message does not state it and the file is not stored.',
+  }),
 }
 const filename = Type.String({ description: 'The name of a document, without path and misleading characters.' })
 const seconds = Type.Integer({ description: 'The length of audio or video in seconds, as the message states it.' })

@@ -1,5 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { EVENT_KINDS, failureBody, incomingBody, mediaBody, progressBody } from '../../../src/domain/events/event.ts'
+import {
+  EVENT_KINDS,
+  failureBody,
+  incomingBody,
+  mediaBody,
+  progressBody,
+  testBody,
+} from '../../../src/domain/events/event.ts'
 import { INCOMING_TYPES } from '../../../src/domain/incoming-message.ts'
 import { RECEIVING_FAILURES, type ReceivingFailure } from '../../../src/domain/media.ts'
 import { FAILURE_CODES, messageFailure } from '../../../src/domain/message.ts'
@@ -255,6 +262,19 @@ describe('/openapi.json', () => {
     }
   })
 
+  test('a download lists the headers that continue it', () => {
+    const { responses, parameters } = document.paths['/v1/media/{id}']!['get'] as unknown as {
+      responses: Record<string, { headers: object }>
+      parameters: { name: string; in: string }[]
+    }
+    const sent = parameters.filter(parameter => parameter.in === 'header').map(({ name }) => name)
+    expect(sent.sort()).toEqual(['If-None-Match', 'If-Range', 'Range'])
+    expect(Object.keys(responses['206']!.headers)).toEqual(
+      expect.arrayContaining(['ETag', 'Content-Range', 'Content-Disposition']),
+    )
+    expect(Object.keys(responses['409']!.headers)).toContain('Retry-After')
+  })
+
   test('the send call lists every status, code and header of the contract', () => {
     const { responses, requestBody, parameters } = document.paths['/v1/messages/text']!['post'] as unknown as {
       responses: Record<string, { headers: object; content: { 'application/json': { examples?: object } } }>
@@ -285,6 +305,7 @@ describe('/openapi.json', () => {
     const rate = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset', 'X-Request-Id']
     expect(Object.keys(responses['202']!.headers).sort()).toEqual(['Idempotent-Replayed', ...rate])
     expect(Object.keys(responses['429']!.headers).sort()).toEqual([...rate.slice(0, 3), 'Retry-After', 'X-Request-Id'])
+    expect(Object.keys(responses['409']!.headers).sort()).toEqual([...rate.slice(0, 3), 'Retry-After', 'X-Request-Id'])
     expect(Object.keys(responses['401']!.headers).sort()).toEqual(['WWW-Authenticate', 'X-Request-Id'])
     expect(requestBody.required).toBe(true)
     expect(parameters).toMatchObject([
@@ -341,7 +362,7 @@ describe('the events', () => {
   }
 
   test('every kind is described, with its headers', () => {
-    expect(Object.keys(document.webhooks)).toEqual([...EVENT_KINDS])
+    expect(Object.keys(document.webhooks)).toEqual([...EVENT_KINDS, 'webhook.test'])
     for (const { post } of Object.values(document.webhooks)) {
       const names = (post as unknown as { parameters: { name: string }[] }).parameters.map(({ name }) => name)
       expect(names.sort()).toEqual([
@@ -349,6 +370,7 @@ describe('the events', () => {
         'X-Service-Attempt',
         'X-Service-Event',
         'X-Service-Signature',
+        'traceparent',
         'webhook-id',
         'webhook-signature',
         'webhook-timestamp',
@@ -357,6 +379,7 @@ describe('the events', () => {
   })
 
   test('objects written by the domain match their descriptions', () => {
+    for (const instanceId of ['inst_1', null]) check(testBody(instanceId, 0))
     for (const reached of ['sent', 'delivered', 'read'] as const) check(progressBody(subject, reached, 0))
     for (const code of FAILURE_CODES) check(failureBody(subject, messageFailure(code, 421), 0))
     for (const type of INCOMING_TYPES) {
