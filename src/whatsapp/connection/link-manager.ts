@@ -38,6 +38,8 @@ export class LinkManager {
   readonly passkeys: PasskeySteps
   #link: Link | null = null
   #credentials: CredentialStore | null = null
+  /** Resolves when the keys of the previous link are stored. */
+  #keysStored: Promise<void> = Promise.resolve()
   #pairingPhone: string | null = null
   /** Null if the latest link was opened with stored credentials. */
   #codes: Codes | null = null
@@ -80,10 +82,6 @@ export class LinkManager {
     return this.#openedAt !== null && this.openLink !== null
   }
 
-  get isWaitingToRetry(): boolean {
-    return this.#pause.isOn
-  }
-
   cancelRetry(): void {
     this.#pause.end()
   }
@@ -100,7 +98,7 @@ export class LinkManager {
     this.sender.detach()
     this.#options.downloads.detach()
     this.#link?.close()
-    this.#credentials?.close()
+    this.#keysStored = this.#credentials?.close() ?? this.#keysStored
     this.#link = null
     this.#credentials = null
     this.#openedAt = null
@@ -108,7 +106,7 @@ export class LinkManager {
 
   /** Opens a link if an error has left neither a link nor a retry. Replaces the link if the proxy has changed. */
   async keepOnline(proxy: string | null): Promise<void> {
-    if (!this.hasLink && !this.isWaitingToRetry) return this.open()
+    if (!this.hasLink && !this.#pause.isOn) return this.open()
     if (proxy === this.#proxy) return
     await this.settled()
     // The next link goes through the new proxy.
@@ -184,6 +182,7 @@ export class LinkManager {
     const { lease, store, network, pacing, signal, status, windingUp } = this.#options
     if (network.kind === 'none') return
     await pacing.take(signal)
+    await this.#keysStored
     if (signal.aborted) return
     const options = {
       lease,

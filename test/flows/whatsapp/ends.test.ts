@@ -43,6 +43,22 @@ test('a message whose acknowledgement was lost is sent again under the same ID w
   expect(await harness.eventsOf(id, message)).toEqual(['message.sent', 'message.delivered', 'message.read'])
 })
 
+test('after a cut during an upload of pre-keys, the first messages of contacts can be decrypted', async () => {
+  // So few that Baileys uploads 5 more at each login.
+  await using harness = await WhatsappHarness.open({ claimedPreKeys: 5 })
+  const upload = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'encrypt', type: 'set' }, times: 1 } as const
+  await harness.network.misbehave({ kind: 'rule', rule: { when: upload, do: 'cut' } })
+  const { id, phone } = await harness.link()
+  // Baileys repeats an upload after 1, 3 and 7 s, even if its socket has ended.
+  const isOver = () => harness.log.some(line => line.includes('Failed to check/upload pre-keys'))
+  await until('the end of the first upload', isOver)
+  const contacts = ['5511987650001', '5511987650002', '5511987650003']
+  for (const from of contacts) await harness.network.writeAs({ from, to: phone, text: `from ${from}` })
+  await until('the events', async () => (await harness.received(id)).length === contacts.length)
+  const onPhone = await harness.network.inbox(phone)
+  expect(onPhone.map(({ from, askedFor }) => ({ from, askedFor }))).toEqual(contacts.map(from => ({ from })))
+})
+
 test('a logout on the phone erases the credentials and fails the queue, and nothing is accepted', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, phone, connection } = await harness.link()

@@ -123,6 +123,23 @@ describe('changes of the keys', () => {
     expect(state.rows.size).toBe(0)
   })
 
+  test('are stored if they were made before the link ended, and refused afterwards', async () => {
+    const { state, credentials } = memory()
+    const { store, broken } = open(credentials)
+    store.creds.account = {}
+    await store.keys.set(session(1))
+    const closed = store.close()
+    await store.keys.set(session(2))
+    const preKey = { public: Buffer.from('p'), private: Buffer.from('s') }
+    await expect(store.keys.set({ 'pre-key': { 1: preKey } })).rejects.toThrow()
+    store.touchCreds()
+    await closed
+    await store.settled()
+    expect([...state.rows.keys()]).toEqual(['session/a.0'])
+    expect(await open(credentials).store.keys.get('session', ['a.0'])).toEqual({ 'a.0': { counter: 1 } })
+    expect(broken).toEqual([])
+  })
+
   test('that Baileys makes in place affect only its own copy of the value', async () => {
     const { credentials } = memory()
     const { store } = open(credentials)

@@ -144,8 +144,17 @@ export class CredentialStore {
     }
   }
 
-  /** Visible immediately. Resolves when durable. A null value deletes the row. A failure also ends the socket. */
+  /**
+   * Visible immediately. Resolves when durable. A null value deletes the row. A failure also ends the socket. Rejects
+   * after `close`.
+   */
   write(rows: readonly Row[]): Promise<void> {
+    if (this.#closed.signal.aborted) {
+      const refused = Promise.reject(new Error('The keys belong to a link that has ended.'))
+      // Not every caller waits.
+      refused.catch(() => undefined)
+      return refused
+    }
     for (const row of rows) {
       const key = `${row.type}/${row.id}`
       this.#pending.set(key, row)
@@ -154,8 +163,9 @@ export class CredentialStore {
     return this.settled()
   }
 
-  /** Marks `creds` as changed. They are stored with the next commit. */
+  /** Marks `creds` as changed. They are stored with the next commit. Does nothing after `close`. */
   touchCreds(): void {
+    if (this.#closed.signal.aborted) return
     // Without the phone's signature, WhatsApp would refuse a login with these credentials.
     this.#credsChanged = this.creds.account !== undefined
   }
@@ -182,9 +192,14 @@ export class CredentialStore {
     return this.#current.catch(() => undefined)
   }
 
-  /** Stops retrying: calls that wait for the store fail. */
-  close(): void {
+  /**
+   * Refuses later changes: Baileys continues some work after its socket has ended, such as an upload of pre-keys, and
+   * would overwrite what the next link has stored. Also stops retrying: calls that wait for the store fail.
+   * @returns resolves when the earlier changes are stored, or could not be stored
+   */
+  close(): Promise<void> {
     this.#closed.abort()
+    return this.settled().catch(() => undefined)
   }
 
   /** Undefined: not in memory. Null: the row does not exist. */
