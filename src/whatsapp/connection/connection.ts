@@ -292,7 +292,7 @@ export class Connection {
   }
 
   async #windUp(why: Pick<StoredConnection, 'cause' | 'reason'>): Promise<void> {
-    this.#links.closeForGood()
+    await this.#links.closeForGood()
     this.#restriction.clear()
     await this.#replaceSender()
     await this.#windingUp.logOut(why, this.#goalVersion)

@@ -115,11 +115,12 @@ export class LinkManager {
     await this.open()
   }
 
-  /** Closes the link and forgets what was cached for its account. */
-  closeForGood(): void {
+  /** Closes the link and forgets what was cached for its account. After this, no keys of the account are written. */
+  async closeForGood(): Promise<void> {
     this.close()
     this.#devices.flushAll()
     this.#options.directory.flush()
+    await this.#keysStored
   }
 
   /** Logs out and closes the link if the instance was deleted, otherwise only closes it. */

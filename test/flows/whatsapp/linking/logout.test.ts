@@ -77,6 +77,44 @@ test('a request to connect during a logout that is not confirmed follows it, and
   expect(JSON.parse(event!.body)).toMatchObject({ data: { ...NOT_CONFIRMED, phone } })
 })
 
+test('a logout also erases keys that are being stored when WhatsApp confirms it', async () => {
+  await using harness = await WhatsappHarness.open()
+  const { credentials } = harness.store
+  const [began, late] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const kept: { type: string; id: string }[] = []
+  const commits: Promise<void>[] = []
+  let isSlow = false
+  const slow: typeof credentials = {
+    get: (...args) => credentials.get(...args),
+    set: (lease, rows) => {
+      if (!isSlow) return credentials.set(lease, rows)
+      kept.push(...rows)
+      began.resolve()
+      commits.push(late.promise.then(() => credentials.set(lease, rows)))
+      return commits.at(-1)!
+    },
+    clear: lease => credentials.clear(lease),
+  }
+  const { id, phone } = await harness.link({ store: { ...harness.store, credentials: slow } })
+  const request = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'md' } } as const
+  const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when: request, do: 'hold' } })
+  await harness.store.connections.requestLogout(id)
+  await until('the request', async () => {
+    const { rules } = await harness.network.scenario()
+    return rules.find(one => one.id === rule)?.applied === 1
+  })
+  isSlow = true
+  await harness.network.writeAs({ from: '5511987654321', to: phone, text: 'meanwhile' })
+  await began.promise
+  await harness.network.misbehave({ kind: 'release' })
+  await until('the socket to close', () => harness.line.sockets === 0)
+  setTimeout(late.resolve, 300)
+  await untilSettled(harness, id)
+  await Promise.all([late.promise, ...commits])
+  expect(kept).not.toEqual([])
+  for (const { type, id: row } of kept) expect((await credentials.get(id, type, [row])).size).toBe(0)
+})
+
 test('a logout while a new code is requested ends the linking', async () => {
   await using harness = await WhatsappHarness.open()
   const { id } = await harness.link()
