@@ -139,9 +139,12 @@ export class LinkingWatch {
     const [request] = Array.isArray(content) ? content : []
     const stage = request?.attrs['stage']
     if (stage === 'refresh_code') this.#refresh(true)
-    if (stage !== 'primary_hello') return
+    // A ceremony has limits of its own.
+    if (stage !== 'primary_hello' || this.#ceremony) return
     this.#phoneTookPart = true
-    this.#timer ??= setTimeout(
+    // The owner may type the code again after an error.
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(
       () => this.#options.onObstacle('phone_silent'),
       CONFIRM_WITHIN_QUERIES * this.#options.queryTimeoutMs,
     ).unref()
@@ -159,7 +162,12 @@ export class LinkingWatch {
     if (this.#ceremony) return
     const { creds, onObstacle, events } = this.#options
     if (++this.#newCodes > MAX_NEW_CODES) onObstacle('unfinished')
-    else if (byPairingCode) events.newCode(null)
+    else if (byPairingCode) {
+      // No phone has typed the new code yet.
+      this.#phoneTookPart = false
+      clearTimeout(this.#timer)
+      events.newCode(null)
+    }
     // A phone that takes part already has the secret of the code.
     else if (!this.#phoneTookPart) {
       creds.advSecretKey = randomBytes(SECRET_BYTES).toString('base64')
