@@ -29,7 +29,11 @@ function watchPairingCode() {
     const content: BinaryNode[] = [{ tag: 'link_code_companion_reg', attrs: { stage } }]
     ws.emit('CB:notification', { tag: 'notification', attrs: { type: 'link_code_companion_reg' }, content })
   }
-  return { watch, obstacles, newCodes, receives }
+  const refuses = (id: string, code = '400') => {
+    const content: BinaryNode[] = [{ tag: 'error', attrs: { code } }]
+    ws.emit('CB:iq,type:error', { tag: 'iq', attrs: { type: 'error', id }, content })
+  }
+  return { ws, watch, obstacles, newCodes, receives, refuses }
 }
 
 describe('a phone has a minute to confirm', () => {
@@ -53,5 +57,29 @@ describe('a phone has a minute to confirm', () => {
     vi.advanceTimersByTime(2 * CONFIRM_WITHIN_MS)
     expect(obstacles).toEqual([])
     expect(watch.obstacleAtEnd).toBeUndefined()
+  })
+})
+
+describe('an error from WhatsApp', () => {
+  test('as the answer to the request for a pairing code ends the linking', () => {
+    const { obstacles, refuses } = watchPairingCode()
+    refuses('hello')
+    expect(obstacles).toEqual(['device_refused'])
+  })
+
+  test('as the answer to another query, such as a keep-alive, does not', () => {
+    const { ws, obstacles, refuses } = watchPairingCode()
+    ws.on('TAG:ping', () => undefined)
+    refuses('ping')
+    expect(obstacles).toEqual([])
+  })
+
+  test('after the code was typed ends the linking only if it is known', () => {
+    const { obstacles, receives, refuses } = watchPairingCode()
+    receives('primary_hello')
+    refuses('finish')
+    expect(obstacles).toEqual([])
+    refuses('finish', '419')
+    expect(obstacles).toEqual(['device_limit'])
   })
 })

@@ -150,12 +150,18 @@ export class LinkingWatch {
     ).unref()
   }
 
-  /** Outside of a ceremony, a refusal matters only if it is one of the queries that request and complete a pairing code. */
-  #refused({ content }: BinaryNode): void {
+  /**
+   * Outside of a ceremony, a refusal matters only if it is one of the queries that request and complete a pairing code.
+   * Of Baileys' queries, only the request for a code has no listener for its answer. An unknown refusal of the last step may
+   * follow a mistyped code, so the timer decides.
+   */
+  #refused({ attrs: { id }, content }: BinaryNode): void {
     if (this.#ceremony || !this.#options.creds.pairingCode) return
     const [error] = Array.isArray(content) ? content : []
     if (Number(error?.attrs['code']) === LIMIT_REACHED) this.#options.onObstacle('device_limit')
-    else this.#options.onObstacle(this.#phoneTookPart ? 'unfinished' : 'device_refused')
+    else if (!this.#phoneTookPart && this.#socket.ws.listenerCount(`TAG:${id}`) === 0) {
+      this.#options.onObstacle('device_refused')
+    }
   }
 
   #refresh(byPairingCode: boolean): void {

@@ -77,17 +77,23 @@ test.concurrent('WhatsApp is silent: the socket is closed, and a new one works',
   await harness.becomes(id, message, 'read')
 })
 
-test.concurrent('WhatsApp refuses keep-alives while a QR code is shown: the number is linked', async () => {
+test.concurrent.each([
+  ['QR code', null],
+  ['pairing code', '5511912345678'],
+])('WhatsApp refuses keep-alives while a %s is shown: the number is linked', async (_, phone) => {
   await using harness = await WhatsappHarness.open()
   const { rule } = await harness.network.misbehave({ kind: 'rule', rule: { when: PING, do: { error: '501' } } })
   const id = await harness.createInstance()
   await harness.connect(id, { scan: false, settings: { messageTtlMs: DAY_MS, keepAliveMs: 300 } })
-  await harness.store.connections.requestConnect(id, null)
-  const qr = await until('a QR code', async () => (await harness.store.connections.find(id))?.qr)
+  await harness.store.connections.requestConnect(id, phone)
+  const code = await until('a code', async () => {
+    const record = await harness.store.connections.find(id)
+    return phone ? record?.pairingCode : record?.qr
+  })
   const applied = async () => (await harness.network.scenario()).rules.find(one => one.id === rule)!.applied
   await until('two refusals', async () => (await applied()) > 1)
   await harness.network.misbehave({ kind: 'clear' })
-  await harness.network.scanQr(qr, id)
+  await (phone ? harness.network.enterPairingCode(code, phone) : harness.network.scanQr(code, id))
   await harness.reaches(id, 'connected')
 })
 
