@@ -10,11 +10,12 @@ const MAX_EXTENSIONS = 4
 type Utilization = typeof performance.eventLoopUtilization
 
 /**
- * Spaces out the opening of sockets, first come, first served. All connections of a thread share it. When hundreds of
- * instances reconnect at once, the node still answers requests.
+ * Spaces out the opening of sockets. All connections of a thread share it. When hundreds of instances reconnect at once, the
+ * node still answers requests. Urgent callers, for whom a person waits, go first; otherwise first come, first served.
  */
 export class ConnectionPacing {
-  #waiting: (() => void)[] = []
+  readonly #urgent = new Map<object, () => void>()
+  readonly #waiting = new Map<object, () => void>()
   #timer: NodeJS.Timeout | undefined
   readonly #utilization: Utilization
   readonly #intervalMs: number
@@ -25,15 +26,19 @@ export class ConnectionPacing {
     this.#intervalMs = INTERVAL_MS * threads
   }
 
-  /** Resolves when the caller may open a socket, or at once when `signal` is aborted. */
-  take(signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when the caller may open a socket, or at once when `signal` is aborted.
+   * @param caller makes one call at a time
+   */
+  take(caller: object, signal: AbortSignal, isUrgent = false): Promise<void> {
     return new Promise(resolve => {
       const proceed = () => {
         signal.removeEventListener('abort', cancel)
         resolve()
       }
       const cancel = () => {
-        this.#waiting = this.#waiting.filter(waiting => waiting !== proceed)
+        this.#urgent.delete(caller)
+        this.#waiting.delete(caller)
         resolve()
       }
       if (signal.aborted) return resolve()
@@ -42,8 +47,17 @@ export class ConnectionPacing {
         return resolve()
       }
       signal.addEventListener('abort', cancel, { once: true })
-      this.#waiting.push(proceed)
+      const queue = isUrgent ? this.#urgent : this.#waiting
+      queue.set(caller, proceed)
     })
+  }
+
+  /** Makes the caller's call urgent, if it waits. */
+  hurry(caller: object): void {
+    const proceed = this.#waiting.get(caller)
+    if (!proceed) return
+    this.#waiting.delete(caller)
+    this.#urgent.set(caller, proceed)
   }
 
   #startInterval(): void {
@@ -54,10 +68,13 @@ export class ConnectionPacing {
       this.#timer = setTimeout(() => {
         if (this.#utilization(atStart).utilization > MAX_UTILIZATION && intervals < MAX_EXTENSIONS) return wait()
         this.#timer = undefined
-        const next = this.#waiting.shift()
+        const queue = this.#urgent.size > 0 ? this.#urgent : this.#waiting
+        const [next] = queue
         if (!next) return
+        const [caller, proceed] = next
+        queue.delete(caller)
         this.#startInterval()
-        next()
+        proceed()
       }, this.#intervalMs)
     }
     wait()

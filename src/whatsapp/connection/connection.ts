@@ -139,7 +139,11 @@ export class Connection {
   /** Brings the connection to the stored goal, and follows changes of the goal. */
   start(): void {
     const checkGoal = () => this.#step(() => this.#checkGoal())
-    this.#unsubscribe = this.#options.store.hints.on('goal', checkGoal, this.#instanceId)
+    const onGoal = () => {
+      this.#links.hurry()
+      checkGoal()
+    }
+    this.#unsubscribe = this.#options.store.hints.on('goal', onGoal, this.#instanceId)
     this.#poll = setInterval(checkGoal, POLL_INTERVAL_MS)
     this.#links.sender.start()
     this.#health.start()
@@ -229,13 +233,11 @@ export class Connection {
       return
     }
     this.#goalVersion = record.goalVersion
-    try {
-      await this.#pursue(record)
-    } catch (error) {
+    await this.#pursue(record).catch(error => {
       // The next poll pursues it again.
       this.#goalVersion = null
       throw error
-    }
+    })
   }
 
   async #pursue(record: ConnectionRecord): Promise<void> {
@@ -324,12 +326,9 @@ export class Connection {
   // ── Failures ──────────────────────────────────────────────────────────────────────────────────────────────────
 
   #failed(error: unknown): void {
-    if (error instanceof LeaseLost) {
-      this.#leaseGone()
-      return
-    }
-    // The end of the link decides what follows.
-    if (error instanceof LinkClosed) return
+    if (error instanceof LeaseLost) this.#leaseGone()
+    // After `LinkClosed`, the end of the link decides what follows.
+    if (error instanceof LeaseLost || error instanceof LinkClosed) return
     const level = error instanceof StoreUnavailable ? 'warn' : 'error'
     this.#logger[level]({ err: error, instanceId: this.#instanceId }, 'connection.step_failed')
   }

@@ -1,4 +1,3 @@
-import type { StoredConnection } from '../../domain/connection/connection.ts'
 import { withDeadline } from '../../kit/deadline.ts'
 import { LeaseLost } from '../../store/errors.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -18,7 +17,7 @@ import type { LinkManagerOptions } from './link-manager-options.ts'
 import { LOGOUT_WITHIN_MS, logOut, logOutOver } from './logging-out.ts'
 import { PasskeySteps } from './passkey-steps.ts'
 import { Pause } from './pause.ts'
-import { NO_CODES } from './status.ts'
+import { ASKING, loggingIn, NO_CODES } from './status.ts'
 
 /** A connection that lasted this long ends a series of failures. */
 const LASTED_MS = 60_000
@@ -26,7 +25,6 @@ const LASTED_MS = 60_000
 const DELETED_TIMEOUT_MS = 500
 /** WhatsApp's code for a message to a stranger that it refuses because the account is restricted. */
 const RESTRICTED = 463
-const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
 
 /** Opens and closes the links of a connection, one at a time, and decides what follows when a link ends. */
 export class LinkManager {
@@ -80,6 +78,11 @@ export class LinkManager {
   /** True once `connected` is recorded, for as long as the link is open. */
   get isConnected(): boolean {
     return this.#openedAt !== null && this.openLink !== null
+  }
+
+  /** The goal has changed, so a person may wait for the link that is about to open. */
+  hurry(): void {
+    this.#options.pacing.hurry(this)
   }
 
   cancelRetry(): void {
@@ -182,7 +185,9 @@ export class LinkManager {
   async open({ onlyWithCredentials = false } = {}): Promise<void> {
     const { lease, store, network, pacing, signal, status, windingUp } = this.#options
     if (network.kind === 'none') return
-    await pacing.take(signal)
+    // Somebody waits for a code, the first login or a logout. The other links, of which thousands may wait, first get a turn.
+    const isUrgent = this.isFirstLogin || onlyWithCredentials
+    if (!isUrgent) await pacing.take(this, signal)
     await this.#keysStored
     if (signal.aborted) return
     const options = {
@@ -198,7 +203,8 @@ export class LinkManager {
     this.#codes = found ? null : this.#createCodes(network)
     this.#proxy = (await status.find())?.proxy ?? null
     // Removes a code of an earlier socket.
-    await status.record({ ...NO_CODES, ...(found ? this.#loggingIn() : ASKING) })
+    await status.record({ ...NO_CODES, ...(found ? loggingIn(this.isFirstLogin) : ASKING) })
+    if (isUrgent) await pacing.take(this, signal, true)
     if (signal.aborted) return
     this.#link = this.#createLink(network, credentials)
   }
@@ -279,18 +285,12 @@ export class LinkManager {
     })
   }
 
-  #loggingIn(): Pick<StoredConnection, 'state' | 'cause' | 'reason'> {
-    return this.isFirstLogin
-      ? { state: 'connecting', cause: 'first_login', reason: 'Linked. Logging in for the first time.' }
-      : { state: 'reconnecting', cause: 'logging_in', reason: 'Connecting to WhatsApp.' }
-  }
-
   // ── Events of the link ────────────────────────────────────────────────────────────────────────────────────────
 
   async #notePaired(link: Link): Promise<void> {
     if (link !== this.#link) return
     this.isFirstLogin = true
-    await this.#options.status.record({ ...NO_CODES, ...this.#loggingIn() })
+    await this.#options.status.record({ ...NO_CODES, ...loggingIn(this.isFirstLogin) })
   }
 
   async #noteOpened(link: Link): Promise<void> {
@@ -340,7 +340,7 @@ export class LinkManager {
     const { cause, reason, slow } = next
     const pauseMs = this.#pause.begin(slow, () => runStep(async () => (this.#link ? undefined : this.open())))
     const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
-    const state = next.state === 'reconnecting' ? this.#loggingIn().state : next.state
+    const state = next.state === 'reconnecting' ? loggingIn(this.isFirstLogin).state : next.state
     const retryAt = now() + Math.round(pauseMs)
     await status.record({ ...NO_CODES, retryAt, state, cause, reason: `${reason} ${when}` })
   }

@@ -9,6 +9,14 @@ type Change = Parameters<Connections['record']>[1]
 /** Clears the codes of a linking and the time of the next attempt. */
 export const NO_CODES = { qr: null, qrExpiresAt: null, pairingCode: null, passkey: null, retryAt: null } as const
 
+export const ASKING = { cause: 'asking_for_code', reason: 'Asking WhatsApp for a code.' } as const
+
+export function loggingIn(isFirstLogin: boolean): Pick<StoredConnection, 'state' | 'cause' | 'reason'> {
+  return isFirstLogin
+    ? { state: 'connecting', cause: 'first_login', reason: 'Linked. Logging in for the first time.' }
+    : { state: 'reconnecting', cause: 'logging_in', reason: 'Connecting to WhatsApp.' }
+}
+
 interface StatusOptions {
   lease: Lease
   connections: Connections
