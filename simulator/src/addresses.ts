@@ -11,6 +11,7 @@ export interface Address {
 
 const NUMBER = /^[1-9]\d{4,14}$/
 const GROUP = /^\d+(-\d+)?@g\.us$/
+const ASSISTANT = /^\d{1,15}@bot$/
 /** Longer than any that WhatsApp assigns. */
 const MAX_GROUP_LENGTH = 64
 const USER_JID = /^(\d{1,15})(?:_\d{1,3})?(?::(\d{1,3}))?@(s\.whatsapp\.net|c\.us|lid)$/
@@ -39,6 +40,11 @@ export function isGroup(text: unknown): text is string {
 /** The LID is 999999999999999 minus the number. It never equals the number, and the number can be computed from it. */
 export function lidOf(number: string): string {
   return (LARGEST_LID - Number(number)).toString().padStart(LID_DIGITS, '0')
+}
+
+/** True for the address of an assistant, such as Meta AI. */
+export function isAssistant(text: unknown): text is string {
+  return typeof text === 'string' && ASSISTANT.test(text)
 }
 
 function numberOfLid(lid: string): string {

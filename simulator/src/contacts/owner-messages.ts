@@ -1,6 +1,6 @@
 /** The messages that an account's owner writes on the phone. */
 import type { Account, Effect } from '../account.ts'
-import { isGroup, isNumber, lidJid, pnJid } from '../addresses.ts'
+import { isAssistant, isGroup, isNumber, lidJid, pnJid } from '../addresses.ts'
 import { asStated, uploadOf } from '../media/contact-files.ts'
 import type { Network } from '../network.ts'
 import { release } from '../server/delivery.ts'
@@ -49,13 +49,13 @@ export async function writeOnPhone(
   const message = messageOf(account, writing)
   const content = encoded(message)
   const read = readContent(content)
-  for (const reader of group ? otherMembers(account, group) : [to]) {
+  for (const reader of group ? otherMembers(account, group) : isAssistant(to) ? [] : [to]) {
     const facts = factsOf(account.inboxes, read, phone)
     const received = { id, from: phone, ...facts, ...(group && { group }), receivedAt: at }
     account.inboxes.receive(reader, { ...received, ...(read.media && { media: asStated(read.media) }) }, content)
   }
   if (!account.companion) return { id, effects }
-  const copy = group ? content : sentContent(lidJid(to), message)
+  const copy = group ? content : sentContent(isAssistant(to) ? to : lidJid(to), message)
   const original: Original = { from: phone, group, content: copy }
   const parts = group
     ? await encryptForGroup(network, account, original, effects)
@@ -70,5 +70,6 @@ export async function writeOnPhone(
 
 /** A copy comes from the phone and names the recipient. */
 function copyAttributes(phone: string, to: string) {
+  if (isAssistant(to)) return { from: lidJid(phone), recipient: to }
   return { from: lidJid(phone), recipient: lidJid(to), peer_recipient_pn: pnJid(to), addressing_mode: 'lid' }
 }

@@ -61,12 +61,14 @@ export function refusalOf({ tag, attrs: { id, to, participant, type } }: Node, c
   return node('iq', { type: 'error', from: to, id }, [node('error', { code, text: 'simulated' })])
 }
 
-/** Names the sender by LID or by number, with or without the alternate address. */
+/** Names the sender, and the recipient of an own copy, by LID or by number, with or without the alternate address. */
 export function addressed(stanza: Node, by: 'lid' | 'pn', alternate: boolean): Node {
   const name = stanza.attrs['participant'] === undefined ? 'from' : 'participant'
   const sender = parseAddress(stanza.attrs[name])
   if (!sender) return stanza
-  const { sender_pn, sender_lid, participant_pn, participant_lid, ...attrs } = stanza.attrs
+  const { sender_pn, sender_lid, participant_pn, participant_lid, peer_recipient_pn, peer_recipient_lid, ...attrs } =
+    stanza.attrs
+  const recipient = parseAddress(attrs['recipient'])?.number
   const { number, device } = sender
   const other = name === 'from' ? 'sender' : 'participant'
   return node(
@@ -76,6 +78,10 @@ export function addressed(stanza: Node, by: 'lid' | 'pn', alternate: boolean): N
       [name]: by === 'lid' ? lidJid(number, device) : pnJid(number, device),
       ...(attrs['addressing_mode'] && { addressing_mode: by }),
       ...(alternate && (by === 'lid' ? { [`${other}_pn`]: pnJid(number) } : { [`${other}_lid`]: lidJid(number) })),
+      ...(recipient && { recipient: by === 'lid' ? lidJid(recipient) : pnJid(recipient) }),
+      ...(recipient &&
+        alternate &&
+        (by === 'lid' ? { peer_recipient_pn: pnJid(recipient) } : { peer_recipient_lid: lidJid(recipient) })),
     },
     stanza.content,
   )

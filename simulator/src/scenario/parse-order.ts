@@ -1,4 +1,4 @@
-import { isGroup, isNumber } from '../addresses.ts'
+import { isAssistant, isGroup, isNumber } from '../addresses.ts'
 import { PASSKEY_PLAYS } from '../passkey/passkey-play.ts'
 import { SimulatorError } from '../types.ts'
 import { LINKING_FAILURES } from './linking-failures.ts'
@@ -96,7 +96,7 @@ const FIELDS: Readonly<Record<Order['kind'], readonly [Fields, Fields?]>> = {
     { from: isNumber, to: isNumber, text, count },
     { perSecond: atLeast(0.001), group: isGroup },
   ],
-  write_on_phone: [{ account: isNumber, to: value => isNumber(value) || isGroup(value), text }],
+  write_on_phone: [{ account: isNumber, to: value => isNumber(value) || isGroup(value) || isAssistant(value), text }],
 }
 
 /** @throws SimulatorError `invalid_argument` */

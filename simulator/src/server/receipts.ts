@@ -27,7 +27,7 @@ export async function handleReceipt(network: Network, account: Account, client: 
     const effects: Effect[] = [() => client.send(node('ack', { class: 'receipt', id, from: to, type, participant }))]
     if (type === 'retry') effects.push(...(await sendAgain(network, account, stanza)))
     else if (type === 'server-error') effects.push(...(await uploadAgain(network, account, stanza)))
-    else for (const one of ids) settle(account, 'message', one)
+    else for (const one of ids) settleMessage(account, one, stanza)
     return effects
   })
 }
@@ -37,16 +37,35 @@ export async function handleAck(account: Account, stanza: Node): Promise<{ durab
   const { class: tag = '', id = '', type, to, participant, error } = stanza.attrs
   const party = tag === 'receipt' ? receiptParty(type, to, participant) : ''
   return account.apply(() => {
-    settle(account, tag, id, party, error !== undefined)
+    const entry = account.queue.find(tag, id, Date.now(), party)
+    if (!entry) return
+    const refused = error !== undefined
+    // After asking for a message again, a client also refuses the first copy, which has already been replaced.
+    if (refused && entry.unansweredRetries > 0) entry.unansweredRetries--
+    else if (refused || !isOwnCopy(entry.stanza)) account.queue.settle(entry)
   })
 }
 
-function settle(account: Account, tag: string, id: string, party = '', refused = false): void {
-  const entry = account.queue.find(tag, id, Date.now(), party)
-  if (!entry) return
-  // After asking for a message again, a client also refuses the first copy, which has already been replaced.
-  if (refused && entry.unansweredRetries > 0) entry.unansweredRetries--
-  else account.queue.settle(entry)
+function settleMessage(account: Account, id: string, receipt: Node): void {
+  const entry = account.queue.find('message', id, Date.now())
+  if (entry && isFor(entry.stanza, receipt.attrs)) account.queue.settle(entry)
+}
+
+/** True for a copy of a message that the owner wrote to a person or an assistant. Only a receipt settles it. */
+function isOwnCopy({ tag, attrs }: Node): boolean {
+  return tag === 'message' && attrs['recipient'] !== undefined
+}
+
+/** The receipt for an own copy has to name its sender and its recipient. Other receipts need only the ID. */
+function isFor(message: Node, { type, to, recipient }: Node['attrs']): boolean {
+  if (!isOwnCopy(message)) return true
+  const { attrs } = message
+  return type === 'sender' && isSameParty(to, attrs['from']) && isSameParty(recipient, attrs['recipient'])
+}
+
+function isSameParty(one: string | undefined, other: string | undefined): boolean {
+  const number = parseAddress(one)?.number
+  return number === undefined ? one === other : number === parseAddress(other)?.number
 }
 
 /** A contact encrypts a message again for a client that could not decrypt it. */

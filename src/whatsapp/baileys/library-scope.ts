@@ -168,11 +168,18 @@ export function describeLibraryError(error: unknown): Record<string, unknown> {
   }
 }
 
+/** Baileys logs this with the attributes of a receipt, and then sends the receipt. It has no other hook there. */
+const SENDING_RECEIPT = 'sending receipt for messages'
+
 /**
  * Logs Baileys' warnings and errors at debug level. The objects that Baileys logs contain keys, message content, JIDs
  * and stanzas. They are dropped. Its messages may quote a JID, so they are redacted.
+ * @param onReceipt may change the attributes of the receipt
  */
-export function createLibraryLogger(logger: Logger): ILogger {
+export function createLibraryLogger(
+  logger: Logger,
+  onReceipt: (attributes: Record<string, string>) => void = () => undefined,
+): ILogger {
   const log = (first: unknown, second?: string) => {
     const sentence = typeof first === 'string' ? first : second
     if (sentence) logger.debug({ sentence: redact(sentence) }, 'whatsapp.library')
@@ -183,7 +190,9 @@ export function createLibraryLogger(logger: Logger): ILogger {
     level: 'warn',
     child: () => library,
     trace: ignore,
-    debug: ignore,
+    debug: (fields, sentence) => {
+      if (sentence === SENDING_RECEIPT) onReceipt((fields as { attrs: Record<string, string> }).attrs)
+    },
     info: ignore,
     warn: log,
     error: log,

@@ -84,7 +84,7 @@ export class Link {
       socketOptions({
         ...transport,
         auth: { creds: credentials.creds, keys: credentials.keys },
-        logger: createLibraryLogger(options.logger),
+        logger: createLibraryLogger(options.logger, receipt => this.#incoming.correct(receipt)),
         makeSignalRepository: (auth, logger, pnToLid) =>
           createSignalRepository(auth, logger, pnToLid, {
             journal,

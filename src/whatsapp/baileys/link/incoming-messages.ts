@@ -15,6 +15,7 @@ import { openContent } from '../parsing/content.ts'
 import { type LidMapping, parseIncoming } from '../parsing/incoming.ts'
 import type { RetryBudget } from '../signal/retry-budget.ts'
 import type { LinkEvents } from './events.ts'
+import { type Attributes, nameRecipient, ownReceipt } from './own-receipts.ts'
 import { copiesIn, isUnencrypted, isWithheldViewOnce, orNull } from './phone-copies.ts'
 
 const MAX_ID_LENGTH = 100
@@ -43,6 +44,8 @@ export class IncomingMessages {
   readonly #options: IncomingOptions
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
   readonly #standIns = new WeakSet<Uint8Array>()
+  /** The message that Baileys handles: one at a time, until it has sent the receipt. */
+  #current: BinaryNode | undefined
 
   constructor(options: IncomingOptions) {
     this.#options = options
@@ -53,7 +56,7 @@ export class IncomingMessages {
     // Marks every message as pending. Baileys handles pending messages one by one, but live messages concurrently, so
     // live messages would overtake one another.
     stanza.attrs['offline'] ??= '0'
-    if (stanza.attrs['recipient'] !== undefined) dropSender(stanza)
+    if (stanza.attrs['recipient'] !== undefined) nameRecipient(stanza)
     if (this.#options.plaintext && isUnencrypted(stanza)) this.#wrap(stanza)
     if (isWithheldViewOnce(stanza)) this.#fillIn(stanza)
     for (const { content } of getBinaryNodeChildren(stanza, 'enc')) {
@@ -112,6 +115,17 @@ export class IncomingMessages {
     return incoming !== null && events.isRecorded(incoming)
   }
 
+  /**
+   * Call before Baileys sends a receipt. Changes its attributes. Baileys confuses an assistant with ourselves, and names no
+   * sender if the recipient is named by number.
+   */
+  correct(receipt: Attributes): void {
+    const right = this.#current && ownReceipt(this.#current, this.#options.self())
+    if (!right || receipt['type'] !== right['type'] || receipt['id'] !== right['id']) return
+    delete receipt['participant']
+    Object.assign(receipt, right)
+  }
+
   /** An edit may be encrypted with a secret of the message that it changes. That secret is not stored. */
   #logEncryptedEdit({ message }: WAMessage): void {
     const content = message?.deviceSentMessage?.message ?? message
@@ -122,6 +136,7 @@ export class IncomingMessages {
 
   #messageOf(ciphertext: Uint8Array, message: proto.IMessage): WAMessage | null {
     const stanza = this.#stanzas.get(ciphertext)
+    this.#current = stanza
     if (!stanza) return null
     const { id = '', lid = '' } = this.#options.self()
     const { fullMessage } = decodeMessageNode(stanza, id, lid)
@@ -137,13 +152,4 @@ export class IncomingMessages {
   #parse(message: WAMessage): Promise<IncomingMessage | IncomingChange | null> {
     return parseIncoming(message, this.#options.mapping(), this.#options.self())
   }
-}
-
-/**
- * Removes the other address of the sender from a copy of a message that the owner wrote. Baileys takes it for an address of
- * the recipient, and would store our own number as the recipient's.
- */
-function dropSender({ attrs }: BinaryNode): void {
-  delete attrs['sender_pn']
-  delete attrs['sender_lid']
 }

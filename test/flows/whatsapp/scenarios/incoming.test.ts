@@ -1,7 +1,6 @@
 import type { Action, When } from '@pombal/simulator'
 import { proto } from 'baileys'
 import { describe, expect, test } from 'vitest'
-import type { Connection } from '../../../../src/whatsapp/connection/connection.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
 
@@ -153,84 +152,6 @@ describe.concurrent('a sender', () => {
     await texts(harness, id, 1)
     expect((await harness.received(id))[0]).toMatchObject({ group: GROUP, addressing: 'lid' })
   })
-})
-
-describe.concurrent('a text that the owner writes on the phone', () => {
-  test.each<[string, readonly (readonly [When, Action])[]]>([
-    ['named by LID', []],
-    ['named by number', [[INCOMING, { address: 'pn', alternate: false }]]],
-    ['that we cannot decrypt: the phone sends it again', [[{ ...INCOMING, times: 2 }, 'garble']]],
-  ])('%s: is one event, and its receipts are none', async (_, rules) => {
-    await using world = await openHarness(...rules)
-    const { harness, id, phone, connection } = world
-    await harness.network.joinGroup(GROUP, [CONTACT, phone])
-    await writeOnPhone(harness, phone)
-    const [inChat, inGroup] = await harness.network.inbox(CONTACT)
-    for (const [message, group] of [
-      [inChat!, {}],
-      [inGroup!, { group: GROUP }],
-    ] as const) {
-      for (const type of [{}, { type: 'read' }] as const) {
-        const receipt = { account: phone, contact: CONTACT, id: message.id, ...type, ...group }
-        await harness.network.misbehave({ kind: 'receipt', ...receipt })
-      }
-    }
-    await expectToldOnce(harness, id, phone, connection)
-  })
-
-  test('while the instance was offline is one event', async () => {
-    await using world = await openHarness()
-    const { harness, id, phone, connection } = world
-    await harness.stop(connection)
-    await writeOnPhone(harness, phone)
-    await expectToldOnce(harness, id, phone, await harness.connect(id))
-  })
-
-  test('to an assistant is one event, in the chat with the assistant', async () => {
-    const assistant = '867051314767696@bot'
-    await using world = await openHarness(
-      [INCOMING, { without: ['peer_recipient_pn'] }],
-      [INCOMING, { set: { recipient: assistant } }],
-    )
-    const { harness, id, phone } = world
-    await harness.network.misbehave({ kind: 'write_on_phone', account: phone, to: CONTACT, text: 'why?' })
-    const written = await until('the event', async () => {
-      const { data } = await harness.store.events.list(id, { limit: 10 }, { kind: 'message.written' })
-      return data[0]
-    })
-    const { body } = (await harness.store.events.find(id, written.id))!
-    const expected = { to: assistant, chat: assistant, phone: null, lid: null, text: 'why?' }
-    expect(JSON.parse(body!).data).toMatchObject(expected)
-  })
-
-  async function writeOnPhone(harness: WhatsappHarness, account: string): Promise<void> {
-    for (const to of [CONTACT, GROUP]) {
-      await harness.network.misbehave({ kind: 'write_on_phone', account, to, text: 'my own' })
-    }
-  }
-
-  /**
-   * Expects that later messages of the contact are recorded once, as received, on this link and on the next one, which
-   * starts with the pending messages.
-   */
-  async function expectToldOnce(
-    harness: WhatsappHarness,
-    id: string,
-    phone: string,
-    connection: Connection,
-  ): Promise<void> {
-    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'not my own' })
-    await texts(harness, id, 1)
-    await harness.stop(connection)
-    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'nor this' })
-    await harness.connect(id)
-    expect(await texts(harness, id, 2)).toEqual(['not my own', 'nor this'])
-    expect((await harness.store.messages.list(id, { limit: 10 }, {})).data).toEqual([])
-    const { data } = await harness.store.events.list(id, { limit: 10 })
-    const count = (wanted: string) => data.filter(({ kind }) => kind === wanted).length
-    expect([count('message.received'), count('message.written')]).toEqual([2, 2])
-    expect(data.filter(({ kind }) => kind.startsWith('message.'))).toHaveLength(4)
-  }
 })
 
 describe.concurrent('messages that WhatsApp kept while the instance was offline', () => {
