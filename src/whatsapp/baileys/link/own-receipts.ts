@@ -1,5 +1,5 @@
 import { type BinaryNode, jidNormalizedUser } from 'baileys'
-import { isSelf, type Self } from '../addresses.ts'
+import { isSelf, lidOf, type Self } from '../addresses.ts'
 
 export type Attributes = BinaryNode['attrs']
 
@@ -14,9 +14,11 @@ export function ownReceipt({ attrs }: BinaryNode, self: Self): Attributes | null
 }
 
 /**
- * Prepares a copy for Baileys. Baileys takes the other address of the sender, which is our own, for one of the recipient.
+ * Prepares a copy for Baileys. Baileys takes the other address of the sender, which is our own, for one of the recipient,
+ * and takes the form of the recipient's address from that of the sender.
  */
 export function nameRecipient({ attrs }: BinaryNode): void {
   delete attrs['sender_pn']
   delete attrs['sender_lid']
+  attrs['addressing_mode'] = lidOf(attrs['recipient']) === undefined ? 'pn' : 'lid'
 }

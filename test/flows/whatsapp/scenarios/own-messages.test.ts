@@ -76,6 +76,14 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     expect(await written(harness, id)).toMatchObject(expected)
   })
 
+  test('to a LID, in a copy from the number: names the number too', async () => {
+    await using world = await openHarness([INCOMING, { without: ['addressing_mode'] }])
+    const { harness, id, phone } = world
+    await misbehave(harness, [INCOMING, { set: { from: `${phone}@s.whatsapp.net` } }])
+    await harness.network.misbehave({ kind: 'write_on_phone', account: phone, to: CONTACT, text: 'my own' })
+    expect(await written(harness, id)).toMatchObject({ to: CONTACT, phone: CONTACT })
+  })
+
   test.each<[string, string, Action[]]>([
     ['to a contact named by LID', CONTACT, []],
     ['to a contact named by number alone', CONTACT, [{ address: 'pn', alternate: false }]],
