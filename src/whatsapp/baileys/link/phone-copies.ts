@@ -13,6 +13,7 @@ import type { Logger } from 'pino'
 import type { Self } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { asResend } from '../signal/sending.ts'
+import { ownReceipt } from './own-receipts.ts'
 
 /** WhatsApp withholds the content of messages of these types from linked devices. */
 const VIEW_ONCE = ['view_once', 'view_once_unavailable_fanout']
@@ -42,24 +43,36 @@ export function requestCopiesFirst(socket: WASocket, { cache, calls, logger, sel
     }
     const { id = '', lid = '' } = self()
     const message = lacksContent(node) ? orNull(() => decodeMessageNode(node, id, lid).fullMessage) : null
-    if (!message) return passOn()
-    const whatsappId = String(message.key.id)
-    const isAllowed = mayRequest(whatsappId)
-    if (!isAllowed) logger.warn({ whatsappId }, 'message.copy_not_requested')
+    // Baileys would only acknowledge it.
+    const receipt = hasContent(node) ? null : ownReceipt(node, self())
+    if (!message && !receipt) return passOn()
     calls.inBackground('copy', async () => {
-      // A request over an earlier socket may not have left. Baileys requests nothing that is in the cache.
-      if (isAllowed) await cache.del(whatsappId)
-      else await cache.set(whatsappId, true)
-      if (isAllowed) await asResend(() => socket.requestPlaceholderResend(message.key, message))
+      if (message) await request(message)
+      if (receipt) await socket.sendNode({ tag: 'receipt', attrs: receipt })
       if (!calls.closed.aborted) passOn()
     })
   })
+
+  async function request(message: WAMessage): Promise<void> {
+    const whatsappId = String(message.key.id)
+    const isAllowed = mayRequest(whatsappId)
+    if (!isAllowed) logger.warn({ whatsappId }, 'message.copy_not_requested')
+    // A request over an earlier socket may not have left. Baileys requests nothing that is in the cache.
+    if (isAllowed) await cache.del(whatsappId)
+    else await cache.set(whatsappId, true)
+    if (isAllowed) await asResend(() => socket.requestPlaceholderResend(message.key, message))
+  }
+}
+
+/** Reads the content itself, which `IncomingMessages` may have changed. */
+function hasContent({ content }: BinaryNode): boolean {
+  return Array.isArray(content) && content.some(({ tag }) => tag === 'enc' || tag === 'plaintext')
 }
 
 function lacksContent(node: BinaryNode): boolean {
   const { from = '' } = node.attrs
   if (isJidNewsletter(from) || isJidStatusBroadcast(from)) return false
-  if (['enc', 'plaintext'].some(tag => getBinaryNodeChild(node, tag))) return false
+  if (hasContent(node)) return false
   return !WITHHELD.includes(withheldAs(node))
 }
 

@@ -89,8 +89,9 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     ['to a contact named by number alone', CONTACT, [{ address: 'pn', alternate: false }]],
     ['to a contact named by number, with the LIDs', CONTACT, [{ address: 'pn' }]],
     ['to an assistant', ASSISTANT, []],
+    ['without content', CONTACT, [{ without: ['enc'] }]],
   ])('%s is not delivered again at the next login', async (_, to, actions) => {
-    await using world = await openHarness(...actions.map(action => [INCOMING, action] as const))
+    await using world = await openHarness(...actions.map(action => [{ ...INCOMING, times: 1 }, action] as const))
     const { harness, id, phone, connection } = world
     const sent = await countOf(harness, { stanza: 'receipt', direction: 'in', attrs: { type: 'sender' } })
     await harness.network.misbehave({ kind: 'write_on_phone', account: phone, to, text: 'my own' })
@@ -101,6 +102,25 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     await harness.network.writeAs({ from: CONTACT, to: phone, text: 'later' })
     await texts(harness, id, 1)
     expect(await delivered()).toBe(1)
+  })
+
+  test.each([
+    ['view_once', CONTACT, 1],
+    ['bot_unavailable_fanout', ASSISTANT, 0],
+  ])('whose content WhatsApp withholds as %s gets one receipt', async (type, recipient, events) => {
+    await using world = await openHarness()
+    const { harness, id, phone } = world
+    const sent = await countOf(harness, { stanza: 'receipt', direction: 'in', attrs: { type: 'sender' } })
+    const to = recipient === CONTACT ? `${CONTACT}@s.whatsapp.net` : recipient
+    const attrs = { id: 'W1', from: `${phone}@s.whatsapp.net`, recipient: to, type: 'text', t: '1700000000' }
+    const stanza = { tag: 'message', attrs, content: [{ tag: 'unavailable', attrs: { type } }] }
+    await harness.network.misbehave({ kind: 'stanza', account: phone, stanza })
+    await until('the receipt', async () => (await sent()) > 0)
+    await harness.network.writeAs({ from: CONTACT, to: phone, text: 'later' })
+    await texts(harness, id, 1)
+    expect(await sent()).toBe(1)
+    const list = await harness.store.events.list(id, { limit: 10 }, { kind: 'message.written' })
+    expect(list.data).toHaveLength(events)
   })
 
   /** The data of the first `message.written`. */
