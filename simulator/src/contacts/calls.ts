@@ -18,8 +18,8 @@ export async function callAs(
   const call: Call = { id: createMessageId(), from, to, video, ...(group && { group }), state: 'ringing' }
   network.calls.set(call.id, call)
   const media = [node('audio', { enc: 'opus', rate: '16000' }), ...(video ? [node('video', { enc: 'vp8' })] : [])]
-  const attrs = group ? { 'group-jid': group, type: 'group' } : {}
-  if (!account.settings.blocks(from)) await tell(network, account, call, node('offer', attrs, media))
+  const notice = node('offer_notice', { 'group-jid': group, type: 'group', media: video ? 'video' : 'audio' })
+  if (!account.settings.blocks(from)) await tell(network, account, call, group ? notice : node('offer', {}, media))
   return { id: call.id }
 }
 

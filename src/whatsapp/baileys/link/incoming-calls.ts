@@ -21,7 +21,8 @@ export function answerCalls(socket: WASocket, { events, calls, onFailed }: CallN
       if (calls.closed.aborted) return
       for (const listener of baileys) listener.call(ws, node)
     }
-    const offer = getBinaryNodeChild(node, 'offer')
+    // A linked device gets a notice of the offer of a group call.
+    const offer = getBinaryNodeChild(node, 'offer') ?? getBinaryNodeChild(node, 'offer_notice')
     const creator = offer?.attrs['call-creator']
     const id = offer?.attrs['call-id']
     if (!offer || !creator || !id) return passOn()
