@@ -53,8 +53,14 @@ function copiesOf(
   stanzaId: string,
 ): proto.Message.IProtocolMessage | null {
   const ids = new Set(asked.map(({ messageKey }) => messageKey?.id ?? ''))
-  const peerDataOperationResult = infosOf(network, account, ids).map(info => {
-    const webMessageInfoBytes = proto.WebMessageInfo.encode(info).finish()
+  const peerDataOperationResult = infosOf(network, account, ids).map(({ key, ...info }) => {
+    // Phones also name the author of a group message here instead of in the key.
+    const { participant, ...named } = key ?? {}
+    const webMessageInfoBytes = proto.WebMessageInfo.encode({
+      ...info,
+      key: named,
+      participant: participant ?? null,
+    }).finish()
     return { placeholderMessageResendResponse: { webMessageInfoBytes } }
   })
   if (peerDataOperationResult.length === 0) return null

@@ -3,6 +3,7 @@ import {
   type CacheStore,
   decodeMessageNode,
   getBinaryNodeChild,
+  isJidGroup,
   isJidNewsletter,
   isJidStatusBroadcast,
   proto,
@@ -103,7 +104,10 @@ export async function copiesIn({ key, message }: WAMessage, cache: CacheStore): 
     const bytes = placeholderMessageResendResponse?.webMessageInfoBytes
     const copy = bytes && orNull(() => proto.WebMessageInfo.decode(bytes) as WAMessage)
     // Baileys caches `true` for a message that arrived with content.
-    if (copy?.key) copies.push(Object.assign(copy, await cache.get<object | true>(String(copy.key.id))))
+    if (!copy?.key) continue
+    // A phone may name the author of a group message beside the key only.
+    if (isJidGroup(copy.key.remoteJid!) && !copy.key.fromMe) copy.key.participant ||= copy.participant ?? null
+    copies.push(Object.assign(copy, await cache.get<object | true>(String(copy.key.id))))
   }
   return copies
 }
