@@ -4,6 +4,7 @@ import type { GroupChange } from '../../../domain/recipients/group.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { parseGroupChanges, toGroupDetails } from '../parsing/group.ts'
 import type { LinkEvents } from './events.ts'
+import { orNull } from './phone-copies.ts'
 
 const GROUP_NOTIFICATION = 'w:gp2'
 
@@ -24,7 +25,7 @@ export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFail
       for (const listener of baileys) listener.call(ws, node)
     }
     const group = node.attrs['from']
-    const changes = node.attrs['type'] === GROUP_NOTIFICATION ? changesIn(node) : []
+    const changes = node.attrs['type'] === GROUP_NOTIFICATION ? (orNull(() => changesIn(node)) ?? []) : []
     if (changes.length === 0 || !group || !isJidGroup(group)) passOn()
     else events.groupChanged(group, changes).then(passOn, onFailed)
   })
@@ -34,6 +35,7 @@ export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFail
   })
 }
 
+/** @throws if the notification lacks what Baileys reads */
 function changesIn(node: BinaryNode): GroupChange[] {
   const create = getBinaryNodeChild(node, 'create')
   return create ? [{ kind: 'joined', group: toGroupDetails(extractGroupMetadata(create)) }] : parseGroupChanges(node)
