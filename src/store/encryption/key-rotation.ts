@@ -5,7 +5,7 @@ import type { Backend } from '../engine/backend.ts'
 import type { DatabaseKind } from '../engine/database-kind.ts'
 import type { StoreLogger } from '../engine/logger.ts'
 import { listTables } from '../engine/migrations/list-tables.ts'
-import { refuseIncompatible } from '../engine/migrations/migrate.ts'
+import { applyMissingSteps, findMissingSteps, refuseIncompatible } from '../engine/migrations/migrate.ts'
 import { createMigrationPool, reach } from '../engine/postgres/pools.ts'
 import { PostgresBackend } from '../engine/postgres/postgres-backend.ts'
 import { refuseTransactionPooler } from '../engine/postgres/refuse-transaction-pooler.ts'
@@ -17,8 +17,8 @@ import { openSqlite, SqliteBackend } from '../engine/sqlite/sqlite-backend.ts'
 import { TransactionalSqliteDialect } from '../engine/sqlite/transactional-dialect.ts'
 import { explained } from '../engine/sqlite/unusable.ts'
 import { Statements } from '../engine/statement.ts'
-import { NoDataYet, OtherRotation, WrongMasterKey } from '../errors.ts'
-import { type KeyState, RotationRecord } from './key-check.ts'
+import { NoDataYet, OtherRotation, StoreUnusable, WrongMasterKey } from '../errors.ts'
+import { KeyCheck, type KeyState, RotationRecord } from './key-check.ts'
 import { type Resealed, Resealing } from './resealing.ts'
 import { Sealing } from './sealing.ts'
 
@@ -51,7 +51,8 @@ type RotationOutcome = ({ kind: 'rotated' } & Resealed) | { kind: 'already' }
  * | after the record is removed | a finished rotation |
  *
  * @throws DataDirInUse, StillInUse, NeedsSessions, ForeignDatabase, NewerSchema, NoDataYet, WrongMasterKey or OtherRotation
- * before any change; StoreUnusable or StoreUnavailable if the database fails
+ * before any change; StoreUnusable also if an older version used the database last, StoreUnusable or StoreUnavailable if
+ * the database fails
  */
 export async function rotateMasterKey(options: RotationOptions): Promise<RotationOutcome> {
   return options.databaseUrl === undefined ? rotateOnSqlite(options) : rotateOnPostgres(options.databaseUrl, options)
@@ -116,7 +117,10 @@ async function rotate(rotation: Rotation): Promise<RotationOutcome> {
     await record.end()
     return { kind: 'already' }
   }
+  if (state.rotation === 'none') await refuseOlderSchema(db, kind)
   await begin(rotation, record, next, state)
+  // The service was updated in the middle of the rotation, and cannot apply them until the rotation has finished.
+  await applyMissingSteps(db, kind, new KeyCheck(current))
   const resealed = await reseal(rotation, current, next)
   await record.switchKey(next)
   adopt()
@@ -133,6 +137,16 @@ function refuseOtherKeys({ data, rotation }: KeyState): void {
   if (data === 'current' && rotation === 'to_another') throw new OtherRotation()
   const known = data !== 'neither' && (rotation === 'none' || rotation === 'to_next')
   if (!known) throw new WrongMasterKey()
+}
+
+/** @throws StoreUnusable if a start has to migrate the database first: values may be in tables that are missing */
+async function refuseOlderSchema(db: Kysely<Database>, kind: DatabaseKind): Promise<void> {
+  const missing = await findMissingSteps(db, kind)
+  if (missing.length > 0)
+    throw new StoreUnusable(
+      `The database was last used by an older version (it lacks ${missing.join(', ')}). Start this version once, stop it, ` +
+        'and rotate the key then. Nothing was changed.',
+    )
 }
 
 async function begin({ untilAlone }: Rotation, record: RotationRecord, next: Sealing, { rotation }: KeyState) {

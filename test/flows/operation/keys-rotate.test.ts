@@ -170,4 +170,25 @@ describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
     expect(await service.instance(id, token).setWebhook('https://example.com/hook')).toMatchObject({ secret })
     await service.dispose()
   })
+
+  test('after an update, a rotation waits for the first start; one that was begun before the update is completed', async () => {
+    await fill()
+    const undoLastStep = () =>
+      database.run("delete from kysely_migration where name = '0152-scheduled-commands'", dataDir)
+    await undoLastStep()
+    const refused = await rotate(null)
+    expect([refused.code, refused.output]).toEqual([1, expect.stringContaining('Start this version once, stop it')])
+    const store = await open(keyInForce())
+    await store.close()
+
+    expect((await rotate(output => output.includes('\n'))).killed).toBe(true)
+    await expect(open(keyInForce())).rejects.toThrow(KeyRotationUnfinished)
+    await undoLastStep()
+    const done = await rotate(null)
+    expect(done.code, done.output).toBe(0)
+    if (kind === 'postgres') database.env['MASTER_KEY'] = newMasterKey
+    const rotated = await open(keyInForce())
+    expect(await findSecrets(rotated, instanceId, 0)).toEqual({ current: webhookSecret, previous: [] })
+    await rotated.close()
+  })
 })
