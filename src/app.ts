@@ -83,8 +83,7 @@ interface NodeContext {
 }
 
 /** Opens the keys and the store, then starts the modules. If a module does not start, closes all that is open. */
-export async function startApp(given: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
-  const settings = withFolderId(given)
+export async function startApp(settings: Settings, logger: Logger, logTo: DestinationStream): Promise<App> {
   const keys = openKeys(settings)
   const metrics = new Metrics(settings.version)
   const traces = await openTraces(settings.traces, settings.version, logger)
@@ -101,7 +100,7 @@ export async function startApp(given: Settings, logger: Logger, logTo: Destinati
   const renewal = new Renewal()
   const context: NodeContext = { settings, keys, logger, logTo, store, metrics, traces, renewal, closers }
   try {
-    return await startModules(context)
+    return await startModules({ ...context, settings: await withFolderId(settings, store.media) })
   } catch (error) {
     await closeAll(context, STOP_WITHIN_MS)
     throw error

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import type { AllowedNetwork, MediaPlace } from './domain/media.ts'
-import { identifyFolder } from './media/storage/folder-id.ts'
+import { claimFolder, type FolderRecords } from './media/storage/folder-id.ts'
 import { integerIn, numberIn, parseHttpUrl, type ReadSetting, tryDecode } from './setting-values.ts'
 
 const DAY_MS = 86_400_000
@@ -52,14 +52,15 @@ export function mediaOf({
   return place && { ...media, place }
 }
 
-/**
- * With the ID of the folder of files, if several nodes may share it. Nodes that name the same path may still have different
- * folders, if the shared one is not mounted on one of them.
- */
-export function withFolderId<S extends { media: MediaSettings; databaseUrl: string | null }>(settings: S): S {
-  const { media, databaseUrl } = settings
-  if (databaseUrl === null || media.place?.kind !== 'folder') return settings
-  return { ...settings, media: { ...media, place: { ...media.place, id: identifyFolder(media.place.path) } } }
+/** With the ID of the folder that MEDIA_URL names, because that folder may not be mounted now or later. */
+export async function withFolderId<S extends { media: MediaSettings }>(
+  settings: S,
+  records: FolderRecords,
+): Promise<S> {
+  const { media } = settings
+  if (media.place?.kind !== 'folder') return settings
+  const id = await claimFolder(media.place.path, records)
+  return { ...settings, media: { ...media, place: { ...media.place, id } } }
 }
 
 function parseMediaPlace(text: string): MediaPlace | undefined {

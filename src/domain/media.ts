@@ -131,7 +131,7 @@ export interface MediaTerms {
 
 /** Where the files are kept. */
 export type MediaPlace =
-  /** `id`: see `identifyFolder`. Null or absent: unknown. */
+  /** `id`: see `claimFolder`. Null or absent: unknown. */
   | { kind: 'folder'; path: string; id?: string | null }
   | {
       kind: 'bucket'

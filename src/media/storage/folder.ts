@@ -17,7 +17,7 @@ export class FolderStorage implements MediaStorage {
   readonly #root: string
   readonly #id: string | null
 
-  /** @param id while the folder has another ID, every call rejects. Null: the ID is not compared */
+  /** @param id while the folder has no or another ID, every call rejects. Null: the ID is not compared */
   constructor(root: string, id: string | null = null) {
     this.#root = resolve(root)
     this.#id = id
@@ -60,7 +60,7 @@ export class FolderStorage implements MediaStorage {
     if (isThere) await rmdir(folder).catch(() => undefined)
   }
 
-  /** The folder, or the nearest existing folder above it, must be writable. */
+  /** The folder must have the ID. It, or the nearest existing folder above it, must be writable. */
   async check(): Promise<void> {
     for (let folder = this.#root; ; folder = dirname(folder)) {
       const isThere = await access(folder, constants.R_OK | constants.W_OK | constants.X_OK).then(
@@ -71,6 +71,7 @@ export class FolderStorage implements MediaStorage {
     }
     // Only a folder has entries.
     await opendir(this.#root).then(opened => opened.close(), nullIfMissing)
+    await this.#compareId()
   }
 
   async close(): Promise<void> {}
@@ -79,8 +80,10 @@ export class FolderStorage implements MediaStorage {
   async #compareId(): Promise<void> {
     if (this.#id === null) return
     const id = await readFile(join(this.#root, ID_FILE), 'utf8').catch(nullIfMissing)
-    if (id !== this.#id)
-      throw new Error(`The folder ${this.#root} is not the one that was there at the start. Is it mounted?`)
+    if (id?.trim() !== this.#id)
+      throw new Error(
+        `${this.#root} is not the folder of the stored files: its ${ID_FILE} is not ${this.#id}. Is it mounted?`,
+      )
   }
 
   async #create(path: string): Promise<FileHandle> {

@@ -54,6 +54,12 @@ export type FinishOutcome =
   /** Writing took too long, or the instance was deleted, and the file is being removed. */
   | { kind: 'given_up' }
 
+export interface FolderRecord {
+  id: string | null
+  hasStored: boolean
+  hasNodes: boolean
+}
+
 /**
  * `given_up`: the row is being removed or is gone already, because another node gave the file up. That node may have removed the
  * bytes before the last of them arrived, so the caller must remove them.
@@ -105,6 +111,10 @@ export interface MediaRows {
   claimDoomed(limit: number): Promise<FileName[]>
   /** Whether the storage holds a file, or will get one. */
   hasFiles(): Promise<boolean>
+  /** The ID of the folder of files, whether a file is stored, and whether other nodes run. */
+  findFolder(): Promise<FolderRecord>
+  /** Records the ID of the folder, unless it was changed since it was `former`. @returns the recorded ID */
+  recordFolder(id: string, former: string | null): Promise<string>
   /** Deletes the row of a file that is not in the storage any more. */
   forget(file: FileName): Promise<void>
 }

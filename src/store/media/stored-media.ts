@@ -8,12 +8,14 @@ import { oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows, IS_QUEUED_IN, toMedia } from './file-rows.ts'
+import { folderQuery, recordFolder, toFolderRecord } from './folder-record.ts'
 import { findListed, listMedia } from './listed-media.ts'
 import type {
   DiscardOutcome,
   FileName,
   FinishedFile,
   FinishOutcome,
+  FolderRecord,
   FoundMedia,
   ListedMedia,
   MediaRows,
@@ -123,6 +125,15 @@ export class StoredMedia implements MediaRows {
     return rows.length > 0
   }
 
+  async findFolder(): Promise<FolderRecord> {
+    const [row] = await this.#core.reader.query(folderQuery(this.#core.statements))
+    return toFolderRecord(row!)
+  }
+
+  async recordFolder(id: string, former: string | null): Promise<string> {
+    return (await this.#core.write(this.#operations.recordFolder, { id, former })).id
+  }
+
   claimDoomed(limit: number): Promise<FileName[]> {
     return this.#core.write(this.#operations.claimDoomed, { limit })
   }
@@ -146,6 +157,8 @@ function operations(statements: Statements) {
 
   // For the audit, an upload is a change when it has ended. The operations before that and the clean-up are no changes.
   return {
+    recordFolder: recordFolder(statements),
+
     begin: oneByOne(
       'media.begin',
       instanceOf,

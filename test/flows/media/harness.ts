@@ -14,11 +14,13 @@ export function png(size: number): Buffer {
   return Buffer.concat([PNG_START, randomBytes(Math.max(0, size - PNG_START.length))]).subarray(0, size)
 }
 
-/** The files of all instances in the storage. */
+/** The files of all instances in the storage, without the file that has the ID of the folder. */
 export function filesIn(folder: string): string[] {
   if (!existsSync(folder)) return []
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
-  return entries.flatMap(entry => (entry.isFile() ? [join(entry.parentPath, entry.name)] : []))
+  return entries.flatMap(entry =>
+    entry.isFile() && entry.name !== 'folder.id' ? [join(entry.parentPath, entry.name)] : [],
+  )
 }
 
 export function sha256(bytes: Uint8Array): string {

@@ -183,7 +183,7 @@ class Target {
 function outsideOf(root: string): string[] {
   return readdirSync(root, { recursive: true })
     .map(String)
-    .filter(path => !/^files\/media(\/inst_\w+(\/file_\w+)?)?$/.test(path))
+    .filter(path => !/^files\/media(\/folder\.id|\/inst_\w+(\/file_\w+)?)?$/.test(path))
     .toSorted()
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -31,6 +31,32 @@ test('MEDIA_URL is the folder of the files', async () => {
   const { client } = await start({ MEDIA_URL: pathToFileURL(folder).href })
   await client.upload(png(1_000))
   expect(filesIn(folder)).toHaveLength(1)
+})
+
+test('while the folder of stored files is not mounted, calls get 503; a copy of it can take its place', async () => {
+  const parent = mkdtempSync(join(tmpdir(), 'pombal-mount-'))
+  onTestFinished(() => rmSync(parent, { recursive: true }))
+  const [folder, mounted] = [join(parent, 'media'), join(parent, 'mounted')]
+  const { service, client } = await start({ MEDIA_URL: pathToFileURL(folder).href })
+  const { id } = (await client.upload(png(1_000))).body.data
+  await service.kill('SIGTERM')
+  renameSync(folder, mounted)
+  mkdirSync(folder)
+  await service.start()
+  const again = new MediaClient(service.url!, client)
+  const statuses = async () => [(await again.upload(png(2_000))).status, (await again.download(id)).status]
+  expect(await statuses()).toEqual([503, 503])
+  expect(filesIn(folder)).toEqual([])
+  expect(existsSync(join(folder, 'folder.id'))).toBe(false)
+  const [report] = service.logLines.filter(({ msg }) => msg === 'media.storage_unusable')
+  const expected = readFileSync(join(mounted, 'folder.id'), 'utf8')
+  expect(report).toMatchObject({ err: { message: expect.stringContaining(`folder.id is not ${expected}`) } })
+  // What docs/operations.md describes for another folder with the files.
+  writeFileSync(join(folder, 'folder.id'), `${expected}\n`)
+  expect(await statuses()).toEqual([201, 410])
+  rmSync(folder, { recursive: true })
+  renameSync(mounted, folder)
+  expect(await statuses()).toEqual([201, 200])
 })
 
 test('MEDIA_URL is the bucket of the files', async () => {

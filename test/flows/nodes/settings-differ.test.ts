@@ -32,7 +32,7 @@ test('a node whose settings differ logs one warning for each other node, and eac
   expect(warnings(other)).toMatchObject([here, here])
 })
 
-test('nodes that name the same path, but do not see the same folder of files, say so', async () => {
+test('a node that does not see the folder of files of the others says so, and stores nothing', async () => {
   const database = await createDatabase('postgres', inject('postgresUrl'))
   cleanUps.push(() => database.dispose())
   const [shared, unmounted] = [
@@ -54,11 +54,12 @@ test('nodes that name the same path, but do not see the same folder of files, sa
   rmSync(link)
   mkdirSync(link)
   const other = await start()
-  const warnings = (node: Service) => node.logLines.filter(({ msg }) => msg === 'settings.differ')
-  await until('the warnings', () => warnings(first).length + warnings(second).length + warnings(other).length === 4)
-  const place = (folder: string) =>
-    JSON.stringify({ kind: 'folder', path: link, id: readFileSync(join(folder, 'folder.id'), 'utf8') })
-  const there = { differing: { MEDIA_URL: [place(shared), place(link)] } }
-  expect([warnings(first), warnings(second)]).toMatchObject([[there], [there]])
-  expect(readdirSync(shared)).toEqual(['folder.id'])
+  const reports = (node: Service) => node.logLines.filter(({ msg }) => msg === 'media.storage_unusable')
+  await until('the report', () => reports(other).length > 0)
+  const id = readFileSync(join(shared, 'folder.id'), 'utf8')
+  expect(reports(other)).toMatchObject([
+    { path: link, id, err: { message: expect.stringContaining('Is it mounted?') } },
+  ])
+  expect([reports(first), reports(second)]).toEqual([[], []])
+  expect([readdirSync(shared), readdirSync(link)]).toEqual([['folder.id'], []])
 })

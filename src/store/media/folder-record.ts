@@ -1,0 +1,51 @@
+import { sql } from 'kysely'
+import { oneByOne } from '../engine/operation.ts'
+import type { Statements } from '../engine/statement.ts'
+import type { FolderRecord } from './media.ts'
+
+const KEY = 'media_folder'
+
+interface FolderRow {
+  folder: Uint8Array | null
+  has_stored: unknown
+  has_nodes: unknown
+}
+
+export function folderQuery({ db, now }: Pick<Statements, 'db' | 'now'>) {
+  const stored = db.selectFrom('media_files').select('id').where('state', '=', 'stored')
+  const nodes = db.selectFrom('nodes').select('id').where('seen_until', '>', now)
+  return db.selectNoFrom(({ exists }) => [
+    db.selectFrom('meta').select('value').where('key', '=', KEY).as('folder'),
+    exists(stored).as('has_stored'),
+    exists(nodes).as('has_nodes'),
+  ])
+}
+
+export function toFolderRecord({ folder, has_stored, has_nodes }: FolderRow): FolderRecord {
+  return {
+    id: folder === null ? null : Buffer.from(folder).toString(),
+    hasStored: Boolean(has_stored),
+    hasNodes: Boolean(has_nodes),
+  }
+}
+
+export function recordFolder(statements: Statements) {
+  const { db } = statements
+  return oneByOne(
+    'media.record_folder',
+    () => '',
+    async (tx, { id, former }: { id: string; former: string | null }): Promise<{ id: string }> => {
+      const value = Buffer.from(id)
+      const isFormer = former === null ? sql<boolean>`1 = 0` : sql<boolean>`meta.value = ${Buffer.from(former)}`
+      await tx.query(
+        db
+          .insertInto('meta')
+          .values({ key: KEY, value })
+          .onConflict(oc => oc.column('key').doUpdateSet({ value }).where(isFormer)),
+      )
+      const [row] = await tx.query(db.selectFrom('meta').select('value').where('key', '=', KEY))
+      return { id: Buffer.from(row!.value).toString() }
+    },
+    false,
+  )
+}
