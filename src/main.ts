@@ -3,6 +3,7 @@ import { pino, stdSerializers } from 'pino'
 import { type App, STOP_WITHIN_MS, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
 import { logDestination } from './log-destination.ts'
+import { explainListening } from './ops/listening.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
 
 function readSettingsOrExit(): Settings {
@@ -22,11 +23,10 @@ function exitWith(problems: readonly string[]): never {
 /** @returns sentences for the operator, or null if the error is not one that an operator can fix */
 function problemsOf(error: unknown, settings: Settings): readonly string[] | null {
   if (error instanceof BadSettings) return error.problems
-  const { message, code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
-  if (code === 'EADDRINUSE') {
-    const setting = port === settings.metricsPort ? 'METRICS_PORT' : 'PORT'
-    return [`Port ${port} of ${settings.host} is in use: set ${setting} to a free port.`]
-  }
+  const { message, syscall, port = settings.port } = error as NodeJS.ErrnoException & { port?: number }
+  const setting = port === settings.metricsPort ? 'METRICS_PORT' : 'PORT'
+  const sentence = explainListening(error, { host: settings.host, port, setting })
+  if (sentence !== null) return [sentence]
   // An error of the operating system. Its message names the folder, file or address.
   if (syscall !== undefined) return [message]
   if (error instanceof StoreUnusable || error instanceof StoreUnavailable) return [message]

@@ -4,7 +4,14 @@ import type { Module } from './find-violations.ts'
 export const STARTUP: readonly Module[] = [
   {
     path: 'src/main.ts',
-    modules: ['src/app.ts', 'src/config.ts', 'src/log-destination.ts', 'src/log-for-people.ts', 'src/store/errors.ts'],
+    modules: [
+      'src/app.ts',
+      'src/config.ts',
+      'src/log-destination.ts',
+      'src/log-for-people.ts',
+      'src/ops/listening.ts',
+      'src/store/errors.ts',
+    ],
     packages: ['node:module', 'pino'],
   },
   {

@@ -1,6 +1,6 @@
 // Checks what a start needs, without changing anything, and names the remedy of each problem.
 import { BadSettings, readSettings, type Settings } from '../config.ts'
-import { CHECKS, type Finding } from './doctor/checks.ts'
+import { CHECKS, examineDatabase, type Finding } from './doctor/checks.ts'
 
 const SIGNS = { ok: 'ok     ', warning: 'WARNING', problem: 'PROBLEM' } as const
 
@@ -23,8 +23,13 @@ async function run(): Promise<number> {
   const settings = readSettingsOrReport()
   if (settings === null) return 1
   let problems = 0
+  let examined: ReturnType<typeof examineDatabase> | undefined
+  const examine = () => {
+    examined ??= examineDatabase(settings)
+    return examined
+  }
   for (const [name, check] of CHECKS) {
-    for (const finding of await check(settings)) {
+    for (const finding of await check(settings, examine)) {
       print(name, finding)
       if (finding.state === 'problem') problems += 1
     }

@@ -8,7 +8,7 @@ import { startCleaning } from './cleaning.ts'
 import { Fetcher, type FetcherOptions } from './fetching/fetcher.ts'
 import { FileReceiver } from './file-receiver.ts'
 import { MediaLibrary } from './media-library.ts'
-import { openStorage } from './storage/open-storage.ts'
+import { openStorage, STORAGE_MISSING } from './storage/open-storage.ts'
 import type { MediaStorage } from './storage/storage.ts'
 
 interface OpenMediaOptions extends MediaTerms {
@@ -70,9 +70,7 @@ async function reportUnusable(
  * Call if no storage is configured.
  * @throws StoreUnusable if there are files: no node could read or remove them, so their instances could not be erased
  */
-export async function refuseFiles(rows: Pick<MediaRows, 'hasFiles'>): Promise<null> {
-  if (!(await rows.hasFiles())) return null
-  throw new StoreUnusable(
-    'Files are stored, but MEDIA_URL is not set. Set it to where the files are, as on the other nodes.',
-  )
+export async function refuseFiles(rows: Pick<MediaRows, 'findFolder'>): Promise<null> {
+  if (!(await rows.findFolder()).hasFiles) return null
+  throw new StoreUnusable(STORAGE_MISSING)
 }

@@ -18,7 +18,10 @@ import { refuseMoved } from './engine/sqlite/move-marker.ts'
 import { refuseUnfinishedRestore } from './engine/sqlite/restore.ts'
 import { openSqlite } from './engine/sqlite/sqlite-backend.ts'
 import { explained, isInterruptedWrite, refuseReadOnlyFiles } from './engine/sqlite/unusable.ts'
+import { Statements } from './engine/statement.ts'
 import { StoreUnusable } from './errors.ts'
+import { folderQuery, toFolderRecord } from './media/folder-record.ts'
+import type { FolderRecord } from './media/media.ts'
 import { refuseUnmovedData } from './unmoved-data.ts'
 
 interface ExamineOptions {
@@ -36,6 +39,8 @@ export interface StoreExamination {
   missingSteps: readonly string[]
   /** The time of the newest event. Null if there is none, or if migrations are missing. */
   newestEventAt: number | null
+  /** Null if migrations are missing. */
+  storage: FolderRecord | null
   /** The database's time minus this machine's, in milliseconds. Null on SQLite. */
   clockDifferenceMs: number | null
 }
@@ -112,7 +117,10 @@ async function examine(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCh
   await refuseIncompatible(db, kind)
   await keyCheck?.verify(db, kind)
   const missingSteps = await findMissingSteps(db, kind)
-  return { missingSteps, newestEventAt: missingSteps.length === 0 ? await findNewestEventAt(db) : null }
+  if (missingSteps.length > 0) return { missingSteps, newestEventAt: null, storage: null }
+  const { now } = new Statements(kind)
+  const storage = toFolderRecord(await folderQuery({ db, now }).executeTakeFirstOrThrow())
+  return { missingSteps, newestEventAt: await findNewestEventAt(db), storage }
 }
 
 /** Reads one event of each instance: the one with the highest number. */

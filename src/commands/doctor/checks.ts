@@ -4,9 +4,11 @@ import { dirname, resolve } from 'node:path'
 import { BadSettings, type Settings } from '../../config.ts'
 import type { MediaPlace } from '../../domain/media.ts'
 import { findAdminKey, findMasterKey } from '../../keys.ts'
-import { openStorage } from '../../media/storage/open-storage.ts'
+import { isEmpty } from '../../media/storage/folder-id.ts'
+import { openStorage, STORAGE_MISSING } from '../../media/storage/open-storage.ts'
 import { mediaOf } from '../../media-settings.ts'
 import { readDiskSpace } from '../../ops/disk.ts'
+import { findListeningProblem } from '../../ops/listening.ts'
 import { StoreUnavailable, StoreUnusable } from '../../store/errors.ts'
 import { examineStore, type StoreExamination } from '../../store/examine-store.ts'
 import { checkService, isPortTaken } from './check-service.ts'
@@ -17,7 +19,8 @@ export interface Finding {
   text: string
 }
 
-type Check = (settings: Settings) => Promise<Finding[]>
+/** `examine` examines the database, once for all checks. */
+type Check = (settings: Settings, examine: () => Promise<StoreExamination | null>) => Promise<Finding[]>
 
 const MB = 1_000_000
 const GB = 1_000_000_000
@@ -35,7 +38,7 @@ export const CHECKS: readonly (readonly [name: string, check: Check])[] = [
   ['Master key', async settings => [checkMasterKey(settings)]],
   ['Admin key', async settings => [checkAdminKey(settings)]],
   ['Database', checkDatabase],
-  ['Files', async settings => [await checkFiles(mediaOf(settings)?.place ?? null)]],
+  ['Files', checkFiles],
   ['Service', checkPort],
 ]
 
@@ -109,11 +112,14 @@ function readMasterKey(settings: Settings): Buffer | null | string {
   }
 }
 
-async function checkDatabase(settings: Settings): Promise<Finding[]> {
+export async function examineDatabase(settings: Settings): Promise<StoreExamination | null> {
   const key = readMasterKey(settings)
-  const masterKey = typeof key === 'string' ? null : key
+  return examineStore({ ...settings, masterKey: typeof key === 'string' ? null : key })
+}
+
+async function checkDatabase(settings: Settings, examine: () => Promise<StoreExamination | null>): Promise<Finding[]> {
   try {
-    const found = await examineStore({ ...settings, masterKey })
+    const found = await examine()
     return found === null ? [ok('SQLite. The first start creates it.')] : describe(found, settings)
   } catch (error) {
     return [problem(sentenceOf(error))]
@@ -138,8 +144,21 @@ function clockSentence(how: string): string {
   return `This machine's clock is ${how}: run NTP. Receivers refuse webhooks with a wrong time.`
 }
 
-async function checkFiles(place: MediaPlace | null): Promise<Finding> {
-  if (place === null) return ok('Without MEDIA_URL, nodes refuse files.')
+async function checkFiles(settings: Settings, examine: () => Promise<StoreExamination | null>): Promise<Finding[]> {
+  // The check of the database reports why it cannot be examined.
+  const known = (await examine().catch(() => null))?.storage ?? null
+  const place = mediaOf(settings)?.place ?? null
+  if (place === null) return [known?.hasFiles ? problem(STORAGE_MISSING) : ok('Without MEDIA_URL, nodes refuse files.')]
+  if (place.kind === 'folder' && known?.hasStored) {
+    const isDefault = settings.media.place === null
+    const lost = `The database names files, but ${place.path} has none: mount or restore it, or correct MEDIA_URL.`
+    if (isEmpty(place.path)) return [isDefault ? warning(lost) : problem(lost)]
+    if (!isDefault) return [await checkStorage({ ...place, id: known.id })]
+  }
+  return [await checkStorage(place)]
+}
+
+async function checkStorage(place: MediaPlace): Promise<Finding> {
   const name = place.kind === 'folder' ? place.path : `The bucket ${place.bucket}${at(place.endpoint)}`
   const storage = await openStorage(place)
   try {
@@ -163,13 +182,19 @@ async function checkPort(settings: Settings): Promise<Finding[]> {
   const { state, text } = await checkService(settings)
   if (state === 'ready') return [ok(text)]
   if (state === 'not_ready') return [warning(text)]
-  return [state === 'foreign' ? problem(text) : ok(text), ...(await checkMetricsPort(settings))]
+  if (state === 'foreign') return [problem(text), ...(await checkMetricsPort(settings))]
+  const { host, port } = settings
+  const refused = await findListeningProblem({ host, port, setting: 'PORT' })
+  return [refused === null ? ok(text) : problem(refused), ...(await checkMetricsPort(settings))]
 }
 
 /** Call only if the service does not run. */
 async function checkMetricsPort({ host, metricsPort }: Settings): Promise<Finding[]> {
-  if (metricsPort === null || metricsPort === 0 || !(await isPortTaken(host, metricsPort))) return []
-  return [problem(`Another program uses port ${metricsPort} of ${host}: set METRICS_PORT to a free port.`)]
+  if (metricsPort === null || metricsPort === 0) return []
+  if (await isPortTaken(host, metricsPort))
+    return [problem(`Another program uses port ${metricsPort} of ${host}: set METRICS_PORT to a free port.`)]
+  const refused = await findListeningProblem({ host, port: metricsPort, setting: 'METRICS_PORT' })
+  return refused === null ? [] : [problem(refused)]
 }
 
 /** The link that leads nowhere, if the folder is one or is below one. */

@@ -2,6 +2,10 @@ import type { MediaPlace } from '../../domain/media.ts'
 import { FolderStorage } from './folder.ts'
 import type { MediaStorage } from './storage.ts'
 
+/** Why no node starts without a storage. */
+export const STORAGE_MISSING =
+  'Files are stored, but MEDIA_URL is not set. Set it to where the files are, as on the other nodes.'
+
 export async function openStorage(place: MediaPlace): Promise<MediaStorage> {
   if (place.kind === 'folder') return new FolderStorage(place.path, place.id)
   // Loaded only if it is used: it takes a few hundred milliseconds and 30 MB.

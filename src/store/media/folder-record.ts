@@ -7,6 +7,7 @@ const KEY = 'media_folder'
 
 interface FolderRow {
   folder: Uint8Array | null
+  has_files: unknown
   has_stored: unknown
   has_nodes: unknown
 }
@@ -14,16 +15,22 @@ interface FolderRow {
 export function folderQuery({ db, now }: Pick<Statements, 'db' | 'now'>) {
   const stored = db.selectFrom('media_files').select('id').where('state', '=', 'stored')
   const nodes = db.selectFrom('nodes').select('id').where('seen_until', '>', now)
-  return db.selectNoFrom(({ exists }) => [
+  return db.selectNoFrom(({ exists, or }) => [
     db.selectFrom('meta').select('value').where('key', '=', KEY).as('folder'),
+    or([
+      exists(db.selectFrom('media_files').select('id')),
+      exists(db.selectFrom('media_downloads').select('media_id')),
+      exists(db.selectFrom('media_fetches').select('media_id')),
+    ]).as('has_files'),
     exists(stored).as('has_stored'),
     exists(nodes).as('has_nodes'),
   ])
 }
 
-export function toFolderRecord({ folder, has_stored, has_nodes }: FolderRow): FolderRecord {
+export function toFolderRecord({ folder, has_files, has_stored, has_nodes }: FolderRow): FolderRecord {
   return {
     id: folder === null ? null : Buffer.from(folder).toString(),
+    hasFiles: Boolean(has_files),
     hasStored: Boolean(has_stored),
     hasNodes: Boolean(has_nodes),
   }

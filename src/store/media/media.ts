@@ -54,9 +54,15 @@ export type FinishOutcome =
   /** Writing took too long, or the instance was deleted, and the file is being removed. */
   | { kind: 'given_up' }
 
+/** What the database knows about the storage. */
 export interface FolderRecord {
+  /** The ID of the folder. Null if none is recorded, or the storage is a bucket. */
   id: string | null
+  /** Whether the storage holds a file, or will get one. */
+  hasFiles: boolean
+  /** Whether it holds a file that can be read. */
   hasStored: boolean
+  /** Whether other nodes run. */
   hasNodes: boolean
 }
 
@@ -109,9 +115,6 @@ export interface MediaRows {
    * Files to remove: unneeded files, and files whose writer is gone. Returns each again after a minute, until `forget`.
    */
   claimDoomed(limit: number): Promise<FileName[]>
-  /** Whether the storage holds a file, or will get one. */
-  hasFiles(): Promise<boolean>
-  /** The ID of the folder of files, whether a file is stored, and whether other nodes run. */
   findFolder(): Promise<FolderRecord>
   /** Records the ID of the folder, unless it was changed since it was `former`. @returns the recorded ID */
   recordFolder(id: string, former: string | null): Promise<string>

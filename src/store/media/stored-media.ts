@@ -114,17 +114,6 @@ export class StoredMedia implements MediaRows {
     return count
   }
 
-  async hasFiles(): Promise<boolean> {
-    const { db } = this.#core.statements
-    const { reader } = this.#core
-    const rows = [
-      ...(await reader.query(db.selectFrom('media_files').select('id').limit(1))),
-      ...(await reader.query(db.selectFrom('media_downloads').select('media_id').limit(1))),
-      ...(await reader.query(db.selectFrom('media_fetches').select('media_id').limit(1))),
-    ]
-    return rows.length > 0
-  }
-
   async findFolder(): Promise<FolderRecord> {
     const [row] = await this.#core.reader.query(folderQuery(this.#core.statements))
     return toFolderRecord(row!)

@@ -1,7 +1,18 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -13,12 +24,13 @@ import { createDatabase } from '../../databases/database.ts'
 import { queryPostgres } from '../../databases/query-postgres.ts'
 import { Service } from '../../service.ts'
 import { until } from '../../until.ts'
+import { MediaClient, png } from '../media/harness.ts'
 import { S3Server } from '../media/s3-server.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 const SQLITE = join(import.meta.dirname, '../../../src/store/engine/sqlite')
-/** Nothing listens there. */
-const CLOSED_PORT = '1'
+/** Nothing listens there, and every user may. */
+const CLOSED_PORT = '1024'
 
 let folder: string
 let service: Service | undefined
@@ -242,6 +254,36 @@ describe('pombal doctor', () => {
     writeFileSync(file, '')
     const under = await run('doctor', { MEDIA_URL: pathToFileURL(join(file, 'media')).href })
     expect(under).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Files\s.*ENOTDIR/) })
+  })
+
+  test('names stored files without MEDIA_URL, and a folder that does not have them', async () => {
+    const media = join(folder, 'media')
+    const database = await createDatabase('postgres', inject('postgresUrl'))
+    const settings = await startService({ ...database.env, MEDIA_URL: pathToFileURL(media).href })
+    const client = new MediaClient(service!.url!, await service!.admin.createInstance('whatsapp'))
+    expect((await client.upload(png(1_000))).status).toBe(201)
+    await service!.kill('SIGTERM')
+    const filesOf = async (env: Record<string, string>) => {
+      const { code, said } = await run('doctor', env)
+      return `${code} ${/^.*Files.*$/m.exec(said)?.[0]}`
+    }
+    try {
+      expect(await filesOf(settings)).toMatch(/^0 ok/)
+      expect(await filesOf({ ...settings, MEDIA_URL: '' })).toMatch(/^1 PROBLEM.* MEDIA_URL is not set/)
+      renameSync(media, `${media}.away`)
+      expect(await filesOf(settings)).toMatch(/^1 PROBLEM.* has none: mount or restore it/)
+      mkdirSync(join(media, 'other'), { recursive: true })
+      expect(await filesOf(settings)).toMatch(/^1 PROBLEM.* is not the folder of the stored files/)
+      expect(readdirSync(media)).toEqual(['other'])
+    } finally {
+      await database.dispose()
+    }
+  })
+
+  test('names a HOST that is no address of this machine', async () => {
+    const { code, said } = await run('doctor', { HOST: '192.0.2.1' })
+    expect(said).toMatch(/PROBLEM\s+Service\s+192.0.2.1 is not an address of this machine: set HOST/)
+    expect(code).toBe(1)
   })
 
   test('names another program that uses the port', async () => {

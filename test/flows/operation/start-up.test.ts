@@ -256,7 +256,8 @@ describe('a start', () => {
 
   test.each([
     { dataDir: '/dev/null/data', complaint: '/dev/null/data' },
-    { env: { HOST: 'nowhere.invalid' }, complaint: 'nowhere.invalid' },
+    { env: { HOST: 'nowhere.invalid' }, complaint: 'nowhere.invalid is not an address of this machine: set HOST' },
+    { env: { HOST: '192.0.2.1' }, complaint: '192.0.2.1 is not an address of this machine: set HOST' },
   ])('where the system refuses $complaint says so in a sentence and exits 1', async ({ complaint, ...options }) => {
     const { code, output } = await startInVain(options)
     expect(code).toBe(1)
