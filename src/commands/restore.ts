@@ -23,8 +23,15 @@ async function run(): Promise<void> {
     throw new BadSettings([`${dataDir} does not exist: create it, and copy the master key into it.`])
   const keyFile = join(dataDir, 'master.key')
   const masterKey = knownKey(settings, keyFile)
-  const former = await restore({ dataDir, backup, masterKey, now: new Date() })
+  const { former, hasTwoKeys } = await restore({ dataDir, backup, masterKey, now: new Date() })
   if (former.length > 0) process.stdout.write(`The former database is now ${former.join(', ')}.\n`)
+  if (hasTwoKeys) {
+    process.stdout.write(
+      `Restored. The backup was made during a rotation of the master key and needs two keys. Put the one before the rotation into ${keyFile} ` +
+        `and the one after it into ${keyFile}.next, or into MASTER_KEY and NEW_MASTER_KEY. Then run "pombal rotate-keys" and start the service.\n`,
+    )
+    return
+  }
   process.stdout.write(
     masterKey === null
       ? `Restored. Before you start the service, copy the master key of this backup to ${keyFile}.\n`

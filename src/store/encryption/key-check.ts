@@ -7,7 +7,8 @@ import type { Sealing } from './sealing.ts'
 
 const PLACE = 'meta:key_check'
 const KEY = 'key_check'
-const ROTATION_KEY = 'key_rotation'
+/** The record of an unfinished rotation. Until it is removed, values may be under two keys. */
+export const ROTATION_KEY = 'key_rotation'
 /** The record of an unfinished move into the database. Until the move is finished, the database has no `key_check`. */
 export const MOVE_KEY = 'move'
 

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
-import { StoreUnusable } from '../../errors.ts'
+import { ROTATION_KEY } from '../../encryption/key-check.ts'
+import { KeyRotationUnfinished, StoreUnusable } from '../../errors.ts'
 import { syncFile, syncFolder } from '../sync-to-disk.ts'
 import { DATABASE, eraseDatabase, freePath } from './database-files.ts'
 import { refuseMoved } from './move-marker.ts'
@@ -21,7 +22,8 @@ interface BackupReport {
  * Makes a consistent copy of the database, without blocking a running service. The file appears under its name only once it is
  * complete, checked and synced. It does not contain the master key.
  * @param pathAt makes the path from a timestamp; a later one is used if the path is taken, also by a backup in progress
- * @throws StoreUnusable if there is no database, or the copy is damaged; DataMoved if the data is in PostgreSQL
+ * @throws StoreUnusable if there is no database, or the copy is damaged; DataMoved if the data is in PostgreSQL;
+ * KeyRotationUnfinished if the values of the copy are under two keys
  */
 export async function backUp(dataDir: string, now: Date, pathAt: (stamp: string) => string): Promise<BackupReport> {
   refuseMoved(dataDir)
@@ -31,6 +33,7 @@ export async function backUp(dataDir: string, now: Date, pathAt: (stamp: string)
   try {
     await copyDatabase(source, draft)
     refuseDamaged(draft)
+    if (hasTwoKeys(draft)) throw new KeyRotationUnfinished()
     renameSync(draft, file)
     syncFolder(dirname(file))
   } finally {
@@ -101,6 +104,17 @@ export function refuseDamaged(file: string): void {
     }
   } catch (error) {
     throw explained(error, file)
+  }
+}
+
+/** Whether the database is in the middle of a rotation of the master key, so that its values may be under two keys. */
+export function hasTwoKeys(file: string): boolean {
+  const database = new Sqlite(file, { readonly: true })
+  try {
+    const hasMeta = database.prepare("select 1 from sqlite_schema where name = 'meta'").get() !== undefined
+    return hasMeta && database.prepare('select 1 from meta where key = ?').get(ROTATION_KEY) !== undefined
+  } finally {
+    database.close()
   }
 }
 

@@ -9,7 +9,7 @@ import { giveToOwnerOf } from '../file-owner.ts'
 import { isMigrated, refuseIncompatible } from '../migrations/migrate.ts'
 import type { Database } from '../schema/database.ts'
 import { syncFolder } from '../sync-to-disk.ts'
-import { copyDatabase, refuseDamaged } from './backup.ts'
+import { copyDatabase, hasTwoKeys, refuseDamaged } from './backup.ts'
 import { lockDataDir } from './data-dir-lock.ts'
 import { DATABASE, eraseDatabase, freePath, SUFFIXES } from './database-files.ts'
 
@@ -17,6 +17,11 @@ import { DATABASE, eraseDatabase, freePath, SUFFIXES } from './database-files.ts
 const DRAFT = `${DATABASE}.restored`
 /** The former database, until the restored one is in place. */
 const FORMER = `${DATABASE}.former`
+
+interface Restored {
+  former: readonly string[]
+  hasTwoKeys: boolean
+}
 
 interface RestoreOptions {
   dataDir: string
@@ -37,11 +42,12 @@ interface RestoreOptions {
  * | before the backup is in place | the former database with a second name; or no database, if it cannot be read or linked, or did not exist. Without a database, the service does not start until a restore has finished |
  * | after it is in place | the restored database; the next start or restore gives the former one its final name |
  *
- * @returns the paths of the former database's files; none if there were none
+ * @returns the paths of the former database's files, none if there were none; and whether the backup was made during a
+ * rotation of the master key, which must be finished with both keys
  * @throws StoreUnusable if the backup is damaged, is not one of Pombal, has another master key, or belongs to an unfinished restore;
  * DataDirInUse while the service runs
  */
-export async function restore({ dataDir, backup, masterKey, now }: RestoreOptions): Promise<readonly string[]> {
+export async function restore({ dataDir, backup, masterKey, now }: RestoreOptions): Promise<Restored> {
   refuseWrongFile(dataDir, backup)
   const unlock = lockDataDir(dataDir)
   const file = join(dataDir, DATABASE)
@@ -59,7 +65,7 @@ export async function restore({ dataDir, backup, masterKey, now }: RestoreOption
     syncFolder(dataDir)
     const former = completeRestore(dataDir, now)
     refuseDamaged(file)
-    return former
+    return { former, hasTwoKeys: hasTwoKeys(file) }
   } finally {
     // Without a database the draft stays, so that the service does not start.
     if (existsSync(file)) eraseDatabase(draft)

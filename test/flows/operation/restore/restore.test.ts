@@ -77,6 +77,26 @@ describe('pombal restore', () => {
     expect(namesIn(join(dataDir, kept()[0]!))).toEqual(['first', 'second'])
   })
 
+  test('no backup is made during a rotation of the master key; a restore of such a backup names both keys', async () => {
+    const begin = (path: string) => {
+      const database = new Sqlite(path)
+      database.exec("insert into meta values ('key_rotation', x'00')")
+      database.close()
+    }
+    begin(file())
+    const into = join(dataDir, 'backups')
+    const refused = await run(['backup', into])
+    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('A rotation of the master key is not') })
+    expect(readdirSync(into)).toEqual([])
+
+    const rotating = join(dataDir, 'rotating.db')
+    cpSync(backup, rotating)
+    begin(rotating)
+    const { code, output } = await run(['restore', rotating])
+    expect(code, output).toBe(0)
+    expect(output).toMatch(/needs two keys.*master\.key .*master\.key\.next.*rotate-keys/)
+  })
+
   test('a log that is left without its database does not change the restored one', async () => {
     renameSync(file(), join(dataDir, 'bad.db'))
     expect(existsSync(file('-wal'))).toBe(true)
