@@ -19,6 +19,8 @@ export function sharedSettings(settings: Settings, adminKey: string): Record<str
     WEBHOOK_TIMEOUT_MS: webhook.timeoutMs,
     WEBHOOK_RETRY_DELAYS_MS: webhook.retryDelaysMs,
     WEBHOOK_ALLOWED_NETWORKS: webhook.allowedNetworks,
+    // Not a setting: it follows from HOST, PUBLIC_URL and NODE_ENV.
+    WEBHOOKS_TO_PRIVATE_NETWORKS: webhook.privateAllowed ? 'allowed' : 'refused',
     PROXY_ALLOWED_NETWORKS: settings.proxyNetworks,
     MEDIA_URL: media.place,
     MEDIA_RETENTION_DAYS: media.retentionMs / 86_400_000,
