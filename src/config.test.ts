@@ -156,6 +156,16 @@ describe('settings', () => {
     expect(privateAllowed({ NODE_ENV: 'production' })).toBe(false)
   })
 
+  test('refuse a PUBLIC_URL below which Pombal cannot be served', () => {
+    expect(readSettings({ PUBLIC_URL: 'https://pombal.example:8443/' }).publicUrl?.origin).toBe(
+      'https://pombal.example:8443',
+    )
+    for (const end of ['/pombal', '/?a', '/#a', '/?', 'x@y/'])
+      expect(problemsOf({ PUBLIC_URL: `https://pombal.example${end}` })).toEqual([
+        expect.stringMatching(/^PUBLIC_URL must be .* without a path/),
+      ])
+  })
+
   test('switch the sandbox off in production by default', () => {
     expect(readSettings({ NODE_ENV: 'production' }).sandbox).toBe(false)
     expect(readSettings({ NODE_ENV: 'production', SANDBOX: 'on' }).sandbox).toBe(true)

@@ -127,7 +127,12 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const host = read('HOST', '127.0.0.1', 'an IP address or a host name', text =>
     /[\s/]/.test(text) ? undefined : text,
   )
-  const publicUrl = read('PUBLIC_URL', null, 'an absolute http or https URL', parseHttpUrl)
+  const publicUrl = read(
+    'PUBLIC_URL',
+    null,
+    'an http or https URL without a path, such as https://pombal.example',
+    parseOrigin,
+  )
   const databaseUrl = read('DATABASE_URL', null, POSTGRES_URL_FORMAT, parsePostgresUrl)
   const adminKey = read('ADMIN_KEY', null, ADMIN_KEY_FORMAT, parseAdminKey)
   const masterKey = read('MASTER_KEY', null, MASTER_KEY_FORMAT, parseMasterKey)
@@ -252,6 +257,12 @@ export function isLoopbackHost(host: string): boolean {
 
 function parseOnOff(text: string): boolean | undefined {
   return text === 'on' ? true : text === 'off' ? false : undefined
+}
+
+/** Pombal cannot be served below a path. */
+function parseOrigin(text: string): URL | undefined {
+  const url = parseHttpUrl(text)
+  return url?.href === `${url?.origin}/` ? url : undefined
 }
 
 /** Over plain http, anybody in between could sign in as anybody. */
