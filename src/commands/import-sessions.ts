@@ -6,7 +6,7 @@ import { newToken, newWebhookSecret } from '../api/admin/secrets.ts'
 import { BadSettings, readSettings } from '../config.ts'
 import { newInstanceId } from '../domain/ids.ts'
 import type { Store } from '../store/store.ts'
-import type { ImportOutcome } from '../store/transfers/transfers.ts'
+import type { ImportOutcome, LinkedInstance } from '../store/transfers/transfers.ts'
 import type { Session } from '../whatsapp/baileys/transfer/session.ts'
 import { isForOperator } from './for-operator.ts'
 import type { Gateway } from './live-sources/live-rows.ts'
@@ -96,14 +96,38 @@ async function importOne(store: Store, tokens: TokenFile, session: UsableSession
   )
 }
 
-/** @returns whether all sessions were imported */
+/** An error after at least one import. */
+class PartlyImported extends Error {
+  constructor(count: number, tokens: TokenFile, cause: Error) {
+    super(
+      `Only the numbers above were imported (${count}). Their tokens are in ${tokens.path}. The rest was not imported: ${cause.message} ` +
+        'Correct this, then run the command again: it imports the rest.',
+    )
+  }
+}
+
+/** Whether an earlier import created the instance, perhaps from the same session. */
+async function isImported(store: Store, tokens: TokenFile, { id }: LinkedInstance): Promise<boolean> {
+  return tokens.has(id) || (await store.connections.find(id))?.cause === 'imported'
+}
+
+/** @returns whether all sessions are imported now. @throws PartlyImported */
 async function importAll(store: Store, tokens: TokenFile, sessions: readonly UsableSession[]): Promise<boolean> {
   let isComplete = true
+  let count = 0
   for (const session of sessions) {
     const { name, phone } = { ...session, ...session.content }
-    const outcome = await importOne(store, tokens, session)
+    const outcome = await importOne(store, tokens, session).catch(error => {
+      throw count > 0 && isForOperator(error) ? new PartlyImported(count, tokens, error) : error
+    })
     if (outcome.kind === 'imported') {
+      count += 1
       say(`Imported ${name} (${phone}) as ${outcome.id}.
+`)
+      continue
+    }
+    if (await isImported(store, tokens, outcome)) {
+      say(`${session.place}: ${phone} was imported already, as ${outcome.name} (${outcome.id}), and is skipped.
 `)
       continue
     }
@@ -192,7 +216,9 @@ process.umask(0o077)
 try {
   if (!(await run())) process.exitCode = 1
 } catch (error) {
-  if (!isForOperator(error) && !(error instanceof UnreadableSource)) throw error
-  process.stderr.write(`Nothing was imported: ${error.message}\n`)
+  if (error instanceof PartlyImported) process.stderr.write(`${error.message}\n`)
+  else if (isForOperator(error) || error instanceof UnreadableSource)
+    process.stderr.write(`Nothing was imported: ${error.message}\n`)
+  else throw error
   process.exitCode = 1
 }

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, fsyncSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { BadSettings } from '../../config.ts'
 
 const PRIVATE_FILE = 0o600
@@ -31,8 +31,21 @@ export class TokenFile {
    * else.
    */
   add(line: TokenLine): void {
-    writeSync(this.#file, `${JSON.stringify(line)}\n`)
+    const bytes = Buffer.from(`${JSON.stringify(line)}\n`)
+    const { size } = fstatSync(this.#file)
+    try {
+      // A write may store fewer bytes than it is given.
+      for (let from = 0; from < bytes.length; ) from += writeSync(this.#file, bytes, from)
+    } catch (error) {
+      ftruncateSync(this.#file, size)
+      throw error
+    }
     fsyncSync(this.#file)
+  }
+
+  /** Whether the file has the token of this instance. */
+  has(instanceId: string): boolean {
+    return readFileSync(this.path, 'utf8').includes(`"instanceId":"${instanceId}"`)
   }
 
   close(): void {

@@ -94,11 +94,37 @@ describe.each(ONE_STORE)('on %s', kind => {
     })
     const again = await run(['import-sessions', join(sessions, 'shop')])
     expect(again).toMatchObject({
-      code: 1,
-      output: expect.stringContaining(`linked already, as shop (${instance!.id})`),
+      code: 0,
+      output: expect.stringContaining(`was imported already, as shop (${instance!.id}), and is skipped`),
     })
+    const connected = `update connections set cause = null where instance_id = '${instance!.id}'`
+    await database.run(connected, dataDir)
+    const elsewhere = ['--tokens', join(sessions, 'tokens.jsonl')]
+    const unknown = await run(['import-sessions', join(sessions, 'shop'), ...elsewhere])
+    expect(unknown).toMatchObject({ code: 1, output: expect.stringContaining('linked already, as shop') })
+    expect((await run(['import-sessions', join(sessions, 'shop')])).code).toBe(0)
     expect(await instances()).toHaveLength(1)
     expect(tokens()).toHaveLength(1)
+  })
+
+  test.runIf(kind === 'postgres')('an import that fails in the middle says what it has imported', async () => {
+    const shops = ['one', 'two', 'three'].map((name, n) => write(name, `551190000000${n}`))
+    expect((await run(['import-sessions', shops[0]!])).code).toBe(0)
+    await database.run(
+      `create function refuse() returns trigger language plpgsql as $$ begin
+         if (select count(*) from instances) > 1 then raise exception 'full' using errcode = '53100'; end if;
+         return new;
+       end $$;
+       create trigger refuse before insert on instances for each row execute function refuse()`,
+      dataDir,
+    )
+    const failed = await run(['import-sessions', ...shops])
+    expect(failed.code).toBe(1)
+    expect(failed.output).toContain('Only the numbers above were imported (1)')
+    expect(failed.output).not.toContain('Nothing was imported')
+    await database.run('drop trigger refuse on instances', dataDir)
+    expect((await run(['import-sessions', ...shops])).code).toBe(0)
+    expect(await instances()).toHaveLength(3)
   })
 
   test('a torn, foreign, missing or running session is refused and changes nothing; the others are imported', async () => {
