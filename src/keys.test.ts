@@ -1,13 +1,14 @@
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { BadSettings } from './config.ts'
 import { openKeys } from './keys.ts'
 
 const other = vi.hoisted(() => ({ start: null as (() => void) | null }))
+const fileSystem = vi.hoisted(() => ({ keepsModes: true, linkFails: null as string | null }))
 
-/** Runs `other.start` after a draft was opened and before it is written. */
+/** Runs `other.start` after a draft was opened and before it is written. File systems such as exFAT keep no modes or links. */
 vi.mock('node:fs', async importOriginal => {
   const original = await importOriginal<typeof import('node:fs')>()
   const writeSync = (descriptor: number, text: string) => {
@@ -16,7 +17,17 @@ vi.mock('node:fs', async importOriginal => {
     start?.()
     return original.writeSync(descriptor, text)
   }
-  return { ...original, writeSync }
+  const fstatSync = (descriptor: number) => {
+    const found = original.fstatSync(descriptor)
+    if (!fileSystem.keepsModes) found.mode |= 0o777
+    return found
+  }
+  const linkSync = (from: string, to: string) => {
+    const code = fileSystem.linkFails
+    if (code !== null) throw Object.assign(new Error(`${code}: link`), { code, syscall: 'link' })
+    original.linkSync(from, to)
+  }
+  return { ...original, writeSync, fstatSync, linkSync }
 })
 
 let dataDir: string
@@ -54,6 +65,17 @@ describe('keys', () => {
     expect(containers).toHaveLength(2)
     expect(containers[0]).toEqual(containers[1])
     expect(readdirSync(dataDir).sort()).toEqual(['admin.key', 'master.key'])
+  })
+
+  test.each([
+    { change: { keepsModes: false }, complaint: 'keeps no permissions' },
+    { change: { linkFails: 'EPERM' }, complaint: 'keeps no links' },
+    { change: { linkFails: 'ENOTSUP' }, complaint: 'keeps no links' },
+  ])('are not created where the file system $complaint; the error names what helps', ({ change, complaint }) => {
+    Object.assign(fileSystem, change)
+    onTestFinished(() => void Object.assign(fileSystem, { keepsModes: true, linkFails: null }))
+    expect(open).toThrow(new RegExp(`${complaint}.*Set DATA_DIR .*, or set ADMIN_KEY and MASTER_KEY`))
+    expect(readdirSync(dataDir)).toEqual([])
   })
 
   test('from the settings take precedence, and nothing is written', () => {

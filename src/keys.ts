@@ -2,6 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import {
   closeSync,
   existsSync,
+  fstatSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -35,7 +36,8 @@ export interface Keys {
 /**
  * Reads the keys from the settings, or else from the data folder, where the first start creates them (mode 0600). Does not need the
  * folder if the data and both keys are elsewhere.
- * @throws BadSettings if a key file is damaged or accessible to others, or if there is data but no master key
+ * @throws BadSettings if a key file is damaged or accessible to others, if there is data but no master key, or if the file system
+ * of the folder cannot keep a key private
  */
 export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'adminKey' | 'masterKey'>): Keys {
   const { dataDir, databaseUrl, adminKey, masterKey } = settings
@@ -127,12 +129,27 @@ function readKey(file: string): Buffer {
   return parseKey(file, readPrivate(file))
 }
 
+/** Windows shows the same mode for every file. */
+function isForOthers(mode: number): boolean {
+  return process.platform !== 'win32' && (mode & OTHERS) !== 0
+}
+
+function isWithoutLinks(error: unknown): boolean {
+  const { code = '', syscall } = error as NodeJS.ErrnoException
+  return syscall === 'link' && ['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'].includes(code)
+}
+
+function unsuitable(file: string, what: 'permissions' | 'links'): BadSettings {
+  return new BadSettings([
+    `${file} cannot be created: its file system keeps no ${what}. Set DATA_DIR to a folder on another file system, or set ADMIN_KEY and MASTER_KEY.`,
+  ])
+}
+
 /** @throws BadSettings if users other than its owner may read or change the file */
 function readPrivate(file: string): string {
-  const mode = statSync(file).mode & 0o777
-  // Windows shows the same mode for every file.
-  if (process.platform !== 'win32' && (mode & OTHERS) !== 0) {
-    const shown = mode.toString(8).padStart(4, '0')
+  const { mode } = statSync(file)
+  if (isForOthers(mode)) {
+    const shown = (mode & 0o777).toString(8).padStart(4, '0')
     throw new BadSettings([
       `${file} is accessible to other users (mode ${shown}): run "chmod 600 ${file}". ` +
         'If somebody else may have read it, replace the key.',
@@ -156,13 +173,18 @@ function readOrCreate(file: string, encoding: 'base64' | 'base64url'): string {
     const descriptor = openSync(draft, 'wx', PRIVATE_FILE)
     writeSync(descriptor, `${randomBytes(KEY_BYTES).toString(encoding)}\n`)
     fsyncSync(descriptor)
+    const isOpen = isForOthers(fstatSync(descriptor).mode)
     closeSync(descriptor)
     try {
+      if (isOpen) throw unsuitable(file, 'permissions')
       giveToOwnerOf(dirname(file), draft)
       linkSync(draft, file)
     } catch (error) {
       // Another start was first, and may have erased this draft.
-      if (!existsSync(file)) throw error
+      if (!existsSync(file)) {
+        rmSync(draft, { force: true })
+        throw isWithoutLinks(error) ? unsuitable(file, 'links') : error
+      }
     }
     syncFolder(dirname(file))
   }
