@@ -16,7 +16,7 @@ const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError: error => onError(error) }),
   mutationCache: new MutationCache({ onError: error => onError(error) }),
   defaultOptions: {
-    // Otherwise a browser that considers itself offline would delay the request of a click.
+    // Otherwise a browser that considers itself offline would delay the request that a click triggers.
     mutations: { networkMode: 'always' },
     queries: {
       networkMode: 'always',

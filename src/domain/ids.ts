@@ -69,7 +69,7 @@ export function newAccountId(): string {
   return `acc_${randomCharacters(SHORT_CHARACTERS)}`
 }
 
-/** `lnk_` and 12 characters, of a link for linking a number. It is not the link's token. */
+/** `lnk_` and 12 characters, of a linking link. It is not the link's token. */
 export function newHandoutId(): string {
   return `lnk_${randomCharacters(SHORT_CHARACTERS)}`
 }

@@ -25,7 +25,7 @@ export const MAX_HEADER_BYTES = 16 * 1024
 /** Interim responses (RFC 9110, section 15.2) accepted before the final one, with at most `MAX_HEADER_BYTES` in all. */
 const MAX_INTERIM_RESPONSES = 16
 
-/** An option of requests: the instance that the request is for. Name look-ups are limited for each instance. */
+/** An option of requests: the instance that the request is for. DNS look-ups are limited for each instance. */
 export interface OwnedRequest {
   owner?: string | undefined
 }

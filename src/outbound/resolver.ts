@@ -15,7 +15,7 @@ export type Lookup = (hostname: string, owner?: string) => Promise<readonly Reso
 interface ResolverOptions {
   clock?: Clock
   /**
-   * Concurrent look-ups, each of which occupies a libuv thread. libuv runs look-ups on at most half of its threads (`bin/pombal.js`), and
+   * Concurrent DNS look-ups, each of which occupies a libuv thread. libuv runs look-ups on at most half of its threads (`bin/pombal.js`), and
    * the resolvers of webhooks, files and proxies together leave some of these free for other look-ups.
    */
   maxInFlight?: number
@@ -44,7 +44,7 @@ interface KnownName {
   readAt: number
 }
 
-/** A look-up that waits for a thread or runs. */
+/** A DNS look-up that waits for a thread or runs. */
 interface PendingLookup {
   hostname: string
   /** Whether the name was resolved before. */

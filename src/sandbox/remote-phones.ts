@@ -66,7 +66,7 @@ interface OrderTakerOptions {
   onError(error: unknown): void
 }
 
-/** Executes the orders of other nodes to this phone, one after the other, until `end`. */
+/** Executes the requests that other nodes make to this phone, one after the other, until `end`. */
 export class OrderTaker {
   readonly #options: OrderTakerOptions
   readonly #stopListening: () => void

@@ -113,8 +113,8 @@ export class Claims {
   #mayClaim(kind: 'first' | 'retry'): boolean {
     if (this.#claimed.size >= MAX_CLAIMED) return false
     if (kind === 'first') return this.#claimedFirsts < MAX_OF_ONE_KIND
-    const mayFirstsWait = this.#areFirstsStale || this.#mayHaveMoreFirsts || this.#firsts.length > 0
-    if (!mayFirstsWait || this.#claimedFirsts >= MAX_OF_ONE_KIND) return true
+    const firstsMayBeWaiting = this.#areFirstsStale || this.#mayHaveMoreFirsts || this.#firsts.length > 0
+    if (!firstsMayBeWaiting || this.#claimedFirsts >= MAX_OF_ONE_KIND) return true
     return this.#claimed.size - this.#claimedFirsts < MAX_OF_ONE_KIND
   }
 
@@ -125,7 +125,7 @@ export class Claims {
     this.#hints += 1
   }
 
-  /** Reads everything again: an attempt was not made, and must not be overtaken by those in memory. */
+  /** Discards what is in memory, so that everything is read again: an attempt was not made, and none may overtake it. */
   forget(): void {
     this.#firsts = []
     this.#retries = []
@@ -237,7 +237,7 @@ export class Claims {
 
 /**
  * If an attempt seems to have failed in the future, it was recorded before this lane was opened, by a clock that was ahead. The
- * delay of its retry then begins when the lane was opened.
+ * delay of its retry is then counted from when the lane was opened.
  */
 function withoutClockSkew(row: DueDelivery, now: number, openedAt: number): DueDelivery {
   const { failedAt, dueAt } = row

@@ -18,7 +18,7 @@ export interface AttackKeys {
   token: string
   /** The cookie of a viewer's session. */
   session: string
-  /** The token of a link for linking. */
+  /** The token of a linking link. */
   link: string
 }
 

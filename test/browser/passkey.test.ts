@@ -149,7 +149,7 @@ async function sendAnswer(page: Page, { passkey }: Words, answer: string): Promi
   await page.getByRole('button', { name: passkey.send }).click()
 }
 
-/** The page of a link for linking, or the instance in the panel, at the step with the passkey. */
+/** The linking page, or the instance in the panel, at the step with the passkey. */
 async function openPlace(place: 'panel' | 'link', words: Words, locale: string, name: string) {
   const shop = await createShop(name)
   if (place === 'panel') {

@@ -12,7 +12,7 @@ import { until } from '../until.ts'
 
 /** Migrations while other nodes are running. */
 
-test('filling contacts does not lock the connections', async () => {
+test('filling the table contacts does not lock the table connections', async () => {
   const database = await createDatabase('postgres', inject('postgresUrl'))
   const client = new pg.Client({ connectionString: database.url! })
   try {

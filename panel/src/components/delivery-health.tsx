@@ -13,7 +13,7 @@ import { Problem } from './feedback/problem.tsx'
 import { RetryAll } from './retry-all.tsx'
 import { Ago, useNow } from './time.tsx'
 
-/** A newer event is still being delivered, which is not a problem. */
+/** An undelivered event counts as waiting only once it is older than this. */
 const WAITS_AFTER_MS = 10_000
 const UPDATE_EVERY_MS = 5_000
 /** The service counts up to this number. */

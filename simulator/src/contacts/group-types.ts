@@ -59,7 +59,7 @@ export interface PersonalInvite {
 
 /** Changes that a person makes to a group. They are applied one after the other. */
 export interface GroupChange {
-  /** Number of the person: a member, or the owner of an account on the phone. Default: the first admin. */
+  /** The number of the person who makes the change: a member, or an account's owner acting on the phone. Default: the first admin. */
   by?: string
   /** Number of an account in the group. Default: an account that is in the group, else the only account. */
   account?: string

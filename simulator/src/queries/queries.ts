@@ -13,7 +13,10 @@ import { answerUsync } from './user-queries.ts'
 
 type Handler = (asker: Asker, iq: Node) => Promise<Answer> | Answer
 
-/** The handlers of queries, by the query's type, namespace and first child. A query without a child, or with any child, is listed without one. */
+/**
+ * The handlers of queries, by the query's type, namespace and first child. An entry without a child matches every query
+ * of that type and namespace that has no entry of its own.
+ */
 const handlers: Readonly<Record<string, Handler>> = {
   'get encrypt count': ({ network, account }) => [
     node('count', { value: Math.max(account.preKeys.size, network.claimedPreKeys).toString() }),

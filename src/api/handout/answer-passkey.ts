@@ -11,7 +11,7 @@ import { type LinkPageView, linkPageSchema } from '../resources/people/handout.t
 import { dataOf } from '../resources/schema-kit.ts'
 import { tokenSchema } from './token-schema.ts'
 
-/** The part of the link's page that these calls need. */
+/** The part of the linking page that these calls need. */
 interface Page {
   keyOf(request: FastifyRequest, token: string, reply: null): HandoutKey
   find(request: FastifyRequest, key: HandoutKey): Promise<Handout>
@@ -31,7 +31,7 @@ const refusals = [
 ] as const
 const response = { 202: dataOf(linkPageSchema, 'Accepted. `readLink` shows the progress.') }
 
-/** The step with a passkey on the page of a link. */
+/** The step with a passkey on the linking page. */
 export function answerPasskeyByLink(api: Api, context: ApiContext, page: Page): void {
   api.post(
     '/link/passkey',

@@ -22,7 +22,7 @@ const COOKIE_SECONDS = 24 * 60 * 60
 /** Identifies the browser, for all links that it opens. */
 const COOKIE: Cookie = { name: 'pombal_link', path: '/link', format: /^([A-Za-z0-9_-]{43})$/ }
 
-/** The page of a link shows what these calls return. They need the link's token, and no sign-in. */
+/** The linking page shows what these calls return. They need the link's token, and no sign-in. */
 export function registerLinkPage(api: Api, context: ApiContext): void {
   const page = new LinkPage(context)
   readLink(api, page)
@@ -37,7 +37,7 @@ function readLink(api: Api, page: LinkPage): void {
       bodyLimit: MAX_BODY_BYTES,
       schema: {
         operationId: 'readLink',
-        summary: 'Read the page of a link',
+        summary: 'Read the linking page',
         description: 'Changes nothing. Sets a cookie, by which `startLink` recognises the browser.',
         tags: ['Link page'],
         security: [],

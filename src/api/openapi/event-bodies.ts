@@ -174,7 +174,7 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   ),
   'instance.logged_out': connectionDoc(
     'instance.logged_out',
-    'The number was unlinked; its queued messages fail',
+    'The linked number was removed; queued messages fail',
     'logged_out_by_phone',
     'Logged out from the phone.',
   ),

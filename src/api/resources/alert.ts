@@ -8,9 +8,9 @@ const MAX_ADDRESS_LENGTH = 320
 
 export const alertRuleSchema = oneOf(ALERT_RULES, {
   description:
-    '`number_down`: a linked number is not connected; `linking_lost`: WhatsApp or the phone unlinked one; ' +
-    '`webhook_failing`: events are retried, or the last one was given up; `events_given_up`: events of the last 7 ' +
-    'days were given up and not redelivered; `disk_nearly_full`: less than 10 % and less than 2 GiB are left.',
+    '`number_down`: a linked number is not connected; `linking_lost`: WhatsApp or the phone logged one out; ' +
+    '`webhook_failing`: events are retried, or the last one is exhausted; `events_given_up`: events of the last 7 ' +
+    'days are exhausted and were not redelivered; `disk_nearly_full`: less than 10 % and less than 2 GiB are left.',
 })
 
 export const alertSchema = Type.Object(

@@ -2,11 +2,11 @@ import { type Static, Type } from 'typebox'
 import { nullable } from './schema-kit.ts'
 
 const properties = {
-  reject: Type.Boolean({ description: 'Whether calls to the number are rejected.' }),
+  reject: Type.Boolean({ description: 'Whether phone calls to the number are rejected.' }),
   text: nullable(
     Type.String({
       minLength: 1,
-      description: 'The text that is sent to the caller of a rejected call. Null: no text.',
+      description: 'The text that is sent to the person whose phone call was rejected. Null: no text.',
       examples: ['We cannot take calls here. Please write to us.'],
     }),
   ),

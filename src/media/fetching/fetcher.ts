@@ -22,7 +22,7 @@ const MAX_ATTEMPTS = 12
 const POLL_EVERY_MS = 10_000
 const LEAST_PAUSE_MS = 50
 const PIECE_BYTES = 16_384
-/** Few, because a look-up occupies a thread and webhooks need most of them. */
+/** Few, because a DNS look-up occupies a thread and webhooks need most of them. */
 const LOOKUPS = { maxInFlight: 6, reservedForKnown: 2, maxPerOwner: 1 }
 
 export interface FetcherOptions {

@@ -7,14 +7,14 @@ const ONLY_PUBLIC: AddressPolicy = { loopbackAndPrivateAllowed: false, allowedNe
 
 /**
  * Divided among the WhatsApp threads, and the main thread for tests of proxies. By default these are as many as the cores. Together
- * with the look-ups for webhooks and files this leaves two of the 64 look-ups that libuv runs at once (`bin/pombal.js`).
+ * with the DNS look-ups for webhooks and files this leaves two of the 64 look-ups that libuv runs at once (`bin/pombal.js`).
  */
 const MAX_OF_NODE = 32
 const LOOKUPS = Math.min(8, Math.max(3, Math.floor(MAX_OF_NODE / availableParallelism())))
 /** The connection to the proxy has 15 s in all. */
 const TIMEOUT_MS = 12_000
 
-/** Shared by all instances of a thread: a look-up that hangs outlives its connection. */
+/** Shared by all instances of a thread: a DNS look-up that hangs outlives its connection. */
 const resolver = new Resolver({
   maxInFlight: LOOKUPS,
   reservedForKnown: Math.ceil(LOOKUPS / 4),

@@ -4,7 +4,7 @@ import type { Page, PageRequest } from '../engine/page.ts'
 /** The description of one action. It contains no text of a message and no secret. */
 export interface AuditEntry {
   /**
-   * The ID of an account, an API key or a hand-out link, or one of these: `token` (an instance's), `admin_key`, `panel`
+   * The ID of an account, an API key or a linking link, or one of these: `token` (an instance's), `admin_key`, `panel`
    * (a session that was opened with the admin key or the panel's password), `nobody` (a failed sign-in),
    * `command_line`.
    */

@@ -94,7 +94,7 @@ export function connectionWrites(statements: Statements, reports: ConnectionRepo
         // The step has ended, so nobody reads an answer to it any more.
         if (before.passkey !== null && change.passkey === null)
           await tx.query(db.deleteFrom('passkey_answers').where('instance_id', '=', lease.instanceId))
-        // When a number is linked, all hand-out links of the instance end.
+        // When a number is linked, all linking links of the instance end.
         if (before.phone === null && (change.phone ?? null) !== null) {
           await tx.query(
             db

@@ -9,7 +9,7 @@ import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
 
 /** Idempotency keys and look-ups of numbers in one commit. */
 const EXPIRED_STEP = 500
-/** How long a hand-out link is listed after it has expired. */
+/** How long a linking link is listed after it has expired. */
 const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 
 /**

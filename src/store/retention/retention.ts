@@ -69,7 +69,7 @@ export interface Retention {
    * Erases a limited number of rows that are older than `before`: settled messages, whose age counts from their last
    * event, incoming messages, and events with their deliveries and attempts. Rows with an unfinished delivery stay, and
    * so do incoming messages whose file is stored, with their events.
-   * Also erases expired idempotency keys, look-ups of numbers and hand-out links, and deleted endpoints without
+   * Also erases expired idempotency keys, look-ups of numbers and linking links, and deleted endpoints without
    * unfinished deliveries. A failure of one instance is thrown after the other instances were handled.
    * @param stopping ends the step early
    * @returns the number of erased rows; 0 if nothing is left to erase

@@ -17,7 +17,7 @@ export interface PostRequest {
   url: string
   headers: Record<string, string>
   body: Uint8Array
-  /** The endpoint that is posted to. Name look-ups are limited for each instance. Default: none, as for alerts. */
+  /** The endpoint that is posted to. DNS look-ups are limited for each instance. Default: none, as for alerts. */
   endpoint?: { instanceId: InstanceId; id: EndpointId } | undefined
   /** Aborts the attempt, whose outcome has no meaning then. Nothing is sent if the signal is already aborted. */
   signal?: AbortSignal | undefined
@@ -54,7 +54,7 @@ const decoder = new TextDecoder('utf-8')
 const encoder = new TextEncoder()
 const scratch = new Uint8Array(MAX_KEPT_BYTES)
 
-/** Look-ups of new names that one instance may have at the same time. */
+/** DNS look-ups of new names that one instance may have at the same time. */
 const LOOKUPS_PER_OWNER = 2
 
 function systemResolve(): Lookup {

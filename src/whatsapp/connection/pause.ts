@@ -16,13 +16,13 @@ export class Pause {
   }
 
   /** Starts the pause after a failure. @returns its length in milliseconds */
-  begin(slow: boolean, onOver: () => void): number {
+  begin(slow: boolean, onEnd: () => void): number {
     this.#failures += 1
     const pauseMs = pauseBefore(this.#failures, slow, Math.random())
     this.end()
     this.#timer = setTimeout(() => {
       this.end()
-      onOver()
+      onEnd()
     }, pauseMs)
     return pauseMs
   }

@@ -22,7 +22,7 @@ export interface AnsweringOptions {
 }
 
 /**
- * Queues the configured text, if any, for the person who calls. WhatsApp delivers a call again until it is
+ * Queues the configured text, if any, for the person who called. WhatsApp delivers a phone call again until it is
  * acknowledged, so the text has an idempotency key.
  * @param closed aborted when the link that carried the call closes
  * @returns whether the call is to be rejected

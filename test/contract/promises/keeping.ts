@@ -77,7 +77,7 @@ export function keepingContract(createHarness: CreateHarness): void {
       }
     })
 
-    test('a value moved to another row does not open', async () => {
+    test('a value moved to another row cannot be decrypted', async () => {
       const { harness, store } = context
       const lease = await createOwned(store)
       await store.credentials.set(lease, [

@@ -29,7 +29,7 @@ function temporaryFolder(): string {
   return folder
 }
 
-/** A browser that has opened the page of a link. */
+/** A browser that has opened the linking page. */
 async function openLink(service: Service, id: string) {
   const post = (path: string, body: object, headers: Record<string, string>) =>
     fetch(service.url + path, {

@@ -28,7 +28,7 @@ const FOR_THE_SENDER: ReadonlySet<ConnectionCause> = new Set([
   'thread_crashed',
 ] as const satisfies readonly ConnectionCause[])
 
-/** The page of a link with which somebody who cannot sign in links a number. Opening it changes nothing. */
+/** The linking page, on which somebody who cannot sign in links a number. Opening it changes nothing. */
 export function LinkPage() {
   const token = useFragment()
   return <OneLink key={token} token={token} />

@@ -1,7 +1,7 @@
 import type { Role } from '../../../domain/access.ts'
 
 /**
- * The least role that may make each call of `/admin/v1`, by `operationId`. A call that is missing here is refused to everybody but
+ * The minimum role for each call of `/admin/v1`, by `operationId`. A call that is missing here is refused to everybody but
  * owners, and fails a test. A call that returns a secret (a token, a key, a signing secret) is for
  * owners only, or omits the secret for the other roles.
  */

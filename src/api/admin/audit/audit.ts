@@ -28,7 +28,7 @@ export function listAudit(api: Api, { store }: ApiContext): void {
         summary: 'List who did what',
         description:
           'Newest first: calls of `/admin/v1` that changed something, changes of webhooks and endpoints under `/v1`, ' +
-          'exports of contacts, sign-ins, what was done with links for linking, and sessions that commands imported ' +
+          'exports of contacts, sign-ins, what was done with linking links, and sessions that commands imported ' +
           'or exported. Failed sign-ins are recorded once in 10 minutes for each network ' +
           'address, and at most 60 an hour on each node; `notRecordedBefore` counts the others. Records are never ' +
           'changed or erased.',

@@ -12,10 +12,10 @@ export function getCalls(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'getCalls',
-        summary: 'Read what happens to calls',
+        summary: 'Read what happens to phone calls',
         tags: ['Connection'],
         params: instanceParams,
-        response: { 200: dataOf(callsSchema, 'What happens to calls.') },
+        response: { 200: dataOf(callsSchema, 'What happens to phone calls.') },
       },
       config: { refusals: ['instance_not_found'] },
     },
@@ -32,7 +32,7 @@ export function setCalls(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'setCalls',
-        summary: 'Set what happens to calls',
+        summary: 'Set what happens to phone calls',
         description:
           'A rejected call also stops ringing on the phone. A call that Pombal learns of more than 5 minutes after ' +
           'it began is left alone. The text goes through the ordinary queue, at most once an hour to a caller, and ' +
@@ -40,7 +40,7 @@ export function setCalls(api: Api, { store }: ApiContext): void {
         tags: ['Connection'],
         params: instanceParams,
         body: callsRequestSchema,
-        response: { 200: dataOf(callsSchema, 'What happens to calls from now on.') },
+        response: { 200: dataOf(callsSchema, 'What happens to phone calls from now on.') },
       },
       config: { refusals: ['instance_not_found', 'invalid_request'] },
     },

@@ -13,7 +13,7 @@ export function logoutInstance(api: Api, context: ApiContext): void {
     {
       schema: {
         operationId: 'logoutInstance',
-        summary: 'Unlink the number',
+        summary: 'Log the number out',
         description:
           'Queued messages fail with `instance_logged_out`, or with `unconfirmed` if they may have been sent. If WhatsApp has not ' +
           'confirmed the logout within 8 s, the cause is `logout_unconfirmed`: the phone may still show the device.',

@@ -35,7 +35,7 @@ const querySchema = Type.Object({
     description: 'Only events with a delivery to this endpoint, in `state` if given. `delivery` is then that delivery.',
   }),
   event: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
-  kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'An older name of `event`.' })),
+  kind: Type.Optional(oneOf(EVENT_KINDS, { description: 'Deprecated alias of `event`.' })),
 })
 
 export function listEvents(api: Api, { store }: ApiContext): void {
@@ -79,7 +79,7 @@ export function countDeliveries(api: Api, { store }: ApiContext): void {
           since: moment('Only events created at or after this time.'),
           notPosted: Type.Optional(
             oneOf(['true', 'false'], {
-              description: 'Whether to count events that were never posted as well. This reads all events.',
+              description: 'Whether to also count events that were never posted. This reads all events.',
             }),
           ),
         }),
@@ -179,7 +179,8 @@ export function redeliverEvents(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'redeliverEvents',
         summary: 'Deliver many events again',
-        description: 'Redelivers every event created since `since` in `state`, like `redeliverEvent`.',
+        description:
+          'Redelivers every event that was created at or after `since` and is in `state`, as `redeliverEvent` does for one event.',
         tags: ['Event log'],
         params: instanceParams,
         body: bodySchema,

@@ -111,7 +111,7 @@ export function deleteInstance(api: Api, { store, now, logger }: ApiContext): vo
         operationId: 'deleteInstance',
         summary: 'Delete an instance',
         description:
-          'Invalidates the token and erases the credentials. Unlinks the number if the instance is connected. Queued messages ' +
+          'Invalidates the token and erases the credentials. Logs the number out if the instance is connected. Queued messages ' +
           'fail with `instance_deleted` or `unconfirmed`. Pending deliveries are completed.',
         tags: ['Instances'],
         params: instanceParams,

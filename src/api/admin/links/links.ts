@@ -46,11 +46,11 @@ export function createLink(api: Api, { store, settings, now }: ApiContext): void
     {
       schema: {
         operationId: 'createLink',
-        summary: 'Create a link for linking the number',
+        summary: 'Create a linking link',
         description:
           'Give the link to the person who has the phone. It opens a page without sign-in that shows the QR code or ' +
           'a pairing code of this instance, and nothing else. It works in one browser, until a number is linked. It ' +
-          'never unlinks or replaces a number.',
+          'never logs out or replaces a number.',
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,
@@ -89,7 +89,7 @@ export function listLinks(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'listLinks',
-        summary: 'List the links for linking',
+        summary: 'List the linking links',
         description: 'Newest first, on one page. Links that have ended are listed for a day.',
         tags: ['Connection'],
         params: instanceParams,
@@ -111,7 +111,7 @@ export function revokeLink(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'revokeLink',
-        summary: 'Revoke a link for linking',
+        summary: 'Revoke a linking link',
         description: 'Takes effect at once. A code that the link requested, and that nobody has scanned yet, ends.',
         tags: ['Connection'],
         params: Type.Object({ id: instanceIdSchema, linkId: Type.String({ description: 'The link.' }) }),

@@ -17,7 +17,7 @@ import { getInstanceOrRefuse, getSandboxOrRefuse, instanceParams } from '../inst
 const querySchema = Type.Object({
   ...pageQuery,
   status: Type.Optional(oneOf(MESSAGE_STATES, { description: 'Only messages in this state.' })),
-  state: Type.Optional(oneOf(MESSAGE_STATES, { description: 'An older name of `status`.' })),
+  state: Type.Optional(oneOf(MESSAGE_STATES, { description: 'Deprecated alias of `status`.' })),
   to: Type.Optional(
     Type.String({ maxLength: 64, description: 'Only messages to this recipient, as the caller wrote it.' }),
   ),

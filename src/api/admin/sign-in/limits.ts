@@ -28,7 +28,7 @@ export function limitsOfAnswers(address: string): Limit[] {
   return limitsOfCaller(address).map(limit => ({ ...limit, key: `provider ${limit.key}` }))
 }
 
-/** Wrong tokens of links for linking. They are counted separately, so a link that has ended blocks no sign-in. */
+/** Wrong tokens of linking links. They are counted separately, so a link that has ended blocks no sign-in. */
 export function limitsOfLinks(address: string): Limit[] {
   return limitsOfCaller(address).map(limit => ({ ...limit, key: `link ${limit.key}` }))
 }

@@ -16,12 +16,15 @@ export const endpointHealthSchema = Type.Object(
       Type.Object(
         {
           at: moment('When the attempt ended.'),
-          status: nullable(Type.Integer({ description: 'The HTTP status answered; null without a status line.' })),
-          error: nullable(Type.String({ description: 'A code such as `timeout`; null with a status.' })),
+          status: nullable(
+            Type.Integer({ description: 'The HTTP status of the response; null if no status line arrived.' }),
+          ),
+          error: nullable(Type.String({ description: 'A code such as `timeout`; null if there is a status.' })),
         },
         {
           title: 'FailedAttempt',
-          description: 'The last attempt of an event that is retried, else of the newest event that was given up.',
+          description:
+            'The last attempt of an event that is retried, else of the newest event whose delivery is exhausted.',
         },
       ),
     ),

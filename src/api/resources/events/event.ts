@@ -56,8 +56,10 @@ const attemptSchema = Type.Object(
     url: Type.String(),
     startedAt: moment('When it began.'),
     durationMs: Type.Number({ description: 'Duration in milliseconds.' }),
-    status: nullable(Type.Integer({ description: 'The HTTP status answered; null without a status line.' })),
-    error: nullable(Type.String({ description: 'A code such as `timeout` or `blocked_address`; null with a status.' })),
+    status: nullable(Type.Integer({ description: 'The HTTP status of the response; null if no status line arrived.' })),
+    error: nullable(
+      Type.String({ description: 'A code such as `timeout` or `blocked_address`; null if there is a status.' }),
+    ),
     responseExcerpt: nullable(
       Type.String({
         description:
@@ -93,8 +95,8 @@ export const eventSchema = Type.Object(
   {
     title: 'EventSummary',
     description:
-      'An event with its latest delivery; null if it has none. If it was posted to several endpoints, the latest ' +
-      'delivery to the endpoint that most needs attention.',
+      'An event and its latest delivery. `delivery` is null if there is none. If there are several endpoints, ' +
+      '`delivery` is the latest one to the endpoint that most needs attention.',
   },
 )
 

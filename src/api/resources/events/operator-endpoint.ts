@@ -47,7 +47,7 @@ export const operatorEndpointSchema = Type.Object(
       {
         waiting: count('Deliveries that have not ended'),
         retrying: count('Deliveries that wait for a retry'),
-        givenUp: count('Events of the last 7 days that were given up'),
+        givenUp: count('Events of the last 7 days whose delivery is exhausted'),
       },
       { title: 'OperatorDeliveries' },
     ),

@@ -10,7 +10,7 @@ export const auditRecordSchema = Type.Object(
     at: moment('When it was recorded.'),
     by: Type.String({
       description:
-        'Who: the ID of an account, an API key or a link for linking; `token`, the token of the instance; ' +
+        'Who: the ID of an account, an API key or a linking link; `token`, the token of the instance; ' +
         '`admin_key`; `panel`, a session opened with the admin key or the password of the panel; `nobody`, a failed ' +
         'sign-in; `command_line`, a command on the server.',
     }),

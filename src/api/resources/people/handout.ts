@@ -71,7 +71,7 @@ export const linkPageSchema = Type.Object(
   {
     title: 'LinkPage',
     description:
-      'What the page of a link shows. `state` and the fields after it are null before the link is opened and after a ' +
+      'What the linking page shows. `state` and the fields after it are null before the link is opened and after a ' +
       'number was linked.',
   },
 )

@@ -3,7 +3,7 @@ import { Refusal } from '../../../domain/refusal.ts'
 import type { Hints } from '../../../store/hints.ts'
 import type { MediaApi } from '../../context.ts'
 
-/** Hints may be lost. */
+/** Polls at this interval, because hints may be lost. */
 const POLL_EVERY_MS = 1_000
 /** The pause between a hint and the next read, because a busy instance causes many hints. */
 const AT_MOST_EVERY_MS = 100
@@ -21,7 +21,7 @@ export interface Wait {
 
 /**
  * Opens a medium. If it is still being fetched from WhatsApp, waits for it.
- * @throws Refusal `media_pending` after the time, and immediately if many other calls of the instance wait
+ * @throws Refusal `media_pending` once `waitMs` has passed, or at once if too many other calls of the instance are already waiting
  */
 export async function openWhenThere(
   media: Pick<MediaApi, 'open'>,

@@ -33,7 +33,7 @@ import type { CredentialsTable, MetaTable, SandboxRecordsTable } from './secrets
  * All tables. Times are milliseconds since 1970. The database assigns each `Generated` `seq`, in increasing order. A
  * scheduled message has a random negative `seq` until its release.
  * Every key contains the instance, so that a larger installation can shard by it. Exceptions: `seq`, the digests of
- * tokens, API keys and hand-out links, and the tables `meta`, `panel_sessions`, `nodes`, `wrong_keys`,
+ * tokens, API keys and linking links, and the tables `meta`, `panel_sessions`, `nodes`, `wrong_keys`,
  * `operator_endpoints`, and those of the alerts, the accounts and the audit.
  */
 export interface Database {

@@ -71,13 +71,13 @@ export interface ConnectionsTable {
   /** Set together. */
   restricted_since: number | null
   restricted_until: number | null
-  /** 1 if WhatsApp reported the end. The column keeps its old name, because nodes of the previous version still use it. */
+  /** 1 if `restricted_until` came from WhatsApp. The column keeps its old name, because nodes of the previous version still use it. */
   restriction_told: number | null
   /** The URL of the proxy, with its password. Null: none. */
   sealed_proxy: Uint8Array | null
-  /** 1 if calls are rejected. */
+  /** 1 if phone calls are rejected. */
   rejects_calls: number | null
-  /** Sent to the caller of a rejected call. */
+  /** Sent to the person whose phone call was rejected. */
   call_text: string | null
 }
 

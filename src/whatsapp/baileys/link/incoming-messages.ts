@@ -105,7 +105,7 @@ export class IncomingMessages {
     }
   }
 
-  /** True if the message of this ciphertext is recorded. A contact can cause a limited number of look-ups. */
+  /** True if the message of this ciphertext is recorded. A contact can cause a limited number of these database queries. */
   async isRecorded(ciphertext: Uint8Array): Promise<boolean> {
     const { lookUps, events } = this.#options
     // Any content will do: it does not identify the message, but without content `#parse` returns null.

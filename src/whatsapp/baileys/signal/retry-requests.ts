@@ -9,7 +9,7 @@ const KEYS_EVERY_MS = 2_000
 /** The limit on requests to our own phone for a copy, if the sender does not answer. Each costs the phone a message. */
 const COPIES_AT_ONCE = 16
 const COPIES_EVERY_MS = 10_000
-/** The limit on look-ups of messages that may be recorded already. */
+/** The limit on database queries for messages that may be recorded already. */
 const LOOK_UPS_AT_ONCE = 256
 const LOOK_UPS_EVERY_MS = 100
 /** The limit on logins because WhatsApp withholds kept messages. Without a login, the instance can at least send. */

@@ -6,7 +6,7 @@ import type { Store } from '../../../store/store.ts'
 import type { Pacing } from '../pacing.ts'
 
 const PAGE = 256
-/** The run ends after this many pages in which it failed no message. */
+/** The run ends after this many pages without an expired message. */
 const MAX_PAGES_IN_VAIN = 8
 const MAX_INTERVAL_MS = 30_000
 
@@ -25,9 +25,9 @@ interface ExpiryOptions {
 }
 
 /**
- * Fails messages that have been queued for longer than `messageTtlMs`, oldest first, whether connected or not. Messages
- * that are old because the pace made them wait stay queued. A run ends after a limited number of pages in which no
- * message failed, and the next run continues behind them.
+ * Fails messages that have been queued for longer than `messageTtlMs`, oldest first, whether or not the instance is connected. Messages
+ * that are old because the pace made them wait stay queued. A run ends after a limited number of pages without an
+ * expired message, and the next run continues after them.
  */
 export class Expiry {
   readonly #options: ExpiryOptions

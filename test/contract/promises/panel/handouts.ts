@@ -29,7 +29,7 @@ async function handOut(store: Store, instanceId: string, changes: Partial<NewHan
 }
 
 export function handoutsContract(createHarness: CreateHarness): void {
-  describe('hand-out links', () => {
+  describe('linking links', () => {
     const context = withStore(createHarness)
 
     test('reading changes nothing; a request binds the link to one browser', async () => {

@@ -55,7 +55,7 @@ async function handOut(id: string, options: object = {}): Promise<{ id: string; 
   return { id: data.id, token }
 }
 
-/** A browser that has opened the page of a link. */
+/** A browser that has opened the linking page. */
 async function openPage(token: string) {
   const first = await call('POST', '/link/read', { token })
   const [cookie = ''] = (first.headers.get('set-cookie') ?? '').split(';')
@@ -69,7 +69,7 @@ async function openPage(token: string) {
 
 const createInstance = async () => (await service.admin.createInstance('whatsapp', 'Shop')).id
 
-describe('a link for linking', () => {
+describe('a linking link', () => {
   test('links the number without a key, survives a kill -9 after each step, and then ends', async () => {
     const id = await createInstance()
     const returnUrl = 'https://shop.example.com/done'

@@ -34,7 +34,7 @@ async function post(path: string, body: object | undefined, headers: Record<stri
 const byAdmin = (path: string, body?: object) =>
   post(`/admin/v1${path}`, body, { authorization: `Bearer ${service.adminKey}` })
 
-/** A browser that has opened the page of a link for an instance. */
+/** A browser that has opened the linking page of an instance. */
 async function openLink(id: string) {
   const { data } = await byAdmin(`/instances/${id}/links`, { expiresInMinutes: 5 })
   const token = data.url.split('#')[1]
@@ -118,7 +118,7 @@ test('an answer for another instance is refused and does not affect that instanc
   expect(left).toEqual({ n: 0 })
 })
 
-test('a link for linking shows the steps to the browser that has opened it, and passes its answers on', async () => {
+test('a linking link shows the steps to the browser that has opened it, and passes its answers on', async () => {
   const { id } = await service.admin.createInstance('whatsapp', 'Shop')
   const passkey = new TestPasskey()
   const { call, open } = await openLink(id)

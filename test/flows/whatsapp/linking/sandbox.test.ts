@@ -50,7 +50,7 @@ describe('the phone of a sandbox enters a pairing code by itself', () => {
       expect(await service.admin.untilState(id, 'connected')).toMatchObject({ phone })
   })
 
-  test('that the page of a link shows', async () => {
+  test('that the linking page shows', async () => {
     const { id } = await createUnlinked()
     const admin = { authorization: `Bearer ${service.adminKey}` }
     const made = await post(`/admin/v1/instances/${id}/links`, { expiresInMinutes: 5 }, admin)
