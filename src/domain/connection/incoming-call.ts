@@ -1,4 +1,4 @@
-/** What happens to calls to an instance. */
+/** What happens to phone calls to an instance. */
 export interface CallPolicy {
   /** Whether calls are rejected, which also ends the ringing on the phone. */
   reject: boolean

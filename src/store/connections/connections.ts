@@ -68,7 +68,7 @@ export interface Connections {
     limit: number,
     reached?: readonly InstanceId[] | null,
   ): Promise<SameNumber[]>
-  /** The policy applies to calls that begin later. False if there is no such instance. */
+  /** The policy applies to phone calls that begin later. False if there is no such instance. */
   setCalls(id: InstanceId, calls: CallPolicy): Promise<boolean>
   /**
    * The owner records changed facts. `since` changes only with `state`. The store sets `lastConnectedAt` at every call

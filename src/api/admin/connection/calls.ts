@@ -34,8 +34,8 @@ export function setCalls(api: Api, { store }: ApiContext): void {
         operationId: 'setCalls',
         summary: 'Set what happens to phone calls',
         description:
-          'A rejected call also stops ringing on the phone. A call that Pombal learns of more than 5 minutes after ' +
-          'it began is left alone. The text goes through the ordinary queue, at most once an hour to a caller, and ' +
+          'A rejected phone call also stops ringing on the phone. A phone call that Pombal learns of more than 5 minutes ' +
+          'after it began is left alone. The text goes through the ordinary queue, at most once an hour to one person, and ' +
           'not to groups.',
         tags: ['Connection'],
         params: instanceParams,
