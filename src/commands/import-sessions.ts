@@ -106,34 +106,34 @@ class PartlyImported extends Error {
   }
 }
 
-/** Whether an earlier import created the instance, perhaps from the same session. */
+/** Whether an earlier import created the instance, which may have been connected since. An exported session must be imported anew. */
 async function isImported(store: Store, tokens: TokenFile, { id }: LinkedInstance): Promise<boolean> {
-  return tokens.has(id) || (await store.connections.find(id))?.cause === 'imported'
+  const cause = (await store.connections.find(id))?.cause
+  return cause === 'imported' || (cause !== 'exported' && tokens.has(id))
 }
 
 /** @returns whether all sessions are imported now. @throws PartlyImported */
 async function importAll(store: Store, tokens: TokenFile, sessions: readonly UsableSession[]): Promise<boolean> {
   let isComplete = true
   let count = 0
-  for (const session of sessions) {
-    const { name, phone } = { ...session, ...session.content }
-    const outcome = await importOne(store, tokens, session).catch(error => {
-      throw count > 0 && isForOperator(error) ? new PartlyImported(count, tokens, error) : error
-    })
-    if (outcome.kind === 'imported') {
-      count += 1
-      say(`Imported ${name} (${phone}) as ${outcome.id}.
-`)
-      continue
+  try {
+    for (const session of sessions) {
+      const { name, phone } = { ...session, ...session.content }
+      const outcome = await importOne(store, tokens, session)
+      if (outcome.kind === 'imported') {
+        count += 1
+        say(`Imported ${name} (${phone}) as ${outcome.id}.\n`)
+      } else if (await isImported(store, tokens, outcome)) {
+        say(`${session.place}: ${phone} was imported already, as ${outcome.name} (${outcome.id}), and is skipped.\n`)
+      } else {
+        isComplete = false
+        say(
+          `${session.place}: ${phone} is linked already, as ${outcome.name} (${outcome.id}). Delete that instance first.\n`,
+        )
+      }
     }
-    if (await isImported(store, tokens, outcome)) {
-      say(`${session.place}: ${phone} was imported already, as ${outcome.name} (${outcome.id}), and is skipped.
-`)
-      continue
-    }
-    isComplete = false
-    say(`${session.place}: ${phone} is linked already, as ${outcome.name} (${outcome.id}). Delete that instance first.
-`)
+  } catch (error) {
+    throw count > 0 && isForOperator(error) ? new PartlyImported(count, tokens, error) : error
   }
   return isComplete
 }

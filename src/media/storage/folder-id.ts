@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** The name of the file that contains the ID. */
 export const ID_FILE = 'folder.id'
+
+/** No folder has this ID. It stands for a folder that holds files, has no recorded ID, and was not mounted at the start. */
+export const NOT_MOUNTED = 'not mounted at the start'
 
 /** What the database knows about the folder. */
 export interface FolderRecords {
@@ -18,8 +21,8 @@ export interface FolderRecords {
 export async function claimFolder(root: string, records: FolderRecords): Promise<string | null> {
   const { id, hasStored, hasNodes } = await records.findFolder()
   if (id !== null && (hasStored || hasNodes)) return id
-  // A folder that is not mounted must not become the folder of the files. No folder has the returned ID.
-  if (hasStored && isEmpty(root)) return newId()
+  // A folder that is not mounted must not become the folder of the files.
+  if (hasStored && isEmpty(root)) return NOT_MOUNTED
   const found = identifyFolder(root)
   return found === null ? null : records.recordFolder(found, id)
 }
@@ -33,7 +36,8 @@ export function identifyFolder(root: string): string | null {
     // The ID of the other node is read.
   }
   try {
-    return readFileSync(path, 'utf8').trim()
+    // Empty while another node writes it.
+    return readFileSync(path, 'utf8').trim() || null
   } catch {
     return null
   }
@@ -48,29 +52,19 @@ export function isEmpty(root: string): boolean {
   }
 }
 
-function newId(): string {
-  return randomBytes(8).toString('hex')
-}
-
 /** @throws if another node was quicker */
 function createIdFile(root: string, path: string): void {
-  const draft = `${path}.${newId()}`
+  const id = randomBytes(8).toString('hex')
+  const draft = `${path}.${id}`
   mkdirSync(root, { recursive: true, mode: 0o700 })
   try {
-    writeFileSync(draft, newId(), { mode: 0o600 })
-    appear(draft, path)
-  } finally {
-    rmSync(draft, { force: true })
-  }
-}
-
-/** @throws if another node was quicker */
-function appear(draft: string, path: string): void {
-  try {
+    writeFileSync(draft, id, { mode: 0o600, flush: true })
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw error
     // A file system without links.
-    renameSync(draft, path)
+    writeFileSync(path, id, { mode: 0o600, flag: 'wx', flush: true })
+  } finally {
+    rmSync(draft, { force: true })
   }
 }

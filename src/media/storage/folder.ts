@@ -2,7 +2,7 @@ import { access, constants, type FileHandle, mkdir, open, opendir, readFile, ren
 import { dirname, join, resolve } from 'node:path'
 import type { ByteRange } from '../../domain/media.ts'
 import { SEALED_BYTES } from '../chunks.ts'
-import { ID_FILE } from './folder-id.ts'
+import { ID_FILE, NOT_MOUNTED } from './folder-id.ts'
 import type { MediaStorage } from './storage.ts'
 
 const PRIVATE_FOLDER = 0o700
@@ -80,10 +80,14 @@ export class FolderStorage implements MediaStorage {
   async #compareId(): Promise<void> {
     if (this.#id === null) return
     const id = await readFile(join(this.#root, ID_FILE), 'utf8').catch(nullIfMissing)
-    if (id?.trim() !== this.#id)
+    if (id?.trim() === this.#id) return
+    if (this.#id === NOT_MOUNTED)
       throw new Error(
-        `${this.#root} is not the folder of the stored files: its ${ID_FILE} is not ${this.#id}. Is it mounted?`,
+        `${this.#root} was empty when the service started, but files are stored. Mount it, then restart the service.`,
       )
+    throw new Error(
+      `${this.#root} is not the folder of the stored files: its ${ID_FILE} is not ${this.#id}. Is it mounted?`,
+    )
   }
 
   async #create(path: string): Promise<FileHandle> {

@@ -13,12 +13,13 @@ interface FolderRow {
 }
 
 export function folderQuery({ db, now }: Pick<Statements, 'db' | 'now'>) {
-  const stored = db.selectFrom('media_files').select('id').where('state', '=', 'stored')
+  // Also files that are being written or removed: their bytes may be in the folder.
+  const stored = db.selectFrom('media_files').select('id')
   const nodes = db.selectFrom('nodes').select('id').where('seen_until', '>', now)
   return db.selectNoFrom(({ exists, or }) => [
     db.selectFrom('meta').select('value').where('key', '=', KEY).as('folder'),
     or([
-      exists(db.selectFrom('media_files').select('id')),
+      exists(stored),
       exists(db.selectFrom('media_downloads').select('media_id')),
       exists(db.selectFrom('media_fetches').select('media_id')),
     ]).as('has_files'),

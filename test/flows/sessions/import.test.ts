@@ -278,8 +278,10 @@ describe.each(ONE_STORE)('on %s', kind => {
       expect(await store.connections.find(instance!.id)).toMatchObject({ state: 'stopped', cause: 'exported' })
       expect(await store.connections.requestConnect(instance!.id, null)).toBe(false)
       expect(await store.connections.requestConnect(instance!.id, null, true)).toBe(true)
-      await store.instances.delete(instance!.id, Date.now())
     })
+    const refused = await run(['import-sessions', '--stopped', target])
+    expect(refused).toMatchObject({ code: 1, output: expect.stringContaining('Delete that instance first') })
+    await withStore(store => store.instances.delete(instance!.id, Date.now()))
     expect(await run(['import-sessions', '--stopped', target])).toMatchObject({ code: 0 })
     const [again] = await instances()
     await withStore(async store => {
