@@ -239,7 +239,7 @@ export class Link {
     this.#acknowledgements.listen(socket, events, onStaleLid)
     const notices = { events, calls: this.#calls, onFailed: (error: unknown) => this.#notRecorded(error) }
     recordGroupChanges(socket, notices)
-    answerCalls(socket, notices)
+    answerCalls(socket, { ...notices, self: () => this.self })
     this.#contactsReported = reportContacts(socket, notices)
     const receipts = { lids, self: () => this.self, record: events.receipt }
     recordReceipts(socket, { ...this.#options, ...notices, ...receipts })

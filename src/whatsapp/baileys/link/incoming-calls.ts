@@ -1,18 +1,19 @@
 import { type BinaryNode, getBinaryNodeChild, type WASocket } from 'baileys'
 import type { IncomingCall } from '../../../domain/connection/incoming-call.ts'
-import { lidAddressOf, numberOf } from '../addresses.ts'
+import { isSelf, lidAddressOf, numberOf, type Self } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import type { LinkEvents } from './events.ts'
 
 interface CallNotices {
   events: Pick<LinkEvents, 'called'>
   calls: LibraryCalls
+  self(): Self
   /** A call could not be answered and was not acknowledged. */
   onFailed(error: unknown): void
 }
 
 /** Answers each call before Baileys acknowledges it. */
-export function answerCalls(socket: WASocket, { events, calls, onFailed }: CallNotices): void {
+export function answerCalls(socket: WASocket, { events, calls, self, onFailed }: CallNotices): void {
   const { ws } = socket
   const baileys = ws.listeners('CB:call')
   ws.removeAllListeners('CB:call')
@@ -25,7 +26,8 @@ export function answerCalls(socket: WASocket, { events, calls, onFailed }: CallN
     const offer = getBinaryNodeChild(node, 'offer') ?? getBinaryNodeChild(node, 'offer_notice')
     const creator = offer?.attrs['call-creator']
     const id = offer?.attrs['call-id']
-    if (!offer || !creator || !id) return passOn()
+    // WhatsApp may announce a call of our own phone, too.
+    if (!offer || !creator || !id || isSelf(creator, self())) return passOn()
     const answer = async () => {
       const from = await findCaller(socket, creator, offer.attrs['caller_pn'])
       if (from === null) return

@@ -48,13 +48,14 @@ export function requestCopiesFirst(socket: WASocket, { cache, calls, logger, sel
     const receipt = hasContent(node) ? null : ownReceipt(node, self())
     if (!message && !receipt) return passOn()
     calls.inBackground('copy', async () => {
-      if (message) await request(message)
-      if (receipt) await socket.sendNode({ tag: 'receipt', attrs: receipt })
+      const isRequested = message === null || (await request(message))
+      // Without a request, WhatsApp delivers the message again at a later login, and the copy is requested then.
+      if (receipt && isRequested) await socket.sendNode({ tag: 'receipt', attrs: receipt })
       if (!calls.closed.aborted) passOn()
     })
   })
 
-  async function request(message: WAMessage): Promise<void> {
+  async function request(message: WAMessage): Promise<boolean> {
     const whatsappId = String(message.key.id)
     const isAllowed = mayRequest(whatsappId)
     if (!isAllowed) logger.warn({ whatsappId }, 'message.copy_not_requested')
@@ -62,6 +63,7 @@ export function requestCopiesFirst(socket: WASocket, { cache, calls, logger, sel
     if (isAllowed) await cache.del(whatsappId)
     else await cache.set(whatsappId, true)
     if (isAllowed) await asResend(() => socket.requestPlaceholderResend(message.key, message))
+    return isAllowed
   }
 }
 
