@@ -6,18 +6,19 @@ import type { MediaStorage } from './storage.ts'
 export const STORAGE_MISSING =
   'Files are stored, but MEDIA_URL is not set. Set it to where the files are, as on the other nodes.'
 
-export async function openStorage(place: MediaPlace): Promise<MediaStorage> {
-  if (place.kind === 'folder') return new FolderStorage(place.path, place.id)
+/** @param callsAtOnce see `CALLS_AT_ONCE` */
+export async function openStorage(place: MediaPlace, callsAtOnce?: number): Promise<MediaStorage> {
+  if (place.kind === 'folder') return new FolderStorage(place.path, place.id, { callsAtOnce })
   // Loaded only if it is used: it takes a few hundred milliseconds and 30 MB.
   const { BucketStorage } = await import('./bucket.ts')
   return new BucketStorage(place)
 }
 
 /** Opens the storage when it is first used. */
-export function openWhenUsed(place: MediaPlace): () => Promise<MediaStorage> {
+export function openWhenUsed(place: MediaPlace, callsAtOnce: number): () => Promise<MediaStorage> {
   let storage: Promise<MediaStorage> | undefined
   return () => {
-    storage ??= openStorage(place).catch(error => {
+    storage ??= openStorage(place, callsAtOnce).catch(error => {
       storage = undefined
       throw error
     })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import type { Media, StoredFile } from '../../domain/media.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import { Uploads } from './uploads.ts'
 
@@ -34,3 +35,18 @@ test.each(['gone', 'pending', 'too_large', 'no_space'] as const)(
     expect(await uploads.findThumbnail(MESSAGE, 'med_1', LINK)).toBeNull()
   },
 )
+
+test('a preview whose image cannot be read does not wait longer than its link lasts', async () => {
+  const image = { media: { id: 'med_1' } as Media, open: () => new Promise<never>(() => undefined) }
+  const { promise: reading, resolve: begin } = Promise.withResolvers<void>()
+  const readPicture = (file: StoredFile) => {
+    begin()
+    return file.open() as Promise<never>
+  }
+  const uploads = new Uploads({ find: async () => image, readPicture })
+  const link = new AbortController()
+  const found = uploads.findThumbnail(MESSAGE, 'med_1', { closed: link.signal })
+  await reading
+  link.abort()
+  expect(await found).toBeNull()
+})

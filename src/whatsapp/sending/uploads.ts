@@ -113,9 +113,14 @@ export class Uploads {
 
   async #readPicture(files: Files, file: StoredFile, closed: AbortSignal): Promise<Picture | null> {
     if (!(await this.#pictureTurns.take(closed))) return null
+    // The storage may take a minute to answer.
+    const { promise: ended, resolve } = Promise.withResolvers<null>()
+    const onClosed = () => resolve(null)
+    closed.addEventListener('abort', onClosed, { once: true })
     try {
-      return await files.readPicture(file, closed)
+      return await Promise.race([files.readPicture(file, closed), ended])
     } finally {
+      closed.removeEventListener('abort', onClosed)
       this.#pictureTurns.end()
     }
   }

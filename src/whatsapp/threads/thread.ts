@@ -123,7 +123,7 @@ class Thread {
       downloads: this.#calls.store('downloads'),
       hints: this.#hints,
     }
-    this.#files = media && this.#openFiles(media)
+    this.#files = media && this.#openFiles(media, threads)
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
     // The last renewal that this thread knows of is too old.
     this.#renewal.onExpired = () => this.#outbox.post({ kind: 'renew' })
@@ -144,8 +144,8 @@ class Thread {
     }
   }
 
-  #openFiles(media: ThreadMedia): ConnectionFiles {
-    const { reader, receiver } = openFiles(media, this.#store.media)
+  #openFiles(media: ThreadMedia, threads: number): ConnectionFiles {
+    const { reader, receiver } = openFiles(media, this.#store.media, threads)
     const pictures = new Pictures({
       onFailed: (mediaId, why) => this.logger.info({ mediaId, why }, 'media.no_thumbnail'),
     })

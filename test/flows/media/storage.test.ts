@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
@@ -224,4 +226,45 @@ test('while another folder is mounted in its place, a storage in a folder neithe
   } finally {
     rmSync(root, { recursive: true })
   }
+})
+
+test('a folder that does not answer blocks only a few threads, and works again when it answers', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'pombal-media-'))
+  const range = { from: 0, to: 9 }
+  // A thread that opens a pipe hangs until somebody writes to it.
+  const pipes = [join(root, NAME), join(root, 'folder.id')]
+  mkdirSync(join(root, 'inst_1'))
+  execFileSync('mkfifo', pipes)
+  const storage = new FolderStorage(root, 'id', { callsAtOnce: 2, callTimeoutMs: 50 })
+  const calls = [0, 1, 2, 3].flatMap(n => [
+    storage.read(NAME, range),
+    storage.write(`${NAME}${n}`, inParts(randomBytes(10))),
+    storage.remove(NAME),
+  ])
+  const outcomes = await Promise.allSettled(calls)
+  expect(outcomes.map(({ status }) => status)).toEqual(calls.map(() => 'rejected'))
+  // Node has four threads in tests.
+  expect((await stat(root)).isDirectory()).toBe(true)
+
+  for (const path of pipes) {
+    closeSync(openSync(path, 'r+'))
+    rmSync(path)
+  }
+  writeFileSync(join(root, 'folder.id'), 'id')
+  await vi.waitFor(() => storage.write(`${NAME}2`, inParts(randomBytes(10))))
+  expect((await collect(await storage.read(`${NAME}2`, range))).length).toBe(10)
+  rmSync(root, { recursive: true })
+})
+
+test('slow readers of a folder keep no other call waiting', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'pombal-media-'))
+  const bytes = randomBytes(LARGE)
+  const range = { from: 0, to: LARGE - 1 }
+  const storage = new FolderStorage(root, null, { callsAtOnce: 1, callTimeoutMs: 2_000 })
+  await storage.write(NAME, inParts(bytes))
+  const slow = (await storage.read(NAME, range))![Symbol.asyncIterator]()
+  expect((await slow.next()).value).toBeDefined()
+  expect((await collect(await storage.read(NAME, range))).equals(bytes)).toBe(true)
+  await slow.return?.()
+  rmSync(root, { recursive: true })
 })
