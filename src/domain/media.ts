@@ -216,12 +216,15 @@ export function typeOf(detected: string | null, declared: string | null): string
   return isClaimed ? declared : (detected ?? UNKNOWN_TYPE)
 }
 
+/** How much of a name is read, from its end. A sender may state a name of many megabytes. */
+const MAX_READ = 4_096
+
 /** Control characters, and those that reorder text and so can hide an extension. */
 const MISLEADING = /[\p{Cc}\p{Zl}\p{Zp}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069\uFEFF\uFFFD]/gu
 
 /** The last part of a path, without misleading characters, at most 255 characters; null if nothing is left. */
 export function cleanFilename(name: string): string | null {
-  const last = name.toWellFormed().split(/[\\/]/).at(-1) ?? ''
+  const last = name.slice(-MAX_READ).toWellFormed().split(/[\\/]/).at(-1) ?? ''
   const characters = Array.from(last.replaceAll(MISLEADING, '').trim())
   const clean = shorten(characters)
   return clean === '' || clean === '.' || clean === '..' ? null : clean
