@@ -1,3 +1,4 @@
+import { pino } from 'pino'
 import { expect, test } from 'vitest'
 import type { DiscardOutcome } from '../store/media/media.ts'
 import { FileReceiver, type ReceiveOutcome } from './file-receiver.ts'
@@ -7,6 +8,7 @@ const TERMS = { quotaBytes: 1_000, retentionMs: 1_000 }
 /** A receiver whose calls are noted. @param discarded what the row says when the file is discarded */
 function setUp(discarded: DiscardOutcome = 'doomed') {
   const calls: string[] = []
+  const logLines: Record<string, unknown>[] = []
   const note =
     <T>(name: string, answer: T) =>
     async () => {
@@ -29,10 +31,11 @@ function setUp(discarded: DiscardOutcome = 'doomed') {
     check: note('check', undefined),
     close: note('close', undefined),
   }
-  const receiver = new FileReceiver(async () => storage, rows, TERMS)
+  const logger = pino({}, { write: line => void logLines.push(JSON.parse(line)) })
+  const receiver = new FileReceiver(async () => storage, rows, TERMS, logger)
   const receive = (bytes: AsyncIterable<Uint8Array>, outcome: ReceiveOutcome) =>
     receiver.receive('inst_1', { mimetype: 'image/png', size: 3 }, bytes, 0, async () => outcome)
-  return { calls, receive }
+  return { calls, logLines, storage, receive }
 }
 
 async function* three(): AsyncGenerator<Uint8Array> {
@@ -66,4 +69,14 @@ test('a file that another node gave up is removed once more, because its last by
   const { calls, receive } = setUp('given_up')
   expect(await receive(three(), 'given_up')).toBe('given_up')
   expect(calls).toEqual(['begin', 'write', 'discard', 'remove', 'forget'])
+})
+
+test('a file that cannot be removed immediately is reported by its name', async () => {
+  const { logLines, storage, receive } = setUp()
+  storage.remove = async () => {
+    throw new Error('the storage is away')
+  }
+  await expect(receive(missing(), 'stored')).rejects.toThrow('404')
+  const names = { instanceId: 'inst_1', fileId: expect.stringMatching(/^file_/) }
+  expect(logLines).toMatchObject([{ msg: 'media.discard_failed', ...names, err: { message: 'the storage is away' } }])
 })

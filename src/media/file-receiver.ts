@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Logger } from 'pino'
 import { type InstanceId, newMediaFileId } from '../domain/ids.ts'
 import type { MediaTerms } from '../domain/media.ts'
 import type { FetchedFile } from '../store/media/downloads.ts'
@@ -27,15 +28,18 @@ export class FileReceiver {
   readonly terms: MediaTerms
   readonly #open: () => Promise<MediaStorage>
   readonly #rows: Pick<MediaRows, 'begin' | 'extend' | 'discard' | 'forget'>
+  readonly #logger: Logger
 
   constructor(
     open: () => Promise<MediaStorage>,
     rows: Pick<MediaRows, 'begin' | 'extend' | 'discard' | 'forget'>,
     terms: MediaTerms,
+    logger: Logger,
   ) {
     this.#open = open
     this.#rows = rows
     this.terms = terms
+    this.#logger = logger
   }
 
   /**
@@ -78,7 +82,9 @@ export class FileReceiver {
       if ((await this.#rows.discard(file)) === 'stored') return
       await storage.remove(nameOf(file))
       await this.#rows.forget(file)
-    } catch {}
+    } catch (error) {
+      this.#logger.warn({ ...file, err: error }, 'media.discard_failed')
+    }
   }
 }
 

@@ -40,7 +40,7 @@ export async function openMedia(options: OpenMediaOptions): Promise<{ library: M
   const off = hints.on('access', () => cleaning.wake())
   const fetcher = new Fetcher({
     ...shared,
-    receiver: new FileReceiver(async () => storage, rows, options),
+    receiver: new FileReceiver(async () => storage, rows, options, options.logger),
     onEnded: options.onFetchEnded,
   })
   return {

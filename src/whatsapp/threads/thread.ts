@@ -123,8 +123,8 @@ class Thread {
       downloads: this.#calls.store('downloads'),
       hints: this.#hints,
     }
-    this.#files = media && this.#openFiles(media, threads)
     this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
+    this.#files = media && this.#openFiles(media, threads)
     // The last renewal that this thread knows of is too old.
     this.#renewal.onExpired = () => this.#outbox.post({ kind: 'renew' })
     this.#setValidity(validity)
@@ -145,7 +145,7 @@ class Thread {
   }
 
   #openFiles(media: ThreadMedia, threads: number): ConnectionFiles {
-    const { reader, receiver } = openFiles(media, this.#store.media, threads)
+    const { reader, receiver } = openFiles({ ...media, threads, logger: this.logger }, this.#store.media)
     const pictures = new Pictures({
       onFailed: (mediaId, why) => this.logger.info({ mediaId, why }, 'media.no_thumbnail'),
     })
