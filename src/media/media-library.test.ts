@@ -1,16 +1,20 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
-import type { DiscardOutcome, MediaRows } from '../store/media/media.ts'
+import type { DiscardOutcome, FoundMedia, MediaRows } from '../store/media/media.ts'
 import { MediaLibrary } from './media-library.ts'
+
+const STORED = { kind: 'stored' } as FoundMedia
 
 /** A library whose storage notes what is removed, and whose files are given up before they are finished. */
 function setUp(discarded: DiscardOutcome) {
   const removed: string[] = []
-  const rows: Pick<MediaRows, 'begin' | 'extend' | 'finish' | 'discard'> = {
+  const rows: Pick<MediaRows, 'begin' | 'extend' | 'finish' | 'discard' | 'erase' | 'find'> = {
     begin: async () => 'begun',
     extend: async () => false,
     finish: async () => ({ kind: 'given_up' }),
     discard: async () => discarded,
+    erase: async () => false,
+    find: async () => STORED,
   }
   const library = new MediaLibrary({
     rows: rows as MediaRows,
@@ -65,4 +69,9 @@ test('only one chat of an instance has its files erased at a time', () => {
     library.beginErasure('inst_2')[Symbol.dispose]()
   }
   library.beginErasure('inst_1')[Symbol.dispose]()
+})
+
+test('a file that is uploaded again while it is being erased is not reported as erased', async () => {
+  const { library } = setUp('stored')
+  await expect(library.erase('inst_1', 'med_1')).rejects.toMatchObject({ code: 'service_unavailable' })
 })

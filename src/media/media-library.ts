@@ -158,8 +158,9 @@ export class MediaLibrary {
     const { rows, now, onDoomed } = this.#options
     const erased = await rows.erase(instanceId, id, now())
     if (erased === 'in_use') throw new Refusal('media_in_use')
-    if (erased) onDoomed()
-    else await this.open(instanceId, id)
+    if (erased) return onDoomed()
+    await this.#find(instanceId, id)
+    throw unavailable('The file was uploaded again at this moment: repeat the call.')
   }
 
   async #read(found: StoredFile, range: ByteRange, as: Reading): Promise<AsyncIterable<Uint8Array>> {
