@@ -69,7 +69,7 @@ export function showsPicture(mimetype: string): boolean {
 export const RECEIVING_FAILURES = {
   media_unavailable:
     'WhatsApp no longer has the file and the phone did not upload it again, or the message states too little about it.',
-  media_damaged: 'The file on WhatsApp is not the one that the message describes.',
+  media_damaged: 'The file on WhatsApp is empty, or not the one that the message describes.',
   media_too_large: 'The file exceeds the limit for its type.',
   media_quota_exceeded: "The instance's space for files was full.",
   media_not_configured: 'The service stored no files: MEDIA_URL was not set.',

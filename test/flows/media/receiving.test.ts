@@ -143,6 +143,14 @@ test('a file whose bytes are never those of the message has failed as media_dama
   expect(failed).toMatchObject({ event: 'media.failed', data: { media: { error: { code: 'media_damaged' } } } })
 })
 
+test('an empty file has failed, and the reason says that it may be empty', async () => {
+  const from = newContact()
+  const file = { type: 'document' as const, mimetype: 'text/plain', bytes: Buffer.alloc(0) }
+  const { id } = await harness.network.writeAs({ from, to: number.phone, media: file })
+  const [, failed] = await untilSettled(harness, number, id)
+  expect(failed!.data.media.error).toEqual({ code: 'media_damaged', message: expect.stringContaining('is empty') })
+})
+
 test('a file can be erased while it is being fetched', async () => {
   await misbehave({ delayMs: 1_000 }, 1)
   const sent = await sendFrom(harness, number, newContact())

@@ -11,7 +11,7 @@ export const files = {
   states: { pending: 'Being fetched', ready: 'Ready', failed: 'Failed', gone: 'Erased' },
   reasons: {
     media_unavailable: 'WhatsApp no longer holds the file, and the linked phone did not upload it again.',
-    media_damaged: 'The file on WhatsApp is not the one that the message describes.',
+    media_damaged: 'The file on WhatsApp is empty, or not the one that the message describes.',
     media_too_large: 'The file is too large.',
     media_quota_exceeded: 'The space for files was full. Erase files to make room for new ones.',
     media_not_configured: 'The service stored no files: MEDIA_URL was not set.',

@@ -13,7 +13,7 @@ export const files: Words['files'] = {
   states: { pending: 'Sendo buscado', ready: 'Pronto', failed: 'Falhou', gone: 'Apagado' },
   reasons: {
     media_unavailable: 'O WhatsApp não tem mais o arquivo, e o telefone vinculado não o enviou de novo.',
-    media_damaged: 'O arquivo no WhatsApp não é o que a mensagem descreve.',
+    media_damaged: 'O arquivo no WhatsApp está vazio ou não é o que a mensagem descreve.',
     media_too_large: 'O arquivo é grande demais.',
     media_quota_exceeded: 'O espaço para arquivos estava cheio. Apague arquivos para abrir espaço.',
     media_not_configured: 'O serviço não guardava arquivos: MEDIA_URL não estava definida.',
