@@ -385,6 +385,31 @@ describe('several nodes on one PostgreSQL', () => {
     expect([(await create()).kind, (await change()).kind]).toEqual(['created', 'changed'])
   })
 
+  test('a node that is stopping does not count as one of the previous version, and its row disappears afterwards', async () => {
+    const store = await harness.open()
+    const lease = await createConnected(store)
+    await store.leases.attend('other node')
+    const create = () =>
+      store.operatorEndpoints.create(
+        {
+          id: newEndpointId(OPERATOR_PREFIX),
+          secret: 'whsec_AAAA',
+          url: 'https://operator.example/',
+          events: ['instance.*'],
+          active: true,
+          description: null,
+        },
+        Date.now(),
+      )
+    await store.leases.leave(lease.owner)
+    expect((await create()).kind).toBe('created')
+    expect(await store.leases.attend('other node')).toMatchObject({ nodes: 1 })
+    expect((await create()).kind).toBe('created')
+    await store.leases.release(lease)
+    await store.leases.attend('other node')
+    expect(await harness.execute('select id from nodes')).toEqual([{ id: 'other node' }])
+  })
+
   test('an operator endpoint is created once no node of the previous version is left', async () => {
     const store = await harness.open()
     const settings = { url: 'https://operator.example/', events: ['instance.*'], active: true, description: null }

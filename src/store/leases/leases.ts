@@ -40,6 +40,7 @@ export interface Leases {
    * @param settings JSON of the settings that all nodes must share
    */
   attend(owner: string, runs?: readonly InstanceKind[], settings?: string): Promise<Attendance>
+  /** The owner stops: it gets no more shares. Its leases stay until they are released. */
   leave(owner: string): Promise<void>
   /**
    * Renews all of the owner's leases for 15 s. Returns those that are still held for 10 s. If a lease stays locked, the others

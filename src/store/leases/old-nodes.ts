@@ -2,8 +2,8 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 
 /**
- * Whether a node is running whose version does not know `feature`. A node that is stopping is no longer registered, but
- * may still own leases.
+ * Whether a node is running whose version does not know `feature`. A node that is stopping may still own leases: before
+ * that, an older version deletes its row, and this version keeps it (`Leases.leave`).
  */
 export async function hasOldNodes(
   { db, dialect, now }: Statements,

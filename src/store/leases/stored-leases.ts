@@ -268,11 +268,12 @@ function operations({ db, now, dialect }: Statements) {
     },
   )
 
+  /** Keeps the row, because the node still owns leases until its instances have stopped. `attend` deletes the row later. */
   const leave = oneByOne(
     'leases.leave',
     () => '',
     async (tx, { owner }: { owner: string }) => {
-      await tx.query(db.deleteFrom('nodes').where('id', '=', owner))
+      await tx.query(db.updateTable('nodes').set({ seen_until: 0 }).where('id', '=', owner))
     },
   )
 
