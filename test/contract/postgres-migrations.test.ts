@@ -7,6 +7,7 @@ import { eventsTables } from '../../src/store/engine/migrations/steps/0003-event
 import { healthTables } from '../../src/store/engine/migrations/steps/0007-health.ts'
 import { indexOrder } from '../../src/store/engine/migrations/steps/0009-index-order.ts'
 import { eventNumbers } from '../../src/store/engine/migrations/steps/0030-event-numbers.ts'
+import { createMigrationPool } from '../../src/store/engine/postgres/pools.ts'
 import { createDatabase } from '../databases/database.ts'
 import { until } from '../until.ts'
 
@@ -97,6 +98,25 @@ test('events are numbered by instance, including those that a node of the previo
     ])
   } finally {
     await Promise.all([migration!.end(), node!.end()])
+    await database.dispose()
+  }
+})
+
+test('a migration is not stopped by a statement_timeout of the database, and a frozen one keeps its locks for 10 s', async () => {
+  const database = await createDatabase('postgres', inject('postgresUrl'))
+  const pool = createMigrationPool(database.url!, 1, undefined)
+  try {
+    await database.run(`alter database ${new URL(database.url!).pathname.slice(1)} set statement_timeout = '200ms'`, '')
+    await pool.query('select pg_sleep(0.5)')
+    const settings = ['idle_in_transaction_session_timeout', 'client_connection_check_interval', 'lock_timeout']
+    const { rows } = await pool.query('select name, setting from pg_settings where name = any($1)', [settings])
+    expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
+      idle_in_transaction_session_timeout: '10000',
+      client_connection_check_interval: '10000',
+      lock_timeout: '2000',
+    })
+  } finally {
+    await pool.end()
     await database.dispose()
   }
 })

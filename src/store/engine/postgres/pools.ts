@@ -8,6 +8,8 @@ const STATEMENT_TIMEOUT_MS = 10_000
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
 /** The client-side timeout, for a server that no longer answers. */
 const ANSWER_TIMEOUT_MS = 12_000
+/** How often the server checks during a long statement whether the client is still connected. */
+const CONNECTION_CHECK_MS = 10_000
 /**
  * How long a write waits for a lock of another node, which may be frozen. Longer than PostgreSQL's `deadlock_timeout` of 1 s, so
  * that a deadlock is reported as such. A migration gives up after the same time, and tries again.
@@ -34,6 +36,10 @@ const SETTINGS = `
   set statement_timeout = ${STATEMENT_TIMEOUT_MS};
   set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
   ${PLANNER_SETTINGS}`
+const MIGRATION_SETTINGS = `
+  set lock_timeout = ${LOCK_TIMEOUT_MS};
+  set statement_timeout = 0;
+  set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS}`
 
 /** @param max the maximum number of connections */
 export function createReadingPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
@@ -46,14 +52,23 @@ export function createWritingPool(url: string, max: number, logger: StoreLogger 
   return createPoolWithSettings(url, logger, settings, { max, pipeline: true })
 }
 
-/** A pool for migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). */
+/**
+ * A pool for migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). The server ends the
+ * transaction of a process that is frozen or gone, which would keep its locks, also in the middle of a long statement.
+ */
 export function createMigrationPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
   return createPoolWith(url, logger, {
     max,
     onConnect: async client => {
-      await client.query(`set lock_timeout = ${LOCK_TIMEOUT_MS}`)
+      await client.query(MIGRATION_SETTINGS)
+      // Servers on some systems, such as Windows, refuse it.
+      await client.query(`set client_connection_check_interval = ${CONNECTION_CHECK_MS}`).catch(ignoreRefusal)
     },
   })
+}
+
+function ignoreRefusal(error: unknown): void {
+  if (!(error instanceof pg.DatabaseError)) throw error
 }
 
 /** A dedicated connection, for features that belong to a session. */
