@@ -74,6 +74,12 @@ describe('while a node holds a lock and does not answer, the others', () => {
     expect(await renew()).toEqual(new Set([one.instanceId, other.instanceId]))
   })
 
+  test('renew leases while the table of the connections is locked', async () => {
+    const { instanceId } = await createConnected(store)
+    await holder.query('lock table connections in access exclusive mode')
+    expect((await store.leases.renew(OWNER)).map(lease => lease.instanceId)).toEqual([instanceId])
+  })
+
   test('renew leases while a redelivery for their instance waits', async () => {
     const lease = await createConnected(store)
     const { instanceId } = lease

@@ -10,6 +10,8 @@ import { eventNumbers } from '../../src/store/engine/migrations/steps/0030-event
 import { createMigrationPool } from '../../src/store/engine/postgres/pools.ts'
 import { createDatabase } from '../databases/database.ts'
 import { until } from '../until.ts'
+import { createConnected, OWNER } from './fixture.ts'
+import { createPostgresHarness } from './harness.ts'
 
 /** Migrations while other nodes are running. */
 
@@ -118,5 +120,37 @@ test('a migration is not stopped by a statement_timeout of the database, and a f
   } finally {
     await pool.end()
     await database.dispose()
+  }
+})
+
+test('a step that waits for a lock keeps neither the locks nor the work of the steps before it', async () => {
+  const harness = await createPostgresHarness(inject('postgresUrl'))
+  const holder = new pg.Client({ connectionString: harness.options.databaseUrl! })
+  try {
+    const node = await harness.open()
+    const { instanceId } = await createConnected(node)
+    for (const statement of [
+      "delete from kysely_migration where name >= '0144'",
+      'drop index connections_phone, media_fetches_first, deliveries_redelivery, deliveries_retried, finished_deliveries_endpoint',
+      'create index media_fetches_due on media_fetches (due_at)',
+      'alter table messages drop traceparent',
+      'alter table events drop traceparent',
+    ])
+      await harness.execute(statement)
+    await holder.connect()
+    await holder.query('begin; lock table finished_deliveries in row exclusive mode')
+    const updated = harness.open()
+    await until('the last step to wait', async () => {
+      const found = "select 1 from pg_locks where not granted and relation = 'finished_deliveries'::regclass"
+      return (await harness.execute(found)).length > 0
+    })
+    const [last] = await harness.execute('select max(name) as name from kysely_migration')
+    expect(last).toEqual({ name: '0152-scheduled-commands' })
+    expect((await node.leases.renew(OWNER)).map(lease => lease.instanceId)).toEqual([instanceId])
+    await holder.query('commit')
+    await updated
+  } finally {
+    await holder.end()
+    await harness.dispose()
   }
 })

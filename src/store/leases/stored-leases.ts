@@ -70,7 +70,7 @@ export class StoredLeases implements Leases {
       return await this.#core.write(this.#operations.renew, { owner, skipsLocked: false })
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error
-      // A frozen node may hold the lock of one lease. The others must not lapse with it.
+      // A frozen node may hold the lock of one lease, or a migration the lock of the connections. The leases must not lapse.
       return this.#core.write(this.#operations.renew, { owner, skipsLocked: true })
     }
   }
@@ -96,23 +96,8 @@ function operations({ db, now, dialect }: Statements) {
     return forMs > 0 ? hasLapsed : sql<boolean>`(${hasLapsed} or owner is null)`
   }
 
-  async function renew(tx: Transaction, { owner, skipsLocked }: RenewalInput): Promise<HeldLease[]> {
-    const lock = dialect.lock(skipsLocked ? sql`for no key update skip locked` : sql`for no key update`)
-    await tx.query(
-      db
-        .with('owned', qb =>
-          qb
-            .selectFrom('leases')
-            .select('instance_id')
-            .where('owner', '=', owner)
-            .where('lease_until', '>', now)
-            .modifyEnd(lock),
-        )
-        .updateTable('leases')
-        .set({ lease_until: until })
-        .where('instance_id', 'in', eb => eb.selectFrom('owned').select('owned.instance_id')),
-    )
-    // Skips connections that are being recorded, since the record sets the same column.
+  /** Skips connections that are being recorded, since the record sets the same column. */
+  async function noteConnected(tx: Transaction, owner: string): Promise<void> {
     await tx.query(
       db
         .with('open', qb =>
@@ -133,6 +118,26 @@ function operations({ db, now, dialect }: Statements) {
         .set({ last_connected_at: now })
         .where('instance_id', 'in', eb => eb.selectFrom('open').select('open.instance_id')),
     )
+  }
+
+  async function renew(tx: Transaction, { owner, skipsLocked }: RenewalInput): Promise<HeldLease[]> {
+    const lock = dialect.lock(skipsLocked ? sql`for no key update skip locked` : sql`for no key update`)
+    await tx.query(
+      db
+        .with('owned', qb =>
+          qb
+            .selectFrom('leases')
+            .select('instance_id')
+            .where('owner', '=', owner)
+            .where('lease_until', '>', now)
+            .modifyEnd(lock),
+        )
+        .updateTable('leases')
+        .set({ lease_until: until })
+        .where('instance_id', 'in', eb => eb.selectFrom('owned').select('owned.instance_id')),
+    )
+    // A migration may hold the lock of the table. The next renewal makes up for it.
+    if (!skipsLocked) await noteConnected(tx, owner)
     // A skipped lease is held only if it lasts for as long as this renewal is valid.
     const rows = await tx.query(
       db

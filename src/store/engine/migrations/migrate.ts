@@ -103,8 +103,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
 }
 
 /**
- * Migrates the database to the current schema in one transaction. If several processes start at the same time, one migrates
- * and the others wait.
+ * Migrates the database to the current schema. If several processes start at the same time, they take turns.
  * @throws ForeignDatabase, NewerSchema, WrongMasterKey or KeyRotationUnfinished before anything is written
  */
 export async function migrate(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCheck): Promise<void> {
@@ -114,15 +113,22 @@ export async function migrate(db: Kysely<Database>, kind: DatabaseKind, keyCheck
   await keyCheck.verify(db, kind)
 }
 
-/** Does not compare the master key, which no step of a database with data needs. */
+/**
+ * Does not compare the master key, which no step of a database with data needs. On SQLite, and on an empty database, all
+ * steps are one transaction. On PostgreSQL each step is one: other nodes use the tables, whose locks last until the commit.
+ */
 export async function applyMissingSteps(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCheck): Promise<void> {
   const migrator = new Migrator({
     db,
     migrationTableName: MIGRATION_TABLE,
     provider: { getMigrations: async () => migrations(FLAVOURS[kind], keyCheck) },
   })
-  const { error } = await migrator.migrateToLatest()
-  if (error !== undefined) throw error
+  const isStepwise = kind === 'postgres' && (await isMigrated(db, kind))
+  for (;;) {
+    const { error, results = [] } = await (isStepwise ? migrator.migrateUp() : migrator.migrateToLatest())
+    if (error !== undefined) throw error
+    if (!isStepwise || results.length === 0) return
+  }
 }
 
 function migrations(flavour: Flavour, keyCheck: KeyCheck): Record<string, Migration> {
