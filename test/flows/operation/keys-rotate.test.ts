@@ -174,7 +174,11 @@ describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
   test('after an update, a rotation waits for the first start; one that was begun before the update is completed', async () => {
     await fill()
     const undoLastStep = () =>
-      database.run("delete from kysely_migration where name = '0152-scheduled-commands'", dataDir)
+      database.run(
+        `drop index deliveries_redelivery; drop index deliveries_retried; drop index finished_deliveries_endpoint;
+         delete from kysely_migration where name = '0153-few-deliveries'`,
+        dataDir,
+      )
     await undoLastStep()
     const refused = await rotate(null)
     expect([refused.code, refused.output]).toEqual([1, expect.stringContaining('Start this version once, stop it')])
