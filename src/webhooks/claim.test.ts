@@ -115,6 +115,14 @@ describe('retries', () => {
     )
   })
 
+  test('that a node with a clock ahead requested start at once', async () => {
+    const table = new Table()
+    const requested = { at: START + 3_600_000, scheduledAt: START + 60_000 }
+    table.rows.set('1', { ...retry(1, requested.at), requested })
+    await table.tick(1)
+    expect(table.lateMs).toEqual([0])
+  })
+
   test('start in the order of their due times even if they are late', async () => {
     const table = new Table()
     for (let seq = 1; seq <= 500; seq += 1) {

@@ -236,11 +236,13 @@ export class Claims {
 }
 
 /**
- * If an attempt seems to have failed in the future, it was recorded before this lane was opened, by a clock that was ahead. The
- * delay of its retry is then counted from when the lane was opened.
+ * A requested attempt is due at once, even if the clock of the node that took the request is ahead. If an attempt seems to have
+ * failed in the future, it was recorded before this lane was opened, by a clock that was ahead. The delay of its retry is then
+ * counted from when the lane was opened.
  */
 function withoutClockSkew(row: DueDelivery, now: number, openedAt: number): DueDelivery {
-  const { failedAt, dueAt } = row
+  const { failedAt, dueAt, requested } = row
+  if (requested !== null) return { ...row, dueAt: Math.min(dueAt, now) }
   if (failedAt === null || failedAt <= now + CLOCK_TOLERANCE_MS) return row
   return { ...row, dueAt: Math.min(dueAt, openedAt + Math.max(0, dueAt - failedAt)) }
 }
