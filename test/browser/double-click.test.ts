@@ -132,3 +132,43 @@ test.each(GAPS)('a double click, the second %s, sends one message from the form 
   await page.getByText('The recipient has opened it.').waitFor()
   expect(await sent()).toEqual(['From the dialog', 'From the form'])
 })
+
+test('a dialog stays open while its call runs, so the answer cannot close the dialog of another person', async () => {
+  const page = await harness.openSignedIn('/people')
+  await page.getByRole('button', { name: en.people.invite }).click()
+  await page.getByRole('dialog').getByLabel(en.people.name).fill('Bia')
+  await inDialog(page, en.people.createLink).click()
+  await inDialog(page, en.token.done).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  const gate = Promise.withResolvers<void>()
+  await page.route('**/accounts/*/access', async route => {
+    await gate.promise
+    await route.continue()
+  })
+  const change = page.getByRole('button', { name: en.people.changeLabel('Bia') })
+  await change.click()
+  const dialog = page.getByRole('dialog', { name: en.people.changeLabel('Bia') })
+  const call = page.waitForRequest('**/accounts/*/access')
+  await inDialog(page, en.common.save).click()
+  await call
+  await page.keyboard.press('Escape')
+  expect(await inDialog(page, en.common.cancel).isDisabled()).toBe(true)
+  expect(await inDialog(page, en.common.close).isDisabled()).toBe(true)
+  expect(await dialog.isVisible()).toBe(true)
+  gate.resolve()
+  await dialog.waitFor({ state: 'detached' })
+
+  // The same for a confirmation.
+  const second = Promise.withResolvers<void>()
+  await page.route('**/accounts/*', async route => {
+    await second.promise
+    await route.continue()
+  })
+  await page.getByRole('button', { name: en.people.removeLabel('Bia') }).click()
+  await inDialog(page, en.people.remove).click()
+  await page.keyboard.press('Escape')
+  expect(await inDialog(page, en.common.cancel).isDisabled()).toBe(true)
+  second.resolve()
+  await page.getByText(en.people.removed).waitFor()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+})

@@ -119,6 +119,6 @@ test.each([
   const dialog = page.getByRole('dialog', { name: words.person.eraseTitle })
   await dialog.getByRole('textbox').fill(contact)
   await dialog.getByRole('button', { name: words.person.eraseAction }).click()
-  await page.getByText(words.person.erased(1)).waitFor()
+  await page.getByText(words.person.erased(`+${contact}`, 1)).waitFor()
   expect(JSON.stringify(await received())).not.toContain(contact)
 })

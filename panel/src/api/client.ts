@@ -40,6 +40,8 @@ interface Call {
 }
 
 export const ADMIN = '/admin/v1'
+/** A dialog stays open until its call is answered, and browsers wait for ever. */
+const CHANGE_WITHIN_MS = 120_000
 
 /**
  * Calls the management API with the session's cookie.
@@ -51,13 +53,15 @@ export async function call<T>(
   path: string,
   { method = 'GET', query, body, signal, base = ADMIN, isChange = method !== 'GET' }: Call = {},
 ): Promise<T> {
+  const within = isChange ? AbortSignal.timeout(CHANGE_WITHIN_MS) : null
+  const stops = [signal, within].filter(stop => stop != null)
   let response: Response
   try {
     response = await fetch(base + path + searchOf(query), {
       method,
       credentials: 'same-origin',
       ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-      ...(signal && { signal }),
+      signal: AbortSignal.any(stops),
     })
   } catch (error) {
     if (signal?.aborted) throw error

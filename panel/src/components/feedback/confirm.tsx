@@ -1,7 +1,8 @@
-import { Button, Group, Modal, Stack, TextInput } from '@mantine/core'
+import { Button, Group, Stack, TextInput } from '@mantine/core'
 import { type ReactNode, useLayoutEffect, useState } from 'react'
 import { useAction } from '../../api/use-action.ts'
 import { useWords } from '../../i18n/i18n.tsx'
+import { Dialog } from './dialog.tsx'
 import { Problem } from './problem.tsx'
 
 interface ConfirmProps {
@@ -31,7 +32,7 @@ export function Confirm({ opened, onClose, title, children, action, danger, type
     onClose()
   }
   return (
-    <Modal opened={opened} onClose={close} title={title} closeButtonProps={{ 'aria-label': words.common.close }}>
+    <Dialog opened={opened} onClose={close} title={title} isBusy={act.isPending}>
       <form
         onSubmit={event => {
           event.preventDefault()
@@ -51,7 +52,7 @@ export function Confirm({ opened, onClose, title, children, action, danger, type
           )}
           <Problem error={act.error} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={close}>
+            <Button variant="default" onClick={close} disabled={act.isPending}>
               {words.common.cancel}
             </Button>
             <Button
@@ -65,7 +66,7 @@ export function Confirm({ opened, onClose, title, children, action, danger, type
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   )
 }
 

@@ -126,9 +126,10 @@ export const person = {
     'To keep a copy, export first.',
   ],
   eraseAction: 'Erase permanently',
-  erased: (messages: number) => (messages === 1 ? '1 message was erased.' : `${messages} messages were erased.`),
-  erasedPartly: (messages: number, kept: number) =>
-    `Erased: ${messages}. Kept for now: ${kept}. Erase again a day later.`,
+  erased: (contact: string, messages: number) =>
+    `${contact}: ${messages === 1 ? '1 message was erased.' : `${messages} messages were erased.`}`,
+  erasedPartly: (contact: string, messages: number, kept: number) =>
+    `${contact}: Erased: ${messages}. Kept for now: ${kept}. Erase again a day later.`,
 }
 
 export const pace = {

@@ -129,9 +129,10 @@ export const person: Words['person'] = {
     'Para ficar com uma cópia, exporte antes.',
   ],
   eraseAction: 'Apagar para sempre',
-  erased: messages => (messages === 1 ? '1 mensagem foi apagada.' : `${messages} mensagens foram apagadas.`),
-  erasedPartly: (messages, kept) =>
-    `Apagadas: ${messages}. Mantidas por enquanto: ${kept}. Apague de novo um dia depois.`,
+  erased: (contact, messages) =>
+    `${contact}: ${messages === 1 ? '1 mensagem foi apagada.' : `${messages} mensagens foram apagadas.`}`,
+  erasedPartly: (contact, messages, kept) =>
+    `${contact}: Apagadas: ${messages}. Mantidas por enquanto: ${kept}. Apague de novo um dia depois.`,
 }
 
 export const pace: Words['pace'] = {

@@ -1,11 +1,12 @@
-import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core'
-import { useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { Button, Group, Select, Stack, TextInput } from '@mantine/core'
+import { type UseMutationResult, useQueryClient } from '@tanstack/react-query'
+import { useLayoutEffect, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { alertTargetsQuery } from '../../api/queries.ts'
 import type { CreatedAlertTarget, NewAlertTarget } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -38,22 +39,38 @@ interface AddTargetProps {
 
 export function AddTarget({ opened, onClose }: AddTargetProps) {
   const words = useWords()
+  const client = useQueryClient()
   const [secret, setSecret] = useState<string | null>(null)
+  const add = useAction(
+    {
+      mutationFn: (body: NewAlertTarget) => callData<CreatedAlertTarget>('/alerts/targets', { method: 'POST', body }),
+      onSuccess: created => {
+        void client.invalidateQueries(alertTargetsQuery)
+        if (created.secret === null) close()
+        else setSecret(created.secret)
+      },
+    },
+    { isFinal: true },
+  )
+  const { reset } = add
+  useLayoutEffect(() => {
+    if (opened) reset()
+  }, [opened, reset])
   function close(): void {
     setSecret(null)
     onClose()
   }
   return (
-    <Modal
+    <Dialog
       opened={opened}
       onClose={close}
       title={secret === null ? words.alerts.add : words.alerts.secret}
-      closeButtonProps={{ 'aria-label': words.common.close }}
+      isBusy={add.isPending}
       // A click beside the dialog would lose the secret.
       closeOnClickOutside={secret === null}
     >
       {secret === null ? (
-        <Form onAdded={created => (created === null ? close() : setSecret(created))} onCancel={close} />
+        <Form add={add} onCancel={close} />
       ) : (
         <Stack>
           <p>{words.alerts.secretOnce}</p>
@@ -63,34 +80,20 @@ export function AddTarget({ opened, onClose }: AddTargetProps) {
           </Group>
         </Stack>
       )}
-    </Modal>
+    </Dialog>
   )
 }
 
-function Form({ onAdded, onCancel }: { onAdded: (secret: string | null) => void; onCancel: () => void }) {
+interface FormProps {
+  add: Pick<UseMutationResult<unknown, Error, NewAlertTarget>, 'mutate' | 'isPending' | 'error'>
+  onCancel: () => void
+}
+
+function Form({ add, onCancel }: FormProps) {
   const words = useWords()
-  const client = useQueryClient()
   const [channel, setChannel] = useState<Channel>('ntfy')
   const [texts, setTexts] = useState<Record<string, string>>({})
   const fields = [...(channel === 'email' ? [] : ['url' as const]), ...FIELDS[channel]]
-  const add = useAction(
-    {
-      mutationFn: () => {
-        const given = fields.map(field => [field, texts[field]?.trim()] as const).filter(([, text]) => text)
-        const body = {
-          channel,
-          name: texts['name']?.trim() ?? '',
-          ...Object.fromEntries(given),
-        } satisfies NewAlertTarget
-        return callData<CreatedAlertTarget>('/alerts/targets', { method: 'POST', body })
-      },
-      onSuccess: ({ secret }) => {
-        void client.invalidateQueries(alertTargetsQuery)
-        onAdded(secret)
-      },
-    },
-    { isFinal: true },
-  )
   const labelOf = (field: (typeof fields)[number]) =>
     field === 'url' && channel !== 'email' ? words.alerts.url[channel] : words.alerts[field === 'url' ? 'to' : field]
   const isComplete = texts['name']?.trim() && fields.every(field => field === 'token' || texts[field]?.trim())
@@ -99,7 +102,8 @@ function Form({ onAdded, onCancel }: { onAdded: (secret: string | null) => void;
     <form
       onSubmit={event => {
         event.preventDefault()
-        add.mutate()
+        const given = fields.map(field => [field, texts[field]?.trim()] as const).filter(([, text]) => text)
+        add.mutate({ channel, name: texts['name']?.trim() ?? '', ...Object.fromEntries(given) })
       }}
     >
       <Stack>
@@ -131,7 +135,7 @@ function Form({ onAdded, onCancel }: { onAdded: (secret: string | null) => void;
         ))}
         <Problem error={add.error} />
         <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
+          <Button variant="default" onClick={onCancel} disabled={add.isPending}>
             {words.common.cancel}
           </Button>
           <Button type="submit" loading={add.isPending} disabled={!isComplete}>

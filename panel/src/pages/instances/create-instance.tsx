@@ -1,4 +1,4 @@
-import { Button, Group, Input, Modal, Radio, Stack, TextInput } from '@mantine/core'
+import { Button, Group, Input, Radio, Stack, TextInput } from '@mantine/core'
 import { type QueryClient, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useId, useLayoutEffect, useState } from 'react'
@@ -6,6 +6,7 @@ import { callData } from '../../api/client.ts'
 import { instanceQuery, sessionQuery } from '../../api/queries.ts'
 import type { CreatedInstance, InstanceKind } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -68,12 +69,7 @@ export function CreateInstance({ opened, onClose, choice = 'whatsapp' }: CreateI
     if (opened) reset()
   }, [opened, reset])
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title={words.instances.createTitle}
-      closeButtonProps={{ 'aria-label': words.common.close }}
-    >
+    <Dialog opened={opened} onClose={onClose} title={words.instances.createTitle} isBusy={create.isPending}>
       <form
         onSubmit={event => {
           event.preventDefault()
@@ -123,7 +119,7 @@ export function CreateInstance({ opened, onClose, choice = 'whatsapp' }: CreateI
           )}
           <Problem error={create.error} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
+            <Button variant="default" onClick={onClose} disabled={create.isPending}>
               {words.common.cancel}
             </Button>
             <Button type="submit" loading={create.isPending} disabled={kind === 'import' && !chosen?.length}>
@@ -132,6 +128,6 @@ export function CreateInstance({ opened, onClose, choice = 'whatsapp' }: CreateI
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   )
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Select, Stack, TextInput } from '@mantine/core'
+import { Button, Group, Select, Stack, TextInput } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call, callData } from '../../api/client.ts'
@@ -8,6 +8,7 @@ import type { CreatedLink, HandedOutLink } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { Confirm } from '../../components/feedback/confirm.tsx'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Time } from '../../components/time.tsx'
@@ -110,11 +111,11 @@ function CreateLink({ instanceId, onClose }: { instanceId: string; onClose: () =
   )
   const url = create.data && new URL(create.data.url, window.location.origin).href
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={words.links.title}
-      closeButtonProps={{ 'aria-label': words.common.close }}
+      isBusy={create.isPending}
       // A click beside the dialog would lose the link.
       closeOnClickOutside={!url}
     >
@@ -157,7 +158,7 @@ function CreateLink({ instanceId, onClose }: { instanceId: string; onClose: () =
             />
             <Problem error={create.error} />
             <Group justify="flex-end">
-              <Button variant="default" onClick={onClose}>
+              <Button variant="default" onClick={onClose} disabled={create.isPending}>
                 {words.common.cancel}
               </Button>
               <Button type="submit" loading={create.isPending}>
@@ -167,6 +168,6 @@ function CreateLink({ instanceId, onClose }: { instanceId: string; onClose: () =
           </Stack>
         </form>
       )}
-    </Modal>
+    </Dialog>
   )
 }

@@ -1,4 +1,4 @@
-import { Button, Group, Modal, Radio, Stack, Textarea, TextInput } from '@mantine/core'
+import { Button, Group, Radio, Stack, Textarea, TextInput } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ROLES, type Role } from '../../../../src/domain/access.ts'
@@ -7,6 +7,7 @@ import { accountsQuery } from '../../api/queries.ts'
 import type { Account, InvitedAccount } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 
@@ -46,11 +47,11 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
     { isFinal: true },
   )
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={account ? words.people.changeLabel(account.name) : words.people.invite}
-      closeButtonProps={{ 'aria-label': words.common.close }}
+      isBusy={save.isPending}
     >
       <form
         onSubmit={event => {
@@ -111,7 +112,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
           {account?.panelPassword && role !== 'owner' && <p>{words.people.passwordEnds}</p>}
           <Problem error={save.error} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
+            <Button variant="default" onClick={onClose} disabled={save.isPending}>
               {words.common.cancel}
             </Button>
             <Button type="submit" loading={save.isPending} disabled={!account && !name.trim()}>
@@ -120,7 +121,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   )
 }
 
@@ -128,11 +129,10 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
 export function LinkDialog({ invited, onClose }: { invited: InvitedAccount; onClose: () => void }) {
   const words = useWords()
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={words.people.linkTitle(invited.account.name)}
-      closeButtonProps={{ 'aria-label': words.common.close }}
       // A click beside the dialog would lose the link.
       closeOnClickOutside={false}
     >
@@ -143,6 +143,6 @@ export function LinkDialog({ invited, onClose }: { invited: InvitedAccount; onCl
           <Button onClick={onClose}>{words.token.done}</Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   )
 }

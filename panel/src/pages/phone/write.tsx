@@ -1,4 +1,4 @@
-import { Button, Modal, Stack, Textarea, TextInput } from '@mantine/core'
+import { Button, Stack, Textarea, TextInput } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { call } from '../../api/client.ts'
@@ -6,6 +6,7 @@ import { conversationsQuery } from '../../api/queries.ts'
 import type { Conversation } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { SendIcon } from '../../components/icons.tsx'
@@ -90,12 +91,7 @@ export function WriteModal({ instanceId, opened, onClose, onWritten }: WriteModa
     setText('')
   })
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title={words.phone.writeAs}
-      closeButtonProps={{ 'aria-label': words.common.close }}
-    >
+    <Dialog opened={opened} onClose={onClose} title={words.phone.writeAs} isBusy={write.isPending}>
       <form
         onSubmit={event => {
           event.preventDefault()
@@ -140,6 +136,6 @@ export function WriteModal({ instanceId, opened, onClose, onWritten }: WriteModa
           </Button>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   )
 }

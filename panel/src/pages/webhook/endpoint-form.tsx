@@ -1,7 +1,8 @@
-import { Button, Checkbox, Group, Modal, Radio, Stack, TextInput } from '@mantine/core'
+import { Button, Checkbox, Group, Radio, Stack, TextInput } from '@mantine/core'
 import { type ReactNode, useState } from 'react'
 import type { EndpointHealth } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -56,11 +57,11 @@ export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save,
     { isFinal: true },
   )
   return (
-    <Modal
+    <Dialog
       opened
       onClose={onClose}
       title={endpoint === null ? words.endpoints.addTitle : words.endpoints.editTitle}
-      closeButtonProps={{ 'aria-label': words.common.close }}
+      isBusy={saving.isPending}
     >
       <form
         onSubmit={event => {
@@ -92,7 +93,7 @@ export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save,
           )}
           <Problem error={saving.error} />
           <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
+            <Button variant="default" onClick={onClose} disabled={saving.isPending}>
               {words.common.cancel}
             </Button>
             <Button type="submit" loading={saving.isPending}>
@@ -101,7 +102,7 @@ export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save,
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   )
 }
 

@@ -1,6 +1,6 @@
-import { Button, Checkbox, Group, Modal, Select, Stack, TextInput } from '@mantine/core'
-import { useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
+import { Button, Checkbox, Group, Select, Stack, TextInput } from '@mantine/core'
+import { type UseMutationResult, useQueryClient } from '@tanstack/react-query'
+import { useLayoutEffect, useState } from 'react'
 import { SCOPES, type Scope } from '../../../../../src/domain/access.ts'
 import { callData } from '../../../api/client.ts'
 import { keysQuery } from '../../../api/queries.ts'
@@ -8,6 +8,7 @@ import { serverNow } from '../../../api/server-clock.ts'
 import type { CreatedApiKey } from '../../../api/types.ts'
 import { useAction } from '../../../api/use-action.ts'
 import { CopyField } from '../../../components/copy/copy.tsx'
+import { Dialog } from '../../../components/feedback/dialog.tsx'
 import { Problem } from '../../../components/feedback/problem.tsx'
 import { useWords } from '../../../i18n/i18n.tsx'
 
@@ -24,22 +25,37 @@ interface CreateKeyProps {
 /** Asks for a name, scopes and lifetime, then shows the key. Only this dialog's memory holds it. */
 export function CreateKey({ instanceId, opened, onClose }: CreateKeyProps) {
   const words = useWords()
+  const client = useQueryClient()
   const [created, setCreated] = useState<string | null>(null)
+  const create = useAction(
+    {
+      mutationFn: (body: NewKey) => callData<CreatedApiKey>(`/instances/${instanceId}/keys`, { method: 'POST', body }),
+      onSuccess: ({ key }) => {
+        void client.invalidateQueries(keysQuery(instanceId))
+        setCreated(key)
+      },
+    },
+    { isFinal: true },
+  )
+  const { reset } = create
+  useLayoutEffect(() => {
+    if (opened) reset()
+  }, [opened, reset])
   function close(): void {
     setCreated(null)
     onClose()
   }
   return (
-    <Modal
+    <Dialog
       opened={opened}
       onClose={close}
       title={created === null ? words.keys.create : words.keys.createdTitle}
-      closeButtonProps={{ 'aria-label': words.common.close }}
+      isBusy={create.isPending}
       // A click beside the dialog would lose the key.
       closeOnClickOutside={created === null}
     >
       {created === null ? (
-        <Form instanceId={instanceId} onCreated={setCreated} onCancel={close} />
+        <Form create={create} onCancel={close} />
       ) : (
         <Stack>
           <p>{words.keys.once}</p>
@@ -49,41 +65,32 @@ export function CreateKey({ instanceId, opened, onClose }: CreateKeyProps) {
           </Group>
         </Stack>
       )}
-    </Modal>
+    </Dialog>
   )
+}
+
+interface NewKey {
+  name: string
+  scopes: string[]
+  expiresAt: string | null
 }
 
 interface FormProps {
-  instanceId: string
-  onCreated: (key: string) => void
+  create: Pick<UseMutationResult<unknown, Error, NewKey>, 'mutate' | 'isPending' | 'error'>
   onCancel: () => void
 }
 
-function Form({ instanceId, onCreated, onCancel }: FormProps) {
+function Form({ create, onCancel }: FormProps) {
   const words = useWords()
-  const client = useQueryClient()
   const [name, setName] = useState('')
   const [scopes, setScopes] = useState<string[]>(['send'])
   const [days, setDays] = useState(0)
-  const create = useAction(
-    {
-      mutationFn: () => {
-        const expiresAt = days === 0 ? null : new Date(serverNow() + days * DAY_MS).toISOString()
-        const body = { name: name.trim(), scopes, expiresAt }
-        return callData<CreatedApiKey>(`/instances/${instanceId}/keys`, { method: 'POST', body })
-      },
-      onSuccess: ({ key }) => {
-        void client.invalidateQueries(keysQuery(instanceId))
-        onCreated(key)
-      },
-    },
-    { isFinal: true },
-  )
   return (
     <form
       onSubmit={event => {
         event.preventDefault()
-        create.mutate()
+        const expiresAt = days === 0 ? null : new Date(serverNow() + days * DAY_MS).toISOString()
+        create.mutate({ name: name.trim(), scopes, expiresAt })
       }}
     >
       <Stack>
@@ -112,7 +119,7 @@ function Form({ instanceId, onCreated, onCancel }: FormProps) {
         />
         <Problem error={create.error} />
         <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
+          <Button variant="default" onClick={onCancel} disabled={create.isPending}>
             {words.common.cancel}
           </Button>
           <Button type="submit" loading={create.isPending} disabled={!name.trim() || scopes.length === 0}>

@@ -5,6 +5,7 @@ import type { ErasedContact } from '../../../api/types.ts'
 import { Confirm } from '../../../components/feedback/confirm.tsx'
 import { useToast } from '../../../components/feedback/toasts.tsx'
 import { Card } from '../../../components/panels.tsx'
+import { recipientText } from '../../../components/recipients/recipient.tsx'
 import { useWords } from '../../../i18n/i18n.tsx'
 
 /** A number in E.164 form, or a LID. The service decides. */
@@ -12,7 +13,8 @@ const PERSON = /^([1-9]\d{6,14}|\d{1,20}@lid)$/
 
 /** Exports and erases the data stored about one person. */
 export function PersonCard({ instanceId }: { instanceId: string }) {
-  const { person: texts } = useWords()
+  const words = useWords()
+  const { person: texts } = words
   const toast = useToast()
   const [typed, setTyped] = useState('')
   const [isAsking, setAsking] = useState(false)
@@ -55,7 +57,8 @@ export function PersonCard({ instanceId }: { instanceId: string }) {
         typed={contact}
         onConfirm={async () => {
           const { messages, kept } = await callData<ErasedContact>(path, { method: 'DELETE' })
-          toast(kept === 0 ? texts.erased(messages) : texts.erasedPartly(messages, kept))
+          const name = recipientText(contact, words)
+          toast(kept === 0 ? texts.erased(name, messages) : texts.erasedPartly(name, messages, kept))
         }}
       >
         <ul>
