@@ -76,6 +76,56 @@ test('after a session has ended, the same person finds the unsent text, and anot
   expect(harness.complaints).toEqual([])
 })
 
+test('a text and a failed send stay in a conversation whose number becomes known', async () => {
+  const id = await createChat('Number unknown')
+  const lid = '123456789012345@lid'
+  let number = lid
+  const page = await harness.openSignedIn(`/instances/${id}/settings`)
+  await page.route(/\/chats\?/, async route => {
+    const response = await route.fetch({
+      url: route
+        .request()
+        .url()
+        .replace(/search=[^&]*/, ''),
+    })
+    const { data } = (await response.json()) as { data: object[] }
+    await route.fulfill({
+      response,
+      json: { data: [{ ...data[0], chat: number, lid, name: 'Lia' }], nextCursor: null },
+    })
+  })
+  const bodies: { to: string; idempotencyKey: string }[] = []
+  const gate = Promise.withResolvers<void>()
+  await page.route(/\/messages$/, async route => {
+    if (route.request().method() !== 'POST') return route.continue()
+    bodies.push(route.request().postDataJSON())
+    await gate.promise
+    await route.fulfill({ status: 502, body: '' })
+  })
+  const field = page.getByRole('textbox', { name: en.inbox.text('Lia') })
+  const becomeKnown = async () => {
+    number = ANA
+    await harness.service.admin.writeAsContact(id, { from: ANA, text: 'Something happens' })
+    await page.getByRole('heading', { name: 'Lia' }).locator('..').getByText(`+${ANA}`).waitFor()
+  }
+  await page.goto(`${harness.url}/instances/${id}/inbox?chat=${lid}`)
+  await field.fill('written before')
+  await field.press('Enter')
+  await until('the call', () => bodies.length === 1)
+  await becomeKnown()
+  expect(await field.inputValue()).toBe('written before')
+  gate.resolve()
+  await page.getByText(en.send.unanswered).waitFor()
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  await page.getByText(en.send.unanswered).waitFor()
+  await field.press('Enter')
+  await until('the repeated call', () => bodies.length === 2)
+  expect(bodies[1]).toEqual(bodies[0])
+  await page.unrouteAll({ behavior: 'wait' })
+  expect(harness.complaints.filter(line => !/status of 502/.test(line))).toEqual([])
+  harness.complaints.length = 0
+})
+
 test('when another account signs in in a second tab, the first tab shows its panel, without the unsent text', async () => {
   const id = await createChat('Two tabs')
   const first = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)

@@ -33,10 +33,16 @@ const NOTHING: Unsent = {}
 /** Unsent messages outlive the page that shows them: only a reload or a sign-out erases them. */
 const messages = new Map<string, Unsent>()
 const keys = new Map<string, { content: string; key: string }>()
+/** Places that have moved, with their new place. A call that began before writes its outcome there. */
+const moved = new Map<string, string>()
 const listeners = new Set<() => void>()
 
+function placeNow(place: string): string {
+  return moved.get(place) ?? place
+}
+
 function set(place: string, message: Unsent): void {
-  messages.set(place, message)
+  messages.set(placeNow(place), message)
   for (const listener of listeners) listener()
 }
 
@@ -49,6 +55,7 @@ function subscribe(listener: () => void): () => void {
 export function forgetUnsent(): void {
   messages.clear()
   keys.clear()
+  moved.clear()
   for (const listener of listeners) listener()
 }
 
@@ -60,11 +67,22 @@ export function usePlaces(instanceId: string): (form: string) => string {
 }
 
 export function useUnsent(place: string): Unsent {
-  return useSyncExternalStore(subscribe, () => messages.get(place) ?? NOTHING)
+  return useSyncExternalStore(subscribe, () => messages.get(placeNow(place)) ?? NOTHING)
 }
 
 export function changeUnsent(place: string, changed: Unsent): void {
-  set(place, { ...messages.get(place), ...changed })
+  set(place, { ...messages.get(placeNow(place)), ...changed })
+}
+
+/** The place has another name from now on. An unsent text that is already there stays. */
+export function moveUnsent(from: string, to: string): void {
+  if (from === to || moved.has(from) || messages.get(to)?.text) return
+  moved.set(from, to)
+  const [message, key] = [messages.get(from), keys.get(from)]
+  messages.delete(from)
+  keys.delete(from)
+  if (key) keys.set(to, key)
+  if (message) set(to, message)
 }
 
 /** The content of a message that a person writes in the panel. */
@@ -82,12 +100,12 @@ interface Content {
  */
 export async function sendOnce(instanceId: string, place: string, content: Content, usedKey?: string) {
   const text = JSON.stringify(content)
-  const known = keys.get(place)
+  const known = keys.get(placeNow(place))
   const key = usedKey ?? (known?.content === text ? known.key : randomId())
-  keys.set(place, { content: text, key })
+  keys.set(placeNow(place), { content: text, key })
   const body = { ...content, idempotencyKey: key }
   const { id } = await callData<{ id: string }>(`/instances/${instanceId}/messages`, { method: 'POST', body })
-  keys.delete(place)
+  keys.delete(placeNow(place))
   return { id, key }
 }
 
@@ -107,6 +125,6 @@ export function useSend(instanceId: string, place: string): (content: Content) =
     },
   })
   return content => {
-    if (!messages.get(place)?.isPending) mutate(content)
+    if (!messages.get(placeNow(place))?.isPending) mutate(content)
   }
 }

@@ -1,9 +1,9 @@
 import { Button } from '@mantine/core'
 import { useMutation, useQueryClient } from '@tanstack/react-query'
-import { Fragment, useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Fragment, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import type { ChatEntry, ChatLine, InboxChat, Instance } from '../../api/types.ts'
-import { changeUnsent, usePlaces, useUnsent } from '../../api/unsent.ts'
+import { changeUnsent, moveUnsent, usePlaces, useUnsent } from '../../api/unsent.ts'
 import { useLog } from '../../api/use-log.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
@@ -26,6 +26,8 @@ import { type Search, useScroll } from './use-scroll.ts'
 interface ChatViewProps {
   instance: Instance
   chat: Named
+  /** The person's LID address. Until the number is known, the chat is named by it. */
+  lid: string | null
   /** Its entry in the list, if that is loaded. */
   unread: InboxChat | undefined
   /** The message to show. */
@@ -34,12 +36,16 @@ interface ChatViewProps {
   onBack: () => void
 }
 
-export function ChatView({ instance, chat, unread, messageId, onShow, onBack }: ChatViewProps) {
+export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBack }: ChatViewProps) {
   const words = useWords()
   const { language } = useLanguage()
   const zone = useTimeZone()
   const mayWrite = useMay('operator')
-  const place = usePlaces(instance.id)(`chat ${chat.chat}`)
+  const placeOf = usePlaces(instance.id)
+  const place = placeOf(`chat ${chat.chat}`)
+  useLayoutEffect(() => {
+    if (lid !== null) moveUnsent(placeOf(`chat ${lid}`), place)
+  }, [placeOf, lid, place])
   const [edited, setEdited] = useState<ChatLine | null>(null)
   const [removing, setRemoving] = useState<string | null>(null)
   const query = useMemo(() => ({ chat: chat.chat }), [chat.chat])

@@ -56,7 +56,12 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   const submit = () => {
     if (text.trim() === '' || isPending) return
     if (edited) edit.mutate(text)
-    else send({ to: chat, text, ...(quote && { quote: quote.id }) })
+    else {
+      // The content without an answer is sent once only if it does not change, even if the number becomes known meanwhile.
+      const to = (isUnanswered && unsent.to) || chat
+      changeUnsent(place, { to })
+      send({ to, text, ...(quote && { quote: quote.id }) })
+    }
   }
   return (
     <form

@@ -52,6 +52,7 @@ export function Inbox() {
           key={chat}
           instance={instance}
           chat={shown}
+          lid={known?.lid ?? found?.lid ?? null}
           unread={known}
           messageId={message}
           onShow={show}
