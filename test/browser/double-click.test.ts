@@ -90,6 +90,7 @@ test.each(GAPS)('a double click, the second %s, makes one key, one token, one en
   await page.getByText(/^whsec_/).waitFor()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await page.getByRole('button', { name: en.endpoints.rotateOf(crm) }).click()
+  await page.getByRole('dialog').getByText(crm, { exact: true }).waitFor()
   await clickTwice(page, inDialog(page, en.webhook.rotate), gap)
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   expect(changes).toEqual(['POST keys', 'POST token', 'POST endpoints', 'POST secret'])

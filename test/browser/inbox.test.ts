@@ -161,6 +161,7 @@ test('the keyboard alone reacts, edits, deletes and marks as read, on a screen o
   const onIt = async () => (await network.inbox(from)).find(message => message.id === sent)
   await until('the edit on the phone', async () => (await onIt())?.edited)
   await choose('until six', words.remove)
+  await page.getByRole('dialog').getByText('until six', { exact: true }).waitFor()
   await page.getByRole('dialog').getByRole('button', { name: words.remove }).press('Enter')
   await page.getByRole('log').getByText(words.deleted).waitFor()
   await until('the deletion on the phone', async () => (await onIt())?.deleted)

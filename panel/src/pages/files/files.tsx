@@ -23,6 +23,7 @@ const NO_FILTER = {}
 /** The files of an instance, and the space that they use. Operators can erase each of them. */
 export function Files() {
   const words = useWords()
+  const { language } = useLanguage()
   const instance = useInstance()
   const toast = useToast()
   const client = useQueryClient()
@@ -81,6 +82,12 @@ export function Files() {
         danger
         onConfirm={erase}
       >
+        {doomed && (
+          <p className={classes.doomed}>
+            <bdi>{doomed.filename ?? words.files.unnamed}</bdi>, {sizeText(doomed.size, language)},{' '}
+            <Time at={doomed.createdAt} />
+          </p>
+        )}
         {words.files.eraseText}
       </Confirm>
     </>

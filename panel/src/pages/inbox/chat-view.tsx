@@ -19,7 +19,7 @@ import { Bubble } from './bubble.tsx'
 import { Composer, type Writing } from './composer.tsx'
 import { dayOf, dayText } from './days.ts'
 import classes from './inbox.module.css'
-import { linesOf, type ShownLine } from './lines.ts'
+import { linesOf, type ShownLine, startOf } from './lines.ts'
 import { chatName, type Named } from './names.ts'
 import { type Search, useScroll } from './use-scroll.ts'
 
@@ -54,6 +54,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
   const lines = useLines(log.rows)
   const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
   const { box, onScroll, search } = useScroll(log, lines, messageId, useUnsent(place).sentId)
+  const removedLine = byId.get(removing ?? '')
   const name = chatName(chat, words)
   /** The newest received message. Reactions are not among the lines. */
   const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id
@@ -149,6 +150,11 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
         danger
         onConfirm={() => call(`${path}/messages/${removing}`, { method: 'DELETE' })}
       >
+        {removedLine && (
+          <p className={classes.text} dir="auto">
+            {startOf(removedLine, words)}
+          </p>
+        )}
         {words.inbox.removeText}
       </Confirm>
     </section>

@@ -23,6 +23,7 @@ export interface ShownLine {
 }
 
 const OWN = ''
+const MAX_START = 200
 
 export function isSent(line: ChatLine): line is SentLine {
   return 'error' in line
@@ -97,4 +98,10 @@ export function previewOf(line: ChatLine, words: Words): string {
   const about = text || line.poll?.question || line.location?.name || line.contacts?.map(({ name }) => name).join(', ')
   if (line.type === 'text') return text
   return about ? `${line.media ? '📎 ' : ''}${about}` : words.inbox.types[line.type]
+}
+
+/** The start of a message, with which a dialog names it. */
+export function startOf(line: ChatLine, words: Words): string {
+  const text = [...previewOf(line, words)]
+  return text.length > MAX_START ? `${text.slice(0, MAX_START).join('')}…` : text.join('')
 }

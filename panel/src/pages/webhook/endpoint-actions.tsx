@@ -58,6 +58,9 @@ export function EndpointActions({ path, endpoint: { url, active }, refresh, onSe
           toast(words.webhook.rotated)
         }}
       >
+        <p>
+          <code>{url}</code>
+        </p>
         <p>{words.webhook.rotateText}</p>
         <ul className={classes.list}>
           <li>{words.webhook.rotateStandard}</li>
