@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
@@ -60,6 +61,31 @@ test('if the problems or the connection cannot be read, the panel says so and of
   await page.unrouteAll({ behavior: 'wait' })
   await problem.getByRole('button', { name: en.common.tryAgain }).click()
   await problem.waitFor({ state: 'detached' })
+  expect(harness.complaints.filter(line => !/status of 500/.test(line))).toEqual([])
+  harness.complaints.length = 0
+})
+
+test('problems that can no longer be read stay on the page, with the error', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Stale')
+  await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+  harness.receiver.answerWith({ kind: 'status', status: 500 })
+  const fail = () => harness.service.instance(id, token).send(RECIPIENT, 'Hello')
+  await fail()
+  const broken = { error: { code: 'internal_error', message: 'Internal error' } }
+  const problem = (page: Page) => page.getByRole('alert').filter({ hasText: en.problems.internal_error })
+  for (const [path, known] of [
+    ['/', (page: Page) => page.getByRole('region', { name: /needs? attention/ })],
+    [`/instances/${id}`, (page: Page) => page.getByRole('alert').filter({ hasText: /webhook/ })],
+  ] as const) {
+    const page = await harness.openSignedIn(path)
+    await known(page).first().waitFor()
+    await page.route(/\/admin\/v1\/(attention|activity)(\?|$)/, route => route.fulfill({ status: 500, json: broken }))
+    await fail()
+    await problem(page).first().waitFor()
+    expect(await known(page).first().isVisible()).toBe(true)
+    await page.unrouteAll({ behavior: 'wait' })
+  }
+  harness.receiver.answerWith({ kind: 'status', status: 200 })
   expect(harness.complaints.filter(line => !/status of 500/.test(line))).toEqual([])
   harness.complaints.length = 0
 })

@@ -83,13 +83,13 @@ export function Deliveries({ activity }: { activity: Activity }) {
   )
 }
 
-/** @returns the trouble, null if there is none or it is unknown; and why it is unknown, if it could not be read */
+/** @returns the trouble, null if there is none or it is unknown; and why it could not be read the last time */
 function useTrouble(instanceId: string) {
   const { data, error, refetch } = useQuery(activityQuery([instanceId]))
   const now = useNow(UPDATE_EVERY_MS)
   const activity = data?.find(entry => entry.instanceId === instanceId)
   const trouble = activity && troubleOf(activity, now)
-  return { found: trouble ? { trouble, activity } : null, error: data ? null : error, refetch }
+  return { found: trouble ? { trouble, activity } : null, error, refetch }
 }
 
 /** Shown next to the name of an instance on all its pages. */
@@ -111,13 +111,27 @@ export function DeliveryMark({ instanceId }: { instanceId: string }) {
 
 /** The trouble with the webhook, and how to fix it. */
 export function DeliveryWarning({ instanceId }: { instanceId: string }) {
-  const words = useWords()
   const { found, error, refetch } = useTrouble(instanceId)
-  const mayTest = useMay('operator')
   const isAway = useAwaySince() !== null
-  if (error && !isAway) return <Problem error={error} onRetry={() => void refetch()} />
-  if (!found) return null
-  const { trouble, activity } = found
+  return (
+    <>
+      {!isAway && <Problem error={error} onRetry={() => void refetch()} />}
+      {found && <TroubleNotice instanceId={instanceId} {...found} />}
+    </>
+  )
+}
+
+function TroubleNotice({
+  instanceId,
+  trouble,
+  activity,
+}: {
+  instanceId: string
+  trouble: Trouble
+  activity: Activity
+}) {
+  const words = useWords()
+  const mayTest = useMay('operator')
   const { givenUp, retrying, lastDeliveredAt } = activity.deliveries
   const texts = words.deliveryHealth
   return (

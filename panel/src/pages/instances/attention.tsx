@@ -27,37 +27,41 @@ export function AttentionList() {
   const [isWhole, setWhole] = useState(false)
   const isAway = useAwaySince() !== null
   if (isAway) return null
-  if (!data) return <Problem error={error} onRetry={() => void refetch()} />
+  const problem = <Problem error={error} onRetry={() => void refetch()} />
+  if (!data) return problem
   const isDiskFull = data.disk?.isNearlyFull === true
   // A node of the previous version leaves out the operator endpoints.
   const { operatorEndpoints = [] } = data
   const count = data.total + operatorEndpoints.length + (isDiskFull ? 1 : 0)
-  if (count === 0) return null
+  if (count === 0) return problem
   const shown = isWhole ? data.instances : data.instances.slice(0, FIRST_SHOWN)
   const more = data.instances.length - shown.length
   return (
-    <section className={classes.card} aria-labelledby="attention">
-      <h2 id="attention" className={classes.title}>
-        <WarningIcon /> {words.title(count)}
-      </h2>
-      <ul className={classes.list}>
-        {isDiskFull && <FullDisk disk={data.disk} />}
-        {operatorEndpoints.map(endpoint => (
-          <FailingEndpoint key={endpoint.id} endpoint={endpoint} />
-        ))}
-        {shown.map(instance => (
-          <Trouble key={instance.id} instance={instance} />
-        ))}
-      </ul>
-      {(more > 0 || isWhole) && (
-        <Button variant="subtle" size="compact-sm" mt="sm" onClick={() => setWhole(!isWhole)} aria-expanded={isWhole}>
-          {isWhole ? words.fewer : words.more(more)}
-        </Button>
-      )}
-      {data.total > data.instances.length && isWhole && (
-        <p className={classes.rest}>{words.rest(data.total - data.instances.length)}</p>
-      )}
-    </section>
+    <>
+      {problem}
+      <section className={classes.card} aria-labelledby="attention">
+        <h2 id="attention" className={classes.title}>
+          <WarningIcon /> {words.title(count)}
+        </h2>
+        <ul className={classes.list}>
+          {isDiskFull && <FullDisk disk={data.disk} />}
+          {operatorEndpoints.map(endpoint => (
+            <FailingEndpoint key={endpoint.id} endpoint={endpoint} />
+          ))}
+          {shown.map(instance => (
+            <Trouble key={instance.id} instance={instance} />
+          ))}
+        </ul>
+        {(more > 0 || isWhole) && (
+          <Button variant="subtle" size="compact-sm" mt="sm" onClick={() => setWhole(!isWhole)} aria-expanded={isWhole}>
+            {isWhole ? words.fewer : words.more(more)}
+          </Button>
+        )}
+        {data.total > data.instances.length && isWhole && (
+          <p className={classes.rest}>{words.rest(data.total - data.instances.length)}</p>
+        )}
+      </section>
+    </>
   )
 }
 
