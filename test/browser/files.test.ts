@@ -172,6 +172,29 @@ test('a failed file is sent again, by hand and marked, with its caption and name
   expect(harness.complaints).toEqual([])
 })
 
+test('the list of files loads small pictures, and no large ones', async () => {
+  const { id } = await harness.service.admin.createConnected('Large')
+  const page = await harness.openSignedIn()
+  for (const [filename, added] of [
+    ['small.png', 0],
+    ['large.png', 250_000],
+  ] as const) {
+    const stored = await fetch(`${harness.url}/admin/v1/instances/${id}/media?filename=${filename}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'image/png' },
+      body: Buffer.concat([picture(10), Buffer.alloc(added)]),
+    })
+    expect(stored.status).toBe(201)
+  }
+  const loaded: string[] = []
+  page.on('request', request => request.url().endsWith('/content') && loaded.push(request.url()))
+  await page.goto(`${harness.url}/instances/${id}/files`)
+  await page.getByText('large.png').waitFor()
+  await isLoaded(page, '[role=table]')
+  expect(loaded).toHaveLength(1)
+  expect(harness.complaints).toEqual([])
+})
+
 test('a file is sent from its URL', async () => {
   const { id } = await harness.service.admin.createConnected('From a URL')
   const page = await harness.openSignedIn(`/instances/${id}/messages`, { reducedMotion: 'reduce' })

@@ -140,6 +140,11 @@ export const DownIcon = (p: Size) => (
     <path d="m5 8 5 5 5-5" />
   </Icon>
 )
+export const FileIcon = (p: Size) => (
+  <Icon {...p}>
+    <path d="M5.500 3h6l3.500 3.500V17H5.500ZM11.500 3v3.500H15" />
+  </Icon>
+)
 export const DownloadIcon = (p: Size) => (
   <Icon {...p}>
     <path d="M10 3v9M6 8.500l4 4 4-4M4 16h12" />

@@ -6,11 +6,13 @@ import type { Medium } from '../../api/types.ts'
 import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
 import { Problem } from '../feedback/problem.tsx'
-import { DownloadIcon } from '../icons.tsx'
+import { DownloadIcon, FileIcon } from '../icons.tsx'
 import classes from './media.module.css'
 
 /** Raster images only. A browser never runs anything in them. */
 const SHOWN_IMAGES = /^image\/(jpeg|png|webp|gif)$/
+/** A list loads the pictures whole. Larger ones would keep the connections busy that the stream of changes needs. */
+const MAX_THUMBNAIL_BYTES = 200_000
 const PENDING_EVERY_MS = 3_000
 /** The service serves a limited number of previews at once. */
 const LOAD_AGAIN_AFTER_MS = 1_500
@@ -72,10 +74,16 @@ function Shown({ medium: { mimetype }, url, label }: { medium: Medium; url: stri
   return null
 }
 
-/** A small picture for a list; nothing for other files. */
+/** A small picture for a list; an icon for large pictures and other files. */
 export function Thumbnail({ instanceId, medium }: { instanceId: string; medium: Medium }) {
-  const isShown = medium.status === 'ready' && SHOWN_IMAGES.test(medium.mimetype)
-  if (!isShown) return <span className={classes.blank} aria-hidden />
+  const isShown = medium.status === 'ready' && SHOWN_IMAGES.test(medium.mimetype) && medium.size <= MAX_THUMBNAIL_BYTES
+  if (!isShown) {
+    return (
+      <span className={classes.blank}>
+        <FileIcon />
+      </span>
+    )
+  }
   return <Picture url={contentUrl(instanceId, medium.id)} label="" className={classes.thumbnail} />
 }
 
