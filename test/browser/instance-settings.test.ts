@@ -122,3 +122,50 @@ test.each([
   await page.getByText(words.person.erased(`+${contact}`, 1)).waitFor()
   expect(JSON.stringify(await received())).not.toContain(contact)
 })
+
+test('what is typed in a form of the settings stays when somebody else saves the form; an unchanged form shows it', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createInstance('sandbox', 'Before')
+  const page = await harness.openSignedIn()
+  await page.addInitScript(() => {
+    const Original = window.EventSource
+    window.EventSource = class extends Original {
+      constructor(url: string) {
+        super(url)
+        document.addEventListener('refresh-now', () => this.dispatchEvent(new Event('refresh')))
+      }
+    }
+  })
+  const refresh = () => page.evaluate(() => document.dispatchEvent(new Event('refresh-now')))
+  await page.goto(`${harness.url}/instances/${id}/settings`)
+  const name = page.getByLabel(en.instanceSettings.rename)
+  const perMinute = page.getByLabel(en.pace.perMinute)
+  const perDay = page.getByLabel(en.pace.perDay)
+  const card = page.locator('section', { hasText: en.calls.hint })
+  await name.fill('Half a na')
+  await perMinute.fill('7')
+  const change = async (path: string, method: string, body: object) => {
+    const headers = { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' }
+    const url = `${harness.url}/admin/v1/instances/${id}${path}`
+    const answer = await fetch(url, { method, headers, body: JSON.stringify(body) })
+    expect(answer.ok).toBe(true)
+  }
+  await change('', 'PATCH', { name: 'Of somebody else' })
+  const pace = { perMinute: 3, newRecipientsPerDay: 5, quietHours: null, timeZone: 'UTC', typing: false }
+  await change('/pace', 'PUT', pace)
+  await change('/calls', 'PUT', { reject: true, text: 'Of somebody else' })
+  await refresh()
+  await refresh()
+  await until('the calls', () => card.getByRole('switch').isChecked())
+  await page.getByRole('heading', { name: 'Of somebody else' }).waitFor()
+  expect(await name.inputValue()).toBe('Half a na')
+  expect([await perMinute.inputValue(), await perDay.inputValue()]).toEqual(['7', ''])
+
+  // After it is saved, the form follows again.
+  await page.locator('section', { hasText: en.pace.hint }).getByRole('button', { name: en.common.save }).click()
+  await page.getByText(en.pace.saved).waitFor()
+  await change('/pace', 'PUT', pace)
+  await refresh()
+  await until('the pace', async () => (await perDay.inputValue()) === '5')
+  expect(harness.complaints).toEqual([])
+})

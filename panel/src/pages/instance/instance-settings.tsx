@@ -20,6 +20,7 @@ import { PaceCard } from './pace.tsx'
 import { CallsCard } from './settings/calls.tsx'
 import { PersonCard } from './settings/person.tsx'
 import { ProxyCard } from './settings/proxy.tsx'
+import { useFormStart } from './settings/use-form-start.ts'
 
 export function InstanceSettings() {
   const instance = useInstance()
@@ -28,7 +29,7 @@ export function InstanceSettings() {
   return (
     <>
       <FreshToken instanceId={instance.id} />
-      {isOperator && <Rename key={instance.name} instance={instance} />}
+      {isOperator && <Rename instance={instance} />}
       <FactsCard instance={instance} />
       {isOperator && <PaceCard instanceId={instance.id} />}
       {isOperator && <CallsCard instanceId={instance.id} />}
@@ -43,20 +44,34 @@ export function InstanceSettings() {
 }
 
 function Rename({ instance }: { instance: Instance }) {
+  const { start, key, ...events } = useFormStart(instance.name)
+  return <RenameForm key={key} instance={instance} start={start} {...events} />
+}
+
+interface RenameFormProps {
+  instance: Instance
+  start: string
+  onChange: () => void
+  onSaved: () => void
+}
+
+function RenameForm({ instance, start, onChange, onSaved }: RenameFormProps) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
-  const [name, setName] = useState(instance.name)
+  const [name, setName] = useState(start)
   const rename = useMutation({
     mutationFn: () => callData<Instance>(`/instances/${instance.id}`, { method: 'PATCH', body: { name: name.trim() } }),
     onSuccess: changed => {
       client.setQueryData(instanceQuery(instance.id).queryKey, changed)
+      onSaved()
       toast(words.instanceSettings.renamed)
     },
   })
   return (
     <Card title={words.instanceSettings.rename}>
       <form
+        onChange={onChange}
         onSubmit={event => {
           event.preventDefault()
           rename.mutate()

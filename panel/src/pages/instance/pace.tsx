@@ -8,20 +8,29 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { useFormStart } from './settings/use-form-start.ts'
 
 /** The limits on how fast the instance sends. */
 export function PaceCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data, error } = useQuery(paceQuery(instanceId))
+  const { start, key, ...events } = useFormStart(data)
   return (
     <Card title={words.pace.title} hint={words.pace.hint}>
-      {data && <PaceForm key={JSON.stringify(data)} instanceId={instanceId} pace={data} />}
+      {start && <PaceForm key={key} instanceId={instanceId} pace={start} {...events} />}
       <Problem error={error} />
     </Card>
   )
 }
 
-function PaceForm({ instanceId, pace }: { instanceId: string; pace: Pace }) {
+interface PaceFormProps {
+  instanceId: string
+  pace: Pace
+  onChange: () => void
+  onSaved: () => void
+}
+
+function PaceForm({ instanceId, pace, onChange, onSaved }: PaceFormProps) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
@@ -44,12 +53,14 @@ function PaceForm({ instanceId, pace }: { instanceId: string; pace: Pace }) {
     },
     onSuccess: saved => {
       client.setQueryData(paceQuery(instanceId).queryKey, saved)
+      onSaved()
       toast(words.pace.saved)
     },
   })
   const texts = words.pace
   return (
     <form
+      onChange={onChange}
       onSubmit={event => {
         event.preventDefault()
         save.mutate()

@@ -8,20 +8,29 @@ import { Problem } from '../../../components/feedback/problem.tsx'
 import { useToast } from '../../../components/feedback/toasts.tsx'
 import { Card } from '../../../components/panels.tsx'
 import { useWords } from '../../../i18n/i18n.tsx'
+import { useFormStart } from './use-form-start.ts'
 
 /** What happens to calls to the number. */
 export function CallsCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data, error } = useQuery(callsQuery(instanceId))
+  const { start, key, ...events } = useFormStart(data)
   return (
     <Card title={words.calls.title} hint={words.calls.hint}>
-      {data && <CallsForm key={JSON.stringify(data)} instanceId={instanceId} calls={data} />}
+      {start && <CallsForm key={key} instanceId={instanceId} calls={start} {...events} />}
       <Problem error={error} />
     </Card>
   )
 }
 
-function CallsForm({ instanceId, calls }: { instanceId: string; calls: Calls }) {
+interface CallsFormProps {
+  instanceId: string
+  calls: Calls
+  onChange: () => void
+  onSaved: () => void
+}
+
+function CallsForm({ instanceId, calls, onChange, onSaved }: CallsFormProps) {
   const words = useWords()
   const { calls: texts } = words
   const toast = useToast()
@@ -35,11 +44,13 @@ function CallsForm({ instanceId, calls }: { instanceId: string; calls: Calls }) 
     },
     onSuccess: saved => {
       client.setQueryData(callsQuery(instanceId).queryKey, saved)
+      onSaved()
       toast(texts.saved)
     },
   })
   return (
     <form
+      onChange={onChange}
       onSubmit={event => {
         event.preventDefault()
         save.mutate()

@@ -15,7 +15,7 @@ export function ProxyCard({ instanceId }: { instanceId: string }) {
   const { data, error } = useQuery(proxyQuery(instanceId))
   return (
     <Card title={words.proxy.title} hint={words.proxy.hint}>
-      {data && <ProxyForm key={data.url} instanceId={instanceId} current={data.url} />}
+      {data && <ProxyForm instanceId={instanceId} current={data.url} />}
       <Problem error={error} />
     </Card>
   )
@@ -31,6 +31,7 @@ function ProxyForm({ instanceId, current }: { instanceId: string; current: strin
       callData<ProxySetting>(`/instances/${instanceId}/proxy`, { method: 'PUT', body: { url: next } }),
     onSuccess: saved => {
       client.setQueryData(proxyQuery(instanceId).queryKey, saved)
+      setUrl('')
       toast(saved.url === null ? texts.removed : texts.saved)
     },
   })
