@@ -246,3 +246,20 @@ test('older messages are loaded by scrolling, and a message that is found by its
   await page.locator('article:focus').getByText('the very first words').waitFor()
   expect(harness.complaints).toEqual([])
 })
+
+test('a text has the direction of its language, and a name cannot turn around what follows it', async () => {
+  const subject = 'Book club'
+  const group = await network.createGroup({ by: ANA, subject, members: [phone] })
+  await network.writeAs({ from: ANA, to: phone, group, name: 'Eva \u202E!', text: 'שלום לכולם' })
+  const page = await harness.openSignedIn(`/instances/${id}/inbox`, { reducedMotion: 'reduce' })
+  const entry = page.getByRole('link', { name: subject })
+  await entry.getByText('שלום לכולם').waitFor()
+  const [author, preview] = await Promise.all([0, 1].map(index => entry.locator('bdi').nth(index).boundingBox()))
+  expect(author!.x + author!.width).toBeLessThan(preview!.x)
+  await entry.click()
+  const text = page.getByRole('log').getByText('שלום לכולם')
+  expect(await text.evaluate(element => getComputedStyle(element).direction)).toBe('rtl')
+  const field = page.getByRole('textbox', { name: en.inbox.text(subject) })
+  expect(await field.evaluate(element => getComputedStyle(element).unicodeBidi)).toBe('plaintext')
+  expect(harness.complaints).toEqual([])
+})

@@ -53,7 +53,10 @@ export function FilePreview({ instanceId, medium }: { instanceId: string; medium
       <Shown medium={medium} url={url} label={words.files.preview(name)} />
       <a className={classes.row} href={url} download={name} aria-label={words.files.download(`${name} ${size}`)}>
         <DownloadIcon size={16} />
-        <span className={classes.name}>{name}</span> <span className={classes.size}>{size}</span>
+        <span className={classes.name} dir="auto">
+          {name}
+        </span>{' '}
+        <span className={classes.size}>{size}</span>
       </a>
     </div>
   )

@@ -30,7 +30,15 @@ export function RecipientField({ instanceId, value, onChange, error }: Recipient
   return (
     <Autocomplete
       label={words.send.to}
-      description={picked?.id === value ? `${picked.name ?? ''} (${detail(picked)})` : words.send.toHint}
+      description={
+        picked?.id === value ? (
+          <>
+            <bdi>{picked.name}</bdi> ({detail(picked)})
+          </>
+        ) : (
+          words.send.toHint
+        )
+      }
       value={value}
       data={[...byId.keys()]}
       // The service has already searched, by more fields than the address.
@@ -39,7 +47,7 @@ export function RecipientField({ instanceId, value, onChange, error }: Recipient
         const one = byId.get(option.value)
         return one ? (
           <span>
-            {one.name ?? recipientText(one.id, words)} <small>{detail(one)}</small>
+            <bdi>{one.name ?? recipientText(one.id, words)}</bdi> <small>{detail(one)}</small>
           </span>
         ) : (
           option.value

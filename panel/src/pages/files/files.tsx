@@ -69,7 +69,7 @@ export function Files() {
       <Modal
         opened={shown !== null}
         onClose={() => setShown(null)}
-        title={shown?.filename ?? words.files.unnamed}
+        title={<bdi>{shown?.filename ?? words.files.unnamed}</bdi>}
         closeButtonProps={{ 'aria-label': words.common.close }}
       >
         {shown && <FilePreview instanceId={instance.id} medium={shown} />}
@@ -126,7 +126,7 @@ function FileRow({ medium, instanceId, onShow, onErase }: FileRowProps) {
       <Cell>
         <button type="button" className={classes.name} onClick={onShow} data-row-link="">
           <Thumbnail instanceId={instanceId} medium={medium} />
-          <span>{name}</span>
+          <span dir="auto">{name}</span>
         </button>
       </Cell>
       <Cell area="wide">

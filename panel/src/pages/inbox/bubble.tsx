@@ -41,13 +41,21 @@ export const Bubble = memo(function Bubble(props: BubbleProps) {
       tabIndex={-1}
     >
       <BubbleMenu {...props} />
-      {author !== null && <span className={classes.author}>{author}</span>}
+      {author !== null && (
+        <span className={classes.author} dir="auto">
+          {author}
+        </span>
+      )}
       {line.deletedAt === null ? (
         <>
           <Quote line={line} instance={instance} original={original} onShow={onShow} />
           {line.media && <MessageFile instanceId={instance.id} mediaId={line.media.id} />}
           {!isSent(line) && <Content line={line} />}
-          {text !== '' && <span className={classes.text}>{text}</span>}
+          {text !== '' && (
+            <span className={classes.text} dir="auto">
+              {text}
+            </span>
+          )}
         </>
       ) : (
         <em className={classes.muted}>{words.inbox.deleted}</em>
@@ -86,8 +94,8 @@ function Quote({
   const text = original ? previewOf(original, words) : (given?.text ?? words.inbox.quoteUnknown)
   const body = (
     <>
-      {author !== undefined && <strong>{isOwn ? words.inbox.you : named(author)}</strong>}
-      <span>{text}</span>
+      {author !== undefined && <strong dir="auto">{isOwn ? words.inbox.you : named(author)}</strong>}
+      <span dir="auto">{text}</span>
     </>
   )
   const { messageId } = quote
@@ -113,22 +121,25 @@ function Content({ line }: { line: DeliveredLine }) {
   if (location)
     return (
       <span>
-        📍 {[location.name, location.address].filter(Boolean).join(', ')} {location.latitude}, {location.longitude}
+        📍 <bdi>{[location.name, location.address].filter(Boolean).join(', ')}</bdi> {location.latitude},{' '}
+        {location.longitude}
       </span>
     )
   if (contacts)
     return (
       <span>
-        👤 {words.inbox.types.contact}: {contacts.map(({ name }) => name ?? '?').join(', ')}
+        👤 {words.inbox.types.contact}: <bdi>{contacts.map(({ name }) => name ?? '?').join(', ')}</bdi>
       </span>
     )
   if (poll)
     return (
       <div>
-        📊 <strong>{poll.question}</strong>
+        📊 <strong dir="auto">{poll.question}</strong>
         <ul className={classes.options}>
           {[...new Set(poll.options)].map(option => (
-            <li key={option}>{option}</li>
+            <li key={option} dir="auto">
+              {option}
+            </li>
           ))}
         </ul>
       </div>

@@ -145,13 +145,24 @@ function ChatEntry({ instanceId, chat, shown }: { instanceId: string; chat: Inbo
   const { lastMessage, lastMessageAt, unreadCount } = chat
   const isOwn = lastMessage?.direction === 'out'
   const author = lastMessage && chat.chat.endsWith('@g.us') ? authorOf(lastMessage) : null
-  const who = isOwn ? `${words.inbox.you}: ` : author === null ? '' : `${author}: `
   return (
     <Entry
       instanceId={instanceId}
       chat={chat}
       shown={shown}
-      text={lastMessage ? who + previewOf(lastMessage, words) : ''}
+      text={
+        lastMessage && (
+          <>
+            {isOwn && `${words.inbox.you}: `}
+            {author !== null && (
+              <>
+                <bdi>{author}</bdi>:{' '}
+              </>
+            )}
+            <bdi>{previewOf(lastMessage, words)}</bdi>
+          </>
+        )
+      }
       at={lastMessage?.createdAt ?? lastMessageAt}
       unread={unreadCount}
     />
@@ -162,7 +173,7 @@ interface EntryProps {
   instanceId: string
   chat: Named
   shown: string | undefined
-  text: string
+  text: ReactNode
   at?: string
   unread?: number
 }
@@ -183,7 +194,7 @@ function Entry({ instanceId, chat, shown, text, at, unread = 0 }: EntryProps) {
         {initialOf(chat)}
       </span>
       <span className={classes.entryText}>
-        <strong>{chatName(chat, words)}</strong>
+        <strong dir="auto">{chatName(chat, words)}</strong>
         <span>{text}</span>
       </span>
       <span className={classes.entrySide}>
@@ -211,10 +222,10 @@ function Hit({ instanceId, line }: { instanceId: string; line: ChatLine }) {
       resetScroll={false}
     >
       <span className={classes.entryText}>
-        <strong>
+        <strong dir="auto">
           {line.direction === 'out' ? `${words.inbox.you} → ${recipientText(chatOf(line), words)}` : authorOf(line)}
         </strong>
-        <span>{previewOf(line, words)}</span>
+        <span dir="auto">{previewOf(line, words)}</span>
       </span>
       <span className={classes.entrySide}>
         <Time at={line.createdAt} seconds={false} />

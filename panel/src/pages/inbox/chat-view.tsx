@@ -77,7 +77,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
           <BackIcon />
         </button>
         <div className={classes.headText}>
-          <h2 ref={head} tabIndex={-1}>
+          <h2 ref={head} tabIndex={-1} dir="auto">
             {name}
           </h2>
           <span className={classes.address}>

@@ -111,10 +111,10 @@ function About({ line, isEdited, onStop }: { line: ChatLine; isEdited: boolean; 
   return (
     <div className={classes.about}>
       <div className={classes.aboutText}>
-        <strong>
+        <strong dir="auto">
           {isEdited ? words.inbox.editingTitle : words.inbox.answering(authorOf(line) ?? words.inbox.you)}
         </strong>
-        <span>{previewOf(line, words)}</span>
+        <span dir="auto">{previewOf(line, words)}</span>
       </div>
       <Button variant="subtle" size="compact-sm" onClick={onStop}>
         {words.inbox.stop}

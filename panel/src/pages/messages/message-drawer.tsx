@@ -56,7 +56,11 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   return (
     <div className={classes.page}>
       {message.media && <MessageFile instanceId={instanceId} mediaId={message.media.id} />}
-      {(!message.media || message.text) && <blockquote className={classes.text}>{message.text}</blockquote>}
+      {(!message.media || message.text) && (
+        <blockquote className={classes.text} dir="auto">
+          {message.text}
+        </blockquote>
+      )}
       <Facts>
         <Fact name={words.messages.state}>
           <MessageBadge state={message.status} />

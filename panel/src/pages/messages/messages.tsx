@@ -185,7 +185,9 @@ function MessageRow({ message, instanceId, onOpen }: MessageRowProps) {
         </RowLink>
       </Cell>
       <Cell area="wide">
-        <span className={classes.text}>{shownText(message)}</span>
+        <span className={classes.text} dir="auto">
+          {shownText(message)}
+        </span>
       </Cell>
       <Cell>
         <MessageBadge state={message.status} />

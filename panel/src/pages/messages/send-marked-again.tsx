@@ -46,7 +46,10 @@ export function SendMarkedAgain({ instanceId, selection, rows }: SendMarkedAgain
       <ul className={classes.marked}>
         {failed.map(message => (
           <li key={message.id}>
-            <Recipient to={message.to} /> <span className={classes.text}>{shownText(message)}</span>
+            <Recipient to={message.to} />{' '}
+            <span className={classes.text} dir="auto">
+              {shownText(message)}
+            </span>
           </li>
         ))}
       </ul>

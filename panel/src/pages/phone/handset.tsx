@@ -35,7 +35,7 @@ export function Handset({ instanceId, conversation, onBack }: HandsetProps) {
           <BackIcon />
         </button>
         <div>
-          <strong>{title}</strong>
+          <strong dir="auto">{title}</strong>
           {conversation.name && <span className={classes.address}>{conversation.with}</span>}
         </div>
       </header>
@@ -57,9 +57,17 @@ function Line({ line, instanceId }: { line: ConversationLine; instanceId: string
   const hasArrived = !isOut || line.status === 'delivered' || line.status === 'read'
   return (
     <div className={classes.line} data-direction={line.direction} data-arrived={hasArrived}>
-      {!isOut && line.from && <span className={classes.author}>{line.name ?? `+${line.from}`}</span>}
+      {!isOut && line.from && (
+        <span className={classes.author} dir="auto">
+          {line.name ?? `+${line.from}`}
+        </span>
+      )}
       {line.mediaId !== null && <MessageFile instanceId={instanceId} mediaId={line.mediaId} />}
-      {line.text !== '' && <span className={classes.text}>{line.text}</span>}
+      {line.text !== '' && (
+        <span className={classes.text} dir="auto">
+          {line.text}
+        </span>
+      )}
       <span className={classes.meta}>
         {!hasArrived && <em>{line.status === 'failed' ? words.phone.neverArrived : words.phone.notArrived}</em>}
         <Time at={line.at} seconds={false} />

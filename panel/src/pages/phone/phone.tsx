@@ -86,8 +86,8 @@ export function Phone() {
                     {conversation.name ? [...conversation.name][0] : conversation.with.replace('@g.us', '').slice(-2)}
                   </span>
                   <span className={classes.entryText}>
-                    <strong>{conversationName(conversation, words)}</strong>
-                    <span>{lastText(conversation)}</span>
+                    <strong dir="auto">{conversationName(conversation, words)}</strong>
+                    <span dir="auto">{lastText(conversation)}</span>
                   </span>
                   <LastTime conversation={conversation} />
                 </Link>
