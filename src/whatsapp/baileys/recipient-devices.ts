@@ -141,7 +141,11 @@ export async function relayToDevices(
   const additionalAttributes = stanzaAttributes(content)
   const write = () => relay.socket.relayMessage(address, content, { messageId, additionalAttributes })
   if (isJidGroup(address)) {
-    await write()
+    await write().catch(error => {
+      if (!isNotEncrypted(error)) throw error
+      // No device that still needs the group's key has keys. Baileys has noted them as having it, so this reaches the others.
+      return write()
+    })
     return
   }
   await ensureDevices(relay, address)

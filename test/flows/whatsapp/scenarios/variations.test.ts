@@ -134,6 +134,19 @@ test.concurrent('a group gets messages although the devices of one member are an
   await until('the message', async () => (await harness.network.inbox(CONTACT)).length === 1)
 })
 
+test.concurrent('a group gets messages although the only new device of its members has no keys', async () => {
+  await using world = await openHarness()
+  const { harness, id, phone } = world
+  await harness.network.joinGroup(GROUP, [CONTACT, phone])
+  const send = async (text: string) => harness.becomes(id, (await harness.accept(id, GROUP, text)).id, 'read')
+  await send('before')
+  await misbehave(harness, [[ANSWER, { without: ['identity'] }]])
+  await harness.network.misbehave({ kind: 'add_device', account: phone, contact: CONTACT, notify: true })
+  for (const text of ['one', 'two']) await send(text)
+  expect((await harness.network.inbox(CONTACT)).map(({ text }) => text)).toEqual(['before', 'one', 'two'])
+  await harness.network.misbehave({ kind: 'clear' })
+})
+
 describe.concurrent('a look-up', () => {
   test.each<[string, Rules]>([
     ['is not understood', [[{ ...USYNC, nth: 1 }, { error: '501' }]]],
