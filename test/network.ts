@@ -24,7 +24,7 @@ import { until } from './until.ts'
 const PROGRAM = join(import.meta.dirname, '../bin/pombal.js')
 
 /** A message on a simulated phone. */
-export interface PhoneMessage extends Pick<ReceivedMessage, 'edited' | 'deleted' | 'reactions'> {
+export interface PhoneMessage extends Pick<ReceivedMessage, 'edited' | 'deleted' | 'reactions' | 'message'> {
   id: string
   from: string
   text: string
@@ -130,8 +130,8 @@ export async function startNetwork(options: readonly string[] = []) {
     /** A phone with this number, linked to nothing. */
     openAccount: (phone: string) => call<{ phone: string }>('POST', `/accounts/${phone}`),
     accounts: async () => (await call<{ accounts: AccountInfo[] }>('GET', '/accounts')).accounts,
-    inbox: async (number: string) =>
-      (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages`)).messages,
+    inbox: async (number: string, whole = false) =>
+      (await call<{ messages: PhoneMessage[] }>('GET', `/phones/${number}/messages?whole=${whole}`)).messages,
     misbehave: (order: Order) => call<OrderResult>('POST', '/scenario', JSON.stringify(order)),
     scenario: () => call<ScenarioState>('GET', '/scenario'),
 

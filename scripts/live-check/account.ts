@@ -35,7 +35,8 @@ export interface Draft {
 }
 
 export function createDraft(text: string): Draft {
-  return { whatsappId: newWhatsappId(), content: encodeContent({ text }) }
+  const context = { address: '', self: {}, group: null, mentioned: [], quoted: null, now: 0 }
+  return { whatsappId: newWhatsappId(), content: encodeContent(text, {}, context) }
 }
 
 /** The spare number, linked by Pombal's driver with its own store. One socket at a time. */

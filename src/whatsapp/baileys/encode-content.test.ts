@@ -1,12 +1,22 @@
 import { proto } from 'baileys'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeContent, encodeContent, encodeExtended } from './encode-content.ts'
+import { type ChatContext, decodeContent, encodeContent } from './encode-content.ts'
+
+const CONTEXT: ChatContext = {
+  address: '5511987654321@s.whatsapp.net',
+  self: { id: '5511900000000:7@s.whatsapp.net', lid: '99988@lid' },
+  group: null,
+  mentioned: [],
+  quoted: null,
+  now: 1,
+}
+const QUOTE = { messageId: 'msg_0', whatsappId: 'A', author: null }
 
 test('stored content encodes to the same bytes at each attempt', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), text => {
-      const content = encodeContent({ text })
+      const content = encodeContent(text, {}, CONTEXT)
       expect(Buffer.from(proto.Message.encode(decodeContent(content)).finish())).toEqual(Buffer.from(content))
       expect(decodeContent(content).extendedTextMessage?.text).toBe(text)
     }),
@@ -14,7 +24,7 @@ test('stored content encodes to the same bytes at each attempt', () => {
 })
 
 test('each message has its own secret', () => {
-  const secretOf = () => decodeContent(encodeContent({ text: 'x' })).messageContextInfo?.messageSecret
+  const secretOf = () => decodeContent(encodeContent('x', {}, CONTEXT)).messageContextInfo?.messageSecret
   expect(secretOf()).not.toEqual(secretOf())
 })
 
@@ -24,9 +34,7 @@ test.each([
 ])('a quotation of %s shows it as it was last edited', (_, sent, shown) => {
   const content = proto.Message.encode(sent).finish()
   const quoted = { state: 'sent', chats: [], sentAt: 1, type: 'text', text: 'new', content } as const
-  const quote = { messageId: 'msg_0', whatsappId: 'A', author: null }
-  const [address, self] = ['5511987654321@s.whatsapp.net', { id: '5511900000000@s.whatsapp.net' }]
-  const encoded = encodeExtended('x', { quote }, { address, self, mentioned: [], quoted, now: 1 })
+  const encoded = encodeContent('x', { quote: QUOTE }, { ...CONTEXT, quoted })
   const { contextInfo } = decodeContent(encoded).extendedTextMessage!
   expect(contextInfo?.quotedMessage).toMatchObject(shown)
 })

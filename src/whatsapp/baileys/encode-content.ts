@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { jidNormalizedUser, normalizeMessageContent, proto } from 'baileys'
 import type { Command, MessageExtras, MessageReferenced } from '../../domain/conversation.ts'
-import type { MessageContent } from '../../domain/message.ts'
+import type { GroupDetails } from '../../domain/recipients/group.ts'
 import { ownBytes } from '../../kit/own-bytes.ts'
 import type { QuotedMessage } from '../../store/messages/messages.ts'
 import { lidOf, type Self } from './addresses.ts'
@@ -9,14 +9,6 @@ import { lidOf, type Self } from './addresses.ts'
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
-
-/**
- * Encodes the content of a message without extras (`encodeExtended`) and without a file (`encodeFile`), before it is
- * encrypted for each device. The content is encoded once and stored, so every attempt sends the same bytes.
- */
-export function encodeContent({ text }: MessageContent): Uint8Array {
-  return ownBytes(proto.Message.encode({ extendedTextMessage: { text }, ...messageSecret() }).finish())
-}
 
 /** The content as an object for Baileys, which encodes to the same bytes again. It does not reference `content`. */
 export function decodeContent(content: Uint8Array): proto.IMessage {
@@ -27,6 +19,8 @@ export interface ChatContext {
   /** WhatsApp's address of the chat. */
   address: string
   self: Self
+  /** Null if the chat is not a group, or if nothing is known about the group. */
+  group: Pick<GroupDetails, 'disappearsAfter'> | null
   /** The addresses of the mentioned people. */
   mentioned: readonly string[]
   /** The content of the quoted message. Null if no message is quoted. */
@@ -36,8 +30,11 @@ export interface ChatContext {
   now: number
 }
 
-/** The content of every message with extras and without a file: a text with a quote, metadata and so on, or a command. */
-export function encodeExtended(text: string, extras: MessageExtras, context: ChatContext): Uint8Array {
+/**
+ * The content of every message without a file (`encodeFile`): a text, with a quote and so on, or a command. It is encoded
+ * once, before it is encrypted for each device, and stored, so every attempt sends the same bytes.
+ */
+export function encodeContent(text: string, extras: MessageExtras, context: ChatContext): Uint8Array {
   const { command } = extras
   const message =
     command === undefined
@@ -46,10 +43,11 @@ export function encodeExtended(text: string, extras: MessageExtras, context: Cha
   return ownBytes(proto.Message.encode(message).finish())
 }
 
-/** The mentions and the quote of a message with a text or a file. */
-export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): proto.IContextInfo {
-  const { mentioned, quoted } = context
-  return {
+/** The mentions and the quote of a message with a text or a file, and the time after which it disappears. */
+export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): proto.IContextInfo | null {
+  const { mentioned, quoted, group } = context
+  const info = {
+    ...(group && group.disappearsAfter > 0 && { expiration: group.disappearsAfter }),
     ...(mentioned.length > 0 && { mentionedJid: [...mentioned] }),
     ...(quote &&
       quoted && {
@@ -58,6 +56,7 @@ export function contextInfoOf({ quote }: MessageExtras, context: ChatContext): p
         quotedMessage: quotedContent(quoted),
       }),
   }
+  return Object.keys(info).length === 0 ? null : info
 }
 
 function extendedText(text: string, extras: MessageExtras, context: ChatContext): proto.IMessage {

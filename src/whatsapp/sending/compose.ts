@@ -5,7 +5,7 @@ import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
 import { numberOf, type Self } from '../baileys/addresses.ts'
-import { type ChatContext, encodeExtended } from '../baileys/encode-content.ts'
+import { type ChatContext, encodeContent } from '../baileys/encode-content.ts'
 import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
 import type { UploadOutcome } from './uploads.ts'
@@ -24,7 +24,7 @@ interface ComposerOptions {
   signal: AbortSignal
 }
 
-/** Composes every message that has extras: a quote, mentions, a preview, metadata, or the command that it is. */
+/** Composes every message: a text, its quote, mentions, preview and metadata, or the command that it is. */
 export class Composer {
   readonly #options: ComposerOptions
 
@@ -41,7 +41,7 @@ export class Composer {
   ): Promise<UploadOutcome> {
     const found = await this.findContext(id, extras, address, link)
     if (found.kind !== 'found') return found
-    return { kind: 'uploaded', content: encodeExtended(text, extras, { ...found.context, previewImage }) }
+    return { kind: 'uploaded', content: encodeContent(text, extras, { ...found.context, previewImage }) }
   }
 
   /** Finds everything that the content is composed from, or why the message cannot be sent now. */
@@ -57,7 +57,9 @@ export class Composer {
     if (quoted === 'waits') return { kind: 'unanswered', why: 'quoted_queued' }
     const mentioned = await this.#addressesOf(extras.mentions ?? [], address, link)
     if (mentioned === null) return { kind: 'unanswered', why: 'group_query' }
-    return { kind: 'found', context: { address, self: link.self, mentioned, quoted, now: this.#options.now() } }
+    const { groups, now } = this.#options
+    const group = parseRecipient(address)?.kind === 'group' ? await groups.describe(address) : null
+    return { kind: 'found', context: { address, self: link.self, group, mentioned, quoted, now: now() } }
   }
 
   /** An edit that may have reached WhatsApp is not written again if it would be refused now. */

@@ -9,7 +9,7 @@ import type { Lease } from '../../store/leases/leases.ts'
 import type { PreparedMessage, QueuedMessage } from '../../store/messages/messages.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { encodeContent, messageKey } from '../baileys/encode-content.ts'
+import { messageKey } from '../baileys/encode-content.ts'
 import type { Acknowledgement, Link } from '../baileys/link.ts'
 import { QUERY_TIMEOUT_MS } from '../baileys/socket-options.ts'
 import type { AddressBook } from './address-book.ts'
@@ -191,14 +191,12 @@ export class Transmitter {
       const refusal = await composer.checkAgain(message)
       return refusal ?? { kind: 'uploaded', content: message.prepared.content }
     }
-    if (message.extras && !message.file) {
-      const { image } = message.extras.preview ?? {}
+    const { file, extras = {}, id } = message
+    if (!file) {
+      const { image } = extras.preview ?? {}
       const thumbnail = image === undefined ? null : await uploads.findThumbnail(message, image, link)
-      return composer.compose(message, message.extras, address, link, thumbnail)
+      return composer.compose(message, extras, address, link, thumbnail)
     }
-    if (!message.file) return { kind: 'uploaded', content: encodeContent(message) }
-    const { file, extras, id } = message
-    if (!extras) return uploads.upload(message, file, link)
     const found = await composer.findContext(id, extras, address, link)
     if (found.kind !== 'found') return found
     return uploads.upload(message, file, link, { extras, context: found.context })

@@ -105,6 +105,23 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
     expect((await talking.call('GET', `/messages/${some}`)).body.data).toMatchObject({ mentions: [one], metadata })
   })
 
+  test('texts and files disappear as the group wants it', async () => {
+    const [one, two] = ['5511987651031', '5511987651032'] as const
+    const members = [one, two, talking.number.phone]
+    const { network } = talking.harness
+    const to = await network.createGroup({ by: one, subject: 'Hoje', members })
+    await network.changeGroup(to, { expiration: 86_400 })
+    await network.changeGroup(to, { subject: 'Até amanhã' })
+    await talking.event('group.changed', data => data['group'] === to && data['subject'] === 'Até amanhã')
+    const quote = await talking.send({ to, text: 'um' })
+    await talking.send({ to, text: 'dois', quote })
+    const { id } = await talking.number.instance.sendFile(to, Buffer.from('%PDF-1.7'))
+    await talking.becomes(id, 'read')
+    const shown = (await network.inbox(two, true)).filter(({ group }) => group === to)
+    const parts = shown.map(({ message = {} }) => message['extendedTextMessage'] ?? message['documentMessage'])
+    expect(parts).toMatchObject(Array(3).fill({ contextInfo: { expiration: 86_400 } }))
+  })
+
   test('a person is mentioned by LID, and a text has no preview if the caller does not want one', async () => {
     const to = '5511987651011'
     const { lid } = await talking.receive(to, 'oi')
