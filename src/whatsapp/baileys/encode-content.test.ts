@@ -38,3 +38,15 @@ test.each([
   const { contextInfo } = decodeContent(encoded).extendedTextMessage!
   expect(contextInfo?.quotedMessage).toMatchObject(shown)
 })
+
+test.each([
+  ['a person', CONTEXT.address, null, '5511900000000@s.whatsapp.net'],
+  ['a person whom WhatsApp names by LID', '77766@lid', null, '99988@lid'],
+  ['a group by number', '1203@g.us', 'number', '5511900000000@s.whatsapp.net'],
+  ['a group by LID', '1203@g.us', 'lid', '99988@lid'],
+] as const)('a quotation of an own message names us as the chat does: %s', (_, address, addressing, participant) => {
+  const group = addressing && { addressing, disappearsAfter: 0 }
+  const quoted = { state: 'sent', chats: [], sentAt: 1, type: 'text', text: 'new', content: null } as const
+  const encoded = encodeContent('x', { quote: QUOTE }, { ...CONTEXT, address, group, quoted })
+  expect(decodeContent(encoded).extendedTextMessage?.contextInfo?.participant).toBe(participant)
+})

@@ -20,7 +20,7 @@ export interface ChatContext {
   address: string
   self: Self
   /** Null if the chat is not a group, or if nothing is known about the group. */
-  group: Pick<GroupDetails, 'disappearsAfter'> | null
+  group: Pick<GroupDetails, 'addressing' | 'disappearsAfter'> | null
   /** The addresses of the mentioned people. */
   mentioned: readonly string[]
   /** The content of the quoted message. Null if no message is quoted. */
@@ -126,8 +126,9 @@ export function messageKey(
 }
 
 /** Our address, of the kind that the chat uses. */
-function ownAddress({ address, self }: ChatContext): string {
-  return jidNormalizedUser((lidOf(address) && self.lid) || self.id)
+function ownAddress({ address, self, group }: ChatContext): string {
+  const usesLids = group?.addressing === 'lid' || lidOf(address) !== undefined
+  return jidNormalizedUser((usesLids && self.lid) || self.id)
 }
 
 export function messageSecret() {
