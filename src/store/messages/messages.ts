@@ -106,6 +106,11 @@ export interface PreparedMessage {
   content: Uint8Array
 }
 
+export interface SentMessage extends PreparedMessage {
+  /** Its text after the last edit, which is not in `content`. Absent if it was never edited. */
+  editedText?: string
+}
+
 /** An incoming message as it is stored. */
 export interface StoredIncoming extends Omit<IncomingMessage, 'file'> {
   messageId: MessageId
@@ -218,5 +223,5 @@ export interface Messages {
    */
   recordQueueFailed(lease: Lease, failure: MessageFailure, now: number, limit: number): Promise<number>
   /** The message with this WhatsApp ID, for WhatsApp's requests to send it again. Null if unknown or not prepared. */
-  findSent(instanceId: InstanceId, whatsappId: string): Promise<PreparedMessage | null>
+  findSent(instanceId: InstanceId, whatsappId: string): Promise<SentMessage | null>
 }

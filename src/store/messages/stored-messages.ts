@@ -22,6 +22,7 @@ import type {
   QueuedMessage,
   QuotedMessage,
   ReceiptOutcome,
+  SentMessage,
   StoredIncoming,
 } from './messages.ts'
 import { prepareOperation } from './preparing.ts'
@@ -169,9 +170,11 @@ export class StoredMessages implements Messages {
     return count
   }
 
-  async findSent(instanceId: InstanceId, whatsappId: string): Promise<PreparedMessage | null> {
+  async findSent(instanceId: InstanceId, whatsappId: string): Promise<SentMessage | null> {
     const [row] = await this.#core.reader.run(this.#statements.findSent, { instanceId, whatsappId })
-    return row?.address && row.content ? { address: row.address, content: row.content } : null
+    if (!row?.address || !row.content) return null
+    const { address, content, text, edited_at } = row
+    return { address, content, ...(edited_at !== null && { editedText: text }) }
   }
 
   async #record(input: ProgressInput): Promise<ReceiptOutcome> {
@@ -235,7 +238,7 @@ function prepareReads({ statements }: Core) {
     findSent: statements.one((p: { instanceId: InstanceId; whatsappId: string }) =>
       db
         .selectFrom('messages')
-        .select(['address', 'content'])
+        .select(['address', 'content', 'text', 'edited_at'])
         .where('instance_id', '=', p.instanceId)
         .where('whatsapp_id', '=', p.whatsappId)
         .where(IS_PREPARED),

@@ -1,7 +1,7 @@
 import { proto } from 'baileys'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { type ChatContext, decodeContent, encodeContent } from './encode-content.ts'
+import { type ChatContext, decodeContent, decodeSent, encodeContent } from './encode-content.ts'
 
 const CONTEXT: ChatContext = {
   address: '5511987654321@s.whatsapp.net',
@@ -49,4 +49,22 @@ test.each([
   const quoted = { state: 'sent', chats: [], sentAt: 1, type: 'text', text: 'new', content: null } as const
   const encoded = encodeContent('x', { quote: QUOTE }, { ...CONTEXT, address, group, quoted })
   expect(decodeContent(encoded).extendedTextMessage?.contextInfo?.participant).toBe(participant)
+})
+
+test.each([
+  [
+    'a text',
+    { extendedTextMessage: { text: 'old', title: 't' } },
+    { extendedTextMessage: { text: 'new', title: 't' } },
+  ],
+  ['a caption', { imageMessage: { caption: 'old' } }, { imageMessage: { caption: 'new' } }],
+  [
+    'the caption of a document',
+    { documentWithCaptionMessage: { message: { documentMessage: { caption: 'old' } } } },
+    { documentWithCaptionMessage: { message: { documentMessage: { caption: 'new' } } } },
+  ],
+])('%s that is sent again is as it was last edited', (_, sent, again) => {
+  const content = proto.Message.encode(sent).finish()
+  expect(decodeSent({ address: CONTEXT.address, content, editedText: 'new' })).toMatchObject(again)
+  expect(decodeSent({ address: CONTEXT.address, content })).toMatchObject(sent)
 })

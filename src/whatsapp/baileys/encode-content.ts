@@ -3,16 +3,27 @@ import { jidNormalizedUser, normalizeMessageContent, proto } from 'baileys'
 import type { Command, MessageExtras, MessageReferenced } from '../../domain/conversation.ts'
 import type { GroupDetails } from '../../domain/recipients/group.ts'
 import { ownBytes } from '../../kit/own-bytes.ts'
-import type { QuotedMessage } from '../../store/messages/messages.ts'
+import type { QuotedMessage, SentMessage } from '../../store/messages/messages.ts'
 import { lidOf, type Self } from './addresses.ts'
 
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32
+const CAPTIONED = ['imageMessage', 'videoMessage', 'documentMessage'] as const
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 
 /** The content as an object for Baileys, which encodes to the same bytes again. It does not reference `content`. */
 export function decodeContent(content: Uint8Array): proto.IMessage {
   return proto.Message.decode(new Uint8Array(content))
+}
+
+/** The content to send again: as it was last edited. */
+export function decodeSent({ content, editedText }: SentMessage): proto.IMessage {
+  const message = decodeContent(content)
+  const shown = normalizeMessageContent(message)
+  if (editedText === undefined || !shown) return message
+  if (shown.extendedTextMessage) shown.extendedTextMessage.text = editedText
+  for (const field of CAPTIONED) if (shown[field]) shown[field].caption = editedText
+  return message
 }
 
 export interface ChatContext {
@@ -78,7 +89,7 @@ function quotedContent({ content, type, text }: QuotedMessage): proto.IMessage {
     const { messageContextInfo: _, ...message } = normalizeMessageContent(proto.Message.decode(content)) ?? {}
     // WhatsApp does not nest quotations. The text may have been edited since.
     if (message.extendedTextMessage) return { conversation: text }
-    for (const field of ['imageMessage', 'videoMessage', 'documentMessage'] as const)
+    for (const field of CAPTIONED)
       if (message[field]) return { ...message, [field]: { ...message[field], caption: text || null } }
     return message
   }

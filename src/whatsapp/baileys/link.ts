@@ -3,7 +3,7 @@ import { type BinaryNode, DisconnectReason, makeWASocket, type WAMessageKey, typ
 import type { GroupDetails } from '../../domain/recipients/group.ts'
 import { acknowledgePlainly } from './acknowledge-plainly.ts'
 import { lidOf, type Self, userOf } from './addresses.ts'
-import { decodeContent } from './encode-content.ts'
+import { decodeContent, decodeSent } from './encode-content.ts'
 import { createLibraryLogger, LibraryCalls, outsideLibrary } from './library-scope.ts'
 import { readAddressBook, reportContacts } from './link/contacts.ts'
 import { AcknowledgementReader, containStanzas, sendDurably, watchHandshake, watchVitalSigns } from './link/frames.ts'
@@ -96,7 +96,7 @@ export class Link {
           }),
         getMessage: async key => {
           const sent = key.id ? await options.findSent(key.id) : null
-          return sent ? decodeContent(sent.content) : undefined
+          return sent ? decodeSent(sent) : undefined
         },
         cachedGroupMetadata: group => findMetadata(options, group),
         userDevicesCache: options.devices,

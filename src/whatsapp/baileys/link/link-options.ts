@@ -1,7 +1,7 @@
 import type { BinaryNode, GroupMetadata } from 'baileys'
 import type { Logger } from 'pino'
 import type { GroupDetails } from '../../../domain/recipients/group.ts'
-import type { PreparedMessage } from '../../../store/messages/messages.ts'
+import type { SentMessage } from '../../../store/messages/messages.ts'
 import type { LibraryCaches } from '../library-caches.ts'
 import { toMetadata } from '../parsing/group.ts'
 import type { DeviceCache } from '../recipient-devices.ts'
@@ -24,7 +24,7 @@ export interface LinkOptions
   findGroup(group: string): Promise<GroupDetails | null>
   /** Asks WhatsApp about the group, unless it was asked a moment ago. Also resolves if WhatsApp gives no answer. */
   refreshGroup(group: string): Promise<void>
-  findSent(whatsappId: string): Promise<PreparedMessage | null>
+  findSent(whatsappId: string): Promise<SentMessage | null>
   events: LinkEvents
   /** For diagnosis: called with every stanza from WhatsApp before it is handled. */
   onStanza?: (stanza: BinaryNode) => void

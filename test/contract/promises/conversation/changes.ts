@@ -136,6 +136,7 @@ export function changesContract(createHarness: CreateHarness): void {
       const owner = { target, from: SELF, chat: NUMBER, written: true, ofOwn: true } as const
       expect(await record(lease, owner)).toBe('recorded')
       expect(await context.store.messages.find(instanceId, id)).toMatchObject({ text: 'new', editedAt: 5_000 })
+      expect(await context.store.messages.findSent(instanceId, target)).toMatchObject({ editedText: 'new' })
       expect(await record(lease, { ...owner, id: 'D', change: 'delete' })).toBe('recorded')
       expect(await context.store.messages.find(instanceId, id)).toMatchObject({ text: '', deletedAt: 5_000 })
       expect(await context.store.messages.findSent(instanceId, target)).toBe(null)
