@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type BinaryNode, DisconnectReason, makeWASocket, type WAMessageKey, type WASocket } from 'baileys'
 import type { GroupDetails } from '../../domain/recipients/group.ts'
 import { acknowledgePlainly } from './acknowledge-plainly.ts'
-import { lidOf, type Self, userOf } from './addresses.ts'
+import { lidOf, type Self } from './addresses.ts'
 import { decodeContent, decodeSent } from './encode-content.ts'
 import { createLibraryLogger, LibraryCalls, outsideLibrary } from './library-scope.ts'
 import { readAddressBook, reportContacts } from './link/contacts.ts'
@@ -24,7 +24,7 @@ import { removeDevice } from './log-out.ts'
 import { type LookUp, lookUp, lookUpLid } from './look-up.ts'
 import type { Attachment } from './media/attach.ts'
 import { toGroupDetails } from './parsing/group.ts'
-import { dropUnusable, noteToken, relayToDevices } from './recipient-devices.ts'
+import { dropUnusable, forgetDevices, noteToken, relayToDevices } from './recipient-devices.ts'
 import { Journal } from './signal/journal.ts'
 import { boundRetryRequests } from './signal/retry-requests.ts'
 import { adaptKeys, sending, untilDurable } from './signal/sending.ts'
@@ -201,12 +201,10 @@ export class Link {
     this.#options.credentials.write([{ type: 'sender-key-memory', id: group, value: null }])
   }
 
-  /** The next message to this address queries WhatsApp for its devices again. */
-  async forgetDevices(address: string): Promise<void> {
-    const user = userOf(address)
+  /** The next message to this address, or to this group, queries WhatsApp for the devices again. */
+  forgetDevices(address: string): Promise<void> {
     const { lidMapping } = this.#socket.signalRepository
-    const lid = await this.#calls.run(() => lidMapping.getLIDForPN(address)).catch(() => null)
-    for (const one of [user, userOf(lid)]) if (one) await this.#options.devices.del(one)
+    return forgetDevices(this.#options, address, () => this.#calls.run(() => lidMapping.getLIDForPN(address)))
   }
 
   requestPairingCode(phone: string): Promise<string> {

@@ -8,8 +8,9 @@ import {
   type proto,
   type WASocket,
 } from 'baileys'
+import type { GroupDetails } from '../../domain/recipients/group.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
-import { isSelf, lidOf, numberOf, type Self } from './addresses.ts'
+import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 import { stanzaAttributes } from './encode-content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
 
@@ -161,6 +162,19 @@ export async function ensureDevices(relay: Relay, address: string): Promise<void
   if (!user || (await relay.devices.mget<unknown[]>([user]))[user]?.length) return
   const { recipients } = await listDevices(relay, address)
   if (recipients.length === 0) await relay.devices.assume(user, [{ user, server, device: PHONE }])
+}
+
+/** Forgets the devices of the person at this address, or of the members of this group. */
+export async function forgetDevices(
+  { devices, findGroup }: { devices: DeviceCache; findGroup(group: string): Promise<GroupDetails | null> },
+  address: string,
+  findLid: () => Promise<string | null>,
+): Promise<void> {
+  const people = isJidGroup(address)
+    ? ((await findGroup(address))?.members ?? [])
+    : [{ phone: userOf(address), lid: await findLid().catch(() => null) }]
+  const users = people.flatMap(({ phone, lid }) => [phone, userOf(lid)])
+  await Promise.all(users.map(user => user && devices.del(user)))
 }
 
 /** Leaves out devices without keys for an hour. @returns false if that would not help */

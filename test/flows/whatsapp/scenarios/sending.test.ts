@@ -161,12 +161,20 @@ describe.concurrent('the acknowledgement', () => {
     },
   )
 
-  test('with error 479: the devices are queried again, and the message is sent again', async () => {
-    await using world = await openHarness([{ stanza: 'message', direction: 'in', times: 1 }, { error: '479' }])
+  test.each([
+    ['a person', CONTACT],
+    ['a group', GROUP],
+  ])('to %s with error 479: the devices are queried again, and the message is sent again', async (_, to) => {
+    await using world = await openHarness()
     const { harness, id } = world
-    const { id: message } = await harness.accept(id, CONTACT, 'x')
+    await harness.becomes(id, (await harness.accept(id, to, 'before')).id, 'read')
+    const refusal = { when: { stanza: 'message', direction: 'in', times: 1 }, do: { error: '479' } } as const
+    const query = { when: { stanza: 'iq', direction: 'in', attrs: { xmlns: 'usync' } }, do: { delayMs: 0 } } as const
+    for (const rule of [refusal, query]) await harness.network.misbehave({ kind: 'rule', rule })
+    const { id: message } = await harness.accept(id, to, 'x')
     await harness.becomes(id, message, 'read')
     expect(await harness.eventsOf(id, message)).toEqual(ALL_EVENTS)
+    expect((await harness.network.scenario()).rules[1]!.fitted).toBe(1)
   })
 })
 
