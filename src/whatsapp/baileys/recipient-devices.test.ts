@@ -82,6 +82,15 @@ describe('a message is written to', () => {
     expect(await devices.get(OWN)).toBeDefined()
   })
 
+  test('every device but those without keys, which stay in the list that Baileys changes', async () => {
+    const { devices, send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [jidOf(OWN, 0)])
+    await send()
+    devices.leaveOut(CONTACT, 2)
+    await send()
+    expect(writtenTo).toEqual([[jidOf(CONTACT, 0), jidOf(CONTACT, 2)], [jidOf(CONTACT, 0)]])
+    expect(await devices.get(CONTACT)).toMatchObject([{ device: 0 }, { device: 2 }])
+  })
+
   test('the recipient, when our own phone has no keys', async () => {
     const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, [jidOf(OWN, 0)])
     await send()

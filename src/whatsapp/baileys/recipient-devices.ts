@@ -66,7 +66,10 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     this.#rows = rows
   }
 
-  /** Baileys adds a device that WhatsApp announces to this list, which would make an assumed list look complete. */
+  /**
+   * For Baileys' changes of a list, which it stores: without a list that is assumed, which would look complete, and with the
+   * devices that are left out.
+   */
   async get<T>(user: string): Promise<T> {
     // Baileys' type excludes a missing list, but its code allows for one.
     return (await this.#find<T>([user], false))[user] as T
@@ -77,14 +80,14 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     return this.#find(users, true)
   }
 
-  async #find<T>(users: string[], assumedToo: boolean): Promise<Record<string, T | undefined>> {
+  async #find<T>(users: string[], forSending: boolean): Promise<Record<string, T | undefined>> {
     const rows = await this.#rows?.read('devices', users)
     // The users come from WhatsApp, so an inherited property must not look like a list of devices.
     const found: Record<string, T | undefined> = Object.create(null)
     for (const user of users) {
       const entry = rows?.get(user) as Entry | undefined
-      if (entry === undefined || this.#now() - entry.at >= FRESH_MS || (entry.assumed && !assumedToo)) continue
-      found[user] = this.#reachable(user, entry.devices) as T
+      if (entry === undefined || this.#now() - entry.at >= FRESH_MS || (entry.assumed && !forSending)) continue
+      found[user] = (forSending ? this.#reachable(user, entry.devices) : entry.devices) as T
     }
     return found
   }
