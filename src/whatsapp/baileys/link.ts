@@ -139,11 +139,11 @@ export class Link {
    * and never if it rejects.
    */
   async write(address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>): Promise<void> {
-    this.#acknowledgements.expect(whatsappId, address)
+    const recordAndExpect = this.#acknowledgements.expectAfter(record, whatsappId, address)
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     await this.#calls.orClosed(() =>
       sending.run(
-        { link: this, record },
+        { link: this, record: recordAndExpect },
         this.#socket.authState.keys.transaction<void>,
         () => relayToDevices(relay, address, decodeContent(content), whatsappId),
         `send ${address}`,

@@ -153,7 +153,17 @@ export class AcknowledgementReader {
   /** The latest messages written over this link, and how many of their copies are not answered yet, by their IDs. */
   readonly #unanswered = new BoundedMap<string, { address: string; copies: number }>(MAX_UNANSWERED)
 
-  /** Call for each copy that the service writes. Copies that Baileys sends when a device requests them are not expected. */
+  /** An attempt that fails before its message is recorded as prepared writes no copy. @returns `record`, then `expect` once */
+  expectAfter(record: () => Promise<void>, whatsappId: string, address: string): () => Promise<void> {
+    let isExpected = false
+    return async () => {
+      await record()
+      if (!isExpected) this.expect(whatsappId, address)
+      isExpected = true
+    }
+  }
+
+  /** Call for each copy that the service writes, before it is written. Copies that Baileys sends when a device requests them are not expected. */
   expect(whatsappId: string, address: string): void {
     const { copies } = this.#unanswered.get(whatsappId) ?? { copies: 0 }
     this.#unanswered.set(whatsappId, { address, copies: copies + 1 })

@@ -246,6 +246,21 @@ describe.concurrent('the recipient cannot decrypt', () => {
     expect(await harness.eventsOf(id, message)).toEqual(ALL_EVENTS)
   })
 
+  test('and asks for a retry, which WhatsApp refuses: the message stays sent, although an earlier attempt failed', async () => {
+    const keys = { stanza: 'iq', direction: 'in', attrs: { xmlns: 'encrypt', type: 'get' }, times: 2 } as const
+    await using world = await openHarness([keys, { error: '404' }])
+    const { harness, id, phone } = world
+    const { id: message, whatsappId } = await harness.accept(id, SILENT, 'x')
+    await harness.becomes(id, message, 'sent')
+    expect((await harness.network.scenario()).rules[0]!.applied).toBe(2)
+    const copy = { when: { stanza: 'message', direction: 'in', times: 1 }, do: { error: '500' } } as const
+    await harness.network.misbehave({ kind: 'rule', rule: copy })
+    await harness.network.misbehave({ kind: 'ask_again', account: phone, contact: SILENT, id: whatsappId })
+    await until('the refusal', async () => (await harness.network.scenario()).rules[1]!.applied === 1)
+    await harness.becomes(id, (await harness.accept(id, SILENT, 'y')).id, 'sent')
+    expect((await harness.store.messages.find(id, message))?.state).toBe('sent')
+  })
+
   test('not even the retries: the message stays sent, and the next one arrives', async () => {
     await using world = await openHarness([{ stanza: 'message', direction: 'in' }, 'garble'])
     const { harness, id } = world
