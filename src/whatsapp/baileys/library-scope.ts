@@ -170,18 +170,23 @@ export function describeLibraryError(error: unknown): Record<string, unknown> {
 
 /** Baileys logs this with the attributes of a receipt, and then sends the receipt. It has no other hook there. */
 const SENDING_RECEIPT = 'sending receipt for messages'
+/** Baileys logs this, and its query returns undefined. */
+const UNANSWERED = 'timed out waiting for message'
 
 /**
  * Logs Baileys' warnings and errors at debug level. The objects that Baileys logs contain keys, message content, JIDs
  * and stanzas. They are dropped. Its messages may quote a JID, so they are redacted.
  * @param onReceipt may change the attributes of the receipt
+ * @param onUnanswered called in the context of a query that WhatsApp has not answered in time
  */
 export function createLibraryLogger(
   logger: Logger,
   onReceipt: (attributes: Record<string, string>) => void = () => undefined,
+  onUnanswered: () => void = () => undefined,
 ): ILogger {
   const log = (first: unknown, second?: string) => {
     const sentence = typeof first === 'string' ? first : second
+    if (sentence === UNANSWERED) onUnanswered()
     if (sentence) logger.debug({ sentence: redact(sentence) }, 'whatsapp.library')
   }
   const ignore = () => undefined

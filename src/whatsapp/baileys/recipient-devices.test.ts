@@ -1,6 +1,7 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import { describe, expect, test } from 'vitest'
 import { DeviceCache, dropUnusable, relayToDevices } from './recipient-devices.ts'
+import { sending } from './signal/sending.ts'
 
 const OWN = '5511900000000'
 const CONTACT = '5511987654321'
@@ -95,6 +96,15 @@ describe('a message is written to', () => {
     const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, [jidOf(OWN, 0)])
     await send()
     expect(writtenTo).toEqual([[jidOf(CONTACT, 0)]])
+  })
+
+  test('no device, when WhatsApp did not answer a query: no device is left out because of that', async () => {
+    const { devices, send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, [jidOf(OWN, 0)])
+    const unanswered = { link: {}, record: async () => undefined, unanswered: true } as const
+    await expect(sending.run(unanswered, send)).rejects.toThrow(expect.objectContaining({ name: 'QueryUnanswered' }))
+    expect(writtenTo).toEqual([])
+    await devices.set(OWN, [{ device: 0 }])
+    expect(await devices.mget([OWN])).toMatchObject({ [OWN]: [{ device: 0 }] })
   })
 
   test('no device, when no device of the recipient has keys', async () => {

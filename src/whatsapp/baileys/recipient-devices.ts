@@ -13,6 +13,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 import { stanzaAttributes } from './encode-content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
+import { assertAnswered } from './signal/sending.ts'
 
 /*
  * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp provides. If no device is listed, it
@@ -135,7 +136,11 @@ export interface Relay {
   self: Self
 }
 
-/** Writes a message to the recipient's devices that have keys. @throws Boom if no device has keys */
+/**
+ * Writes a message to the recipient's devices that have keys.
+ * @throws Boom if no device has keys
+ * @throws QueryUnanswered
+ */
 export async function relayToDevices(
   relay: Relay,
   address: string,
@@ -146,6 +151,7 @@ export async function relayToDevices(
   const write = () => relay.socket.relayMessage(address, content, { messageId, additionalAttributes })
   if (isJidGroup(address)) {
     await write().catch(error => {
+      assertAnswered()
       if (!isNotEncrypted(error)) throw error
       // No device that still needs the group's key has keys. Baileys has noted them as having it, so this reaches the others.
       return write()
@@ -154,6 +160,7 @@ export async function relayToDevices(
   }
   await ensureDevices(relay, address)
   await write().catch(async error => {
+    assertAnswered()
     if (!isNotEncrypted(error) || !(await leaveOutUnreachable(relay, address))) throw error
     return write()
   })
@@ -164,6 +171,7 @@ export async function ensureDevices(relay: Relay, address: string): Promise<void
   const { user, server } = jidDecode(address) ?? {}
   if (!user || (await relay.devices.mget<unknown[]>([user]))[user]?.length) return
   const { recipients } = await listDevices(relay, address)
+  assertAnswered()
   if (recipients.length === 0) await relay.devices.assume(user, [{ user, server, device: PHONE }])
 }
 

@@ -12,9 +12,27 @@ interface Send {
   record(): Promise<void>
   /** Resolves when the frame of the message may leave. Absent until it is encrypted, null once its frame is handled. */
   ready?: Promise<unknown> | null
+  /** WhatsApp has not answered a query for devices or keys. */
+  unanswered?: true
 }
 
 export const sending = new AsyncLocalStorage<Send>()
+
+/** WhatsApp did not answer a query, so it is not known which devices must get the message. */
+class QueryUnanswered extends Error {
+  override readonly name = 'QueryUnanswered'
+}
+
+/** Call in the context of a send whose query WhatsApp has not answered. Baileys then goes on as if there were no devices. */
+export function noteUnanswered(): void {
+  const send = sending.getStore()
+  if (send) send.unanswered = true
+}
+
+/** @throws QueryUnanswered if WhatsApp has not answered a query of this send */
+export function assertAnswered(): void {
+  if (sending.getStore()?.unanswered) throw new QueryUnanswered()
+}
 
 type Changes = Pick<CredentialStore, 'settled' | 'idle'>
 
@@ -48,6 +66,7 @@ export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, cha
   const untilRecorded = async () => {
     const send = sending.getStore()
     if (send?.link !== link || send.ready !== undefined) return
+    assertAnswered()
     send.ready = Promise.all([changes.settled(), changes.idle().then(send.record)])
     await send.ready
   }

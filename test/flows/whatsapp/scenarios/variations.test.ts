@@ -147,6 +147,18 @@ test.concurrent('a group gets messages although the only new device of its membe
   await harness.network.misbehave({ kind: 'clear' })
 })
 
+test.concurrent('the first message to a group waits for the list of devices: no member has to ask for it', async () => {
+  await using world = await openHarness([], { ...SETTINGS, queryTimeoutMs: 1_000 })
+  const { harness, id, phone } = world
+  await harness.network.joinGroup(GROUP, [CONTACT, phone])
+  await misbehave(harness, [
+    [{ ...USYNC, times: 1 }, 'drop'],
+    [{ stanza: 'receipt', direction: 'out', attrs: { type: 'retry' } }, { delayMs: 0 }],
+  ])
+  await harness.becomes(id, (await harness.accept(id, GROUP, 'one')).id, 'read')
+  expect((await harness.network.scenario()).rules).toMatchObject([{ applied: 1 }, { applied: 0 }])
+})
+
 describe.concurrent('a look-up', () => {
   test.each<[string, Rules]>([
     ['is not understood', [[{ ...USYNC, nth: 1 }, { error: '501' }]]],
