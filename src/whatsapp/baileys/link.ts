@@ -143,7 +143,7 @@ export class Link {
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     await this.#calls.orClosed(() =>
       sending.run(
-        { link: this, record: recordAndExpect },
+        { link: this, address, record: recordAndExpect },
         this.#socket.authState.keys.transaction<void>,
         () => relayToDevices(relay, address, decodeContent(content), whatsappId),
         `send ${address}`,

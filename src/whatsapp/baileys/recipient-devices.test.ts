@@ -100,11 +100,19 @@ describe('a message is written to', () => {
 
   test('no device, when WhatsApp did not answer a query: no device is left out because of that', async () => {
     const { devices, send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, [jidOf(OWN, 0)])
-    const unanswered = { link: {}, record: async () => undefined, unanswered: true } as const
+    const unanswered = { link: {}, address: CONTACT, record: async () => undefined, unanswered: true } as const
     await expect(sending.run(unanswered, send)).rejects.toThrow(expect.objectContaining({ name: 'QueryUnanswered' }))
     expect(writtenTo).toEqual([])
     await devices.set(OWN, [{ device: 0 }])
     expect(await devices.mget([OWN])).toMatchObject({ [OWN]: [{ device: 0 }] })
+  })
+
+  test('the devices that are known, when WhatsApp does not answer a query for the second time', async () => {
+    const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, [jidOf(OWN, 0)])
+    const unanswered = { link: {}, address: CONTACT, record: async () => undefined, unanswered: true } as const
+    await expect(sending.run(unanswered, send)).rejects.toThrow()
+    await sending.run(unanswered, send)
+    expect(writtenTo).toEqual([[jidOf(CONTACT, 0)]])
   })
 
   test('no device, when no device of the recipient has keys', async () => {

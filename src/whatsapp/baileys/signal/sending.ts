@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { SignalKeyStoreWithTransaction } from 'baileys'
+import { isJidGroup, type SignalKeyStoreWithTransaction } from 'baileys'
+import { BoundedMap } from '../../../kit/bounded-map.ts'
 import type { CredentialStore } from './credential-store.ts'
 
 /**
@@ -8,6 +9,7 @@ import type { CredentialStore } from './credential-store.ts'
  */
 interface Send {
   link: object
+  address: string
   /** Records the message as prepared. Resolves when that is durable. */
   record(): Promise<void>
   /** Resolves when the frame of the message may leave. Absent until it is encrypted, null once its frame is handled. */
@@ -29,9 +31,23 @@ export function noteUnanswered(): void {
   if (send) send.unanswered = true
 }
 
-/** @throws QueryUnanswered if WhatsApp has not answered a query of this send */
+const MAX_UNANSWERED = 1_000
+/** By link: the people whose messages an unanswered query has delayed. */
+const unanswered = new WeakMap<object, BoundedMap<string, true>>()
+
+/**
+ * @throws QueryUnanswered if WhatsApp has not answered a query of this send. For a person only once over each link: if WhatsApp
+ * never answers such queries, the message goes to the devices that are known or assumed. For a group none can be assumed.
+ */
 export function assertAnswered(): void {
-  if (sending.getStore()?.unanswered) throw new QueryUnanswered()
+  const send = sending.getStore()
+  if (!send?.unanswered) return
+  if (isJidGroup(send.address)) throw new QueryUnanswered()
+  const known = unanswered.get(send.link) ?? new BoundedMap<string, true>(MAX_UNANSWERED)
+  unanswered.set(send.link, known)
+  if (known.get(send.address)) return
+  known.set(send.address, true)
+  throw new QueryUnanswered()
 }
 
 type Changes = Pick<CredentialStore, 'settled' | 'idle'>

@@ -163,6 +163,13 @@ describe.concurrent('a look-up', () => {
   test.each<[string, Rules]>([
     ['is not understood', [[{ ...USYNC, nth: 1 }, { error: '501' }]]],
     ['is not answered', [[{ ...USYNC, nth: 1 }, 'drop']]],
+    [
+      'is answered, but not the first queries of a send',
+      [
+        [{ ...USYNC, nth: 2 }, 'drop'],
+        [{ ...USYNC, nth: 3 }, 'drop'],
+      ],
+    ],
   ])('that %s: a number with a device is on WhatsApp', async (_, rules) => {
     await using world = await openHarness(rules, { ...SETTINGS, queryTimeoutMs: 1_000 })
     const { harness, id } = world
