@@ -110,10 +110,16 @@ test('a migration is not stopped by a statement_timeout of the database, and a f
   try {
     await database.run(`alter database ${new URL(database.url!).pathname.slice(1)} set statement_timeout = '200ms'`, '')
     await pool.query('select pg_sleep(0.5)')
-    const settings = ['idle_in_transaction_session_timeout', 'client_connection_check_interval', 'lock_timeout']
+    const settings = [
+      'idle_in_transaction_session_timeout',
+      'idle_session_timeout',
+      'client_connection_check_interval',
+      'lock_timeout',
+    ]
     const { rows } = await pool.query('select name, setting from pg_settings where name = any($1)', [settings])
     expect(Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))).toEqual({
       idle_in_transaction_session_timeout: '10000',
+      idle_session_timeout: '30000',
       client_connection_check_interval: '10000',
       lock_timeout: '2000',
     })

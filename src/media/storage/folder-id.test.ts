@@ -12,8 +12,14 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(parent, { recursive: true }))
 
-function recordsOf(known: { id?: string | null; hasStored?: boolean; hasNodes?: boolean }) {
-  const found = { id: null as string | null, hasStored: false, hasNodes: false, ...known }
+function recordsOf(known: { id?: string | null; hasStored?: boolean; hasBytes?: boolean; hasNodes?: boolean }) {
+  const found = {
+    id: null as string | null,
+    hasStored: false,
+    hasBytes: known.hasStored ?? false,
+    hasNodes: false,
+    ...known,
+  }
   return {
     found,
     findFolder: async () => found,
@@ -52,6 +58,11 @@ test('files of a version that recorded no ID: the folder that holds them gets on
   mkdirSync(join(root, 'inst_1'))
   expect(await claimFolder(root, records)).toBe(idInFile())
   expect(records.found.id).toBe(idInFile())
+})
+
+test('an empty folder gets an ID although a file is still being removed, unless an ID is recorded', async () => {
+  expect(await claimFolder(root, recordsOf({ hasBytes: true }))).toBe(idInFile())
+  expect(await claimFolder(root, recordsOf({ id: 'recorded', hasBytes: true }))).toBe('recorded')
 })
 
 test('a folder that another node has claimed at the same moment is not replaced', async () => {

@@ -1,5 +1,15 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 
 /** The name of the file that contains the ID. */
@@ -10,17 +20,17 @@ export const NOT_MOUNTED = 'not mounted at the start'
 
 /** What the database knows about the folder. */
 export interface FolderRecords {
-  findFolder(): Promise<{ id: string | null; hasStored: boolean; hasNodes: boolean }>
+  findFolder(): Promise<{ id: string | null; hasStored: boolean; hasBytes: boolean; hasNodes: boolean }>
   recordFolder(id: string, former: string | null): Promise<string>
 }
 
 /**
- * The ID that the folder of files must have: the one that the database keeps. While no file is stored and no other node runs, the
+ * The ID that the folder of files must have: the one that the database keeps. While no file can be in it and no other node runs, the
  * folder that is there gets an ID, and the database keeps that. Null: the folder cannot be written to yet.
  */
 export async function claimFolder(root: string, records: FolderRecords): Promise<string | null> {
-  const { id, hasStored, hasNodes } = await records.findFolder()
-  if (id !== null && (hasStored || hasNodes)) return id
+  const { id, hasStored, hasBytes, hasNodes } = await records.findFolder()
+  if (id !== null && (hasBytes || hasNodes)) return id
   // A folder that is not mounted must not become the folder of the files.
   if (hasStored && isEmpty(root)) return NOT_MOUNTED
   const found = identifyFolder(root)
@@ -52,19 +62,35 @@ export function isEmpty(root: string): boolean {
   }
 }
 
-/** @throws if another node was quicker */
+/** @throws if another node was quicker, or the folder cannot be written to */
 function createIdFile(root: string, path: string): void {
   const id = randomBytes(8).toString('hex')
   const draft = `${path}.${id}`
   mkdirSync(root, { recursive: true, mode: 0o700 })
   try {
     writeFileSync(draft, id, { mode: 0o600, flush: true })
+    appear(draft, path)
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+function appear(draft: string, path: string): void {
+  try {
     linkSync(draft, path)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw error
-    // A file system without links.
-    writeFileSync(path, id, { mode: 0o600, flag: 'wx', flush: true })
-  } finally {
-    rmSync(draft, { force: true })
+    // A file system without links. A rename would replace the file of another node.
+    copyNew(draft, path)
+  }
+}
+
+function copyNew(from: string, to: string): void {
+  try {
+    copyFileSync(from, to, constants.COPYFILE_EXCL)
+  } catch (error) {
+    // An empty file would look like one that another node is writing.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(to, { force: true })
+    throw error
   }
 }

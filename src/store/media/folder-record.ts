@@ -9,30 +9,32 @@ interface FolderRow {
   folder: Uint8Array | null
   has_files: unknown
   has_stored: unknown
+  has_bytes: unknown
   has_nodes: unknown
 }
 
 export function folderQuery({ db, now }: Pick<Statements, 'db' | 'now'>) {
-  // Also files that are being written or removed: their bytes may be in the folder.
-  const stored = db.selectFrom('media_files').select('id')
+  const files = db.selectFrom('media_files').select('id')
   const nodes = db.selectFrom('nodes').select('id').where('seen_until', '>', now)
   return db.selectNoFrom(({ exists, or }) => [
     db.selectFrom('meta').select('value').where('key', '=', KEY).as('folder'),
     or([
-      exists(stored),
+      exists(files),
       exists(db.selectFrom('media_downloads').select('media_id')),
       exists(db.selectFrom('media_fetches').select('media_id')),
     ]).as('has_files'),
-    exists(stored).as('has_stored'),
+    exists(files.where('state', '=', 'stored')).as('has_stored'),
+    exists(files).as('has_bytes'),
     exists(nodes).as('has_nodes'),
   ])
 }
 
-export function toFolderRecord({ folder, has_files, has_stored, has_nodes }: FolderRow): FolderRecord {
+export function toFolderRecord({ folder, has_files, has_stored, has_bytes, has_nodes }: FolderRow): FolderRecord {
   return {
     id: folder === null ? null : Buffer.from(folder).toString(),
     hasFiles: Boolean(has_files),
     hasStored: Boolean(has_stored),
+    hasBytes: Boolean(has_bytes),
     hasNodes: Boolean(has_nodes),
   }
 }

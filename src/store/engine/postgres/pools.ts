@@ -36,10 +36,13 @@ const SETTINGS = `
   set statement_timeout = ${STATEMENT_TIMEOUT_MS};
   set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
   ${PLANNER_SETTINGS}`
+/** The lock of the migrations belongs to a session, outside of any transaction. Longer than the pool keeps an idle connection. */
+const IDLE_SESSION_TIMEOUT_MS = 30_000
 const MIGRATION_SETTINGS = `
   set lock_timeout = ${LOCK_TIMEOUT_MS};
   set statement_timeout = 0;
-  set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS}`
+  set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
+  set idle_session_timeout = ${IDLE_SESSION_TIMEOUT_MS}`
 
 /** @param max the maximum number of connections */
 export function createReadingPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
@@ -54,7 +57,7 @@ export function createWritingPool(url: string, max: number, logger: StoreLogger 
 
 /**
  * A pool for migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). The server ends the
- * transaction of a process that is frozen or gone, which would keep its locks, also in the middle of a long statement.
+ * session of a process that is frozen or gone, which would keep its locks, also in the middle of a long statement.
  */
 export function createMigrationPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
   return createPoolWith(url, logger, {
