@@ -150,3 +150,17 @@ describe('of an answer', () => {
       expect(kept(frame)).toEqual(frame)
   })
 })
+
+test('a list that was forgotten as the link ended is not used over the next link', async () => {
+  const devices = new DeviceCache(() => 0)
+  const rows = new Map<string, unknown>()
+  const read = async () => rows
+  devices.attach({ read, write: async changes => void changes.map(({ id, value }) => rows.set(id, value)) })
+  await devices.set(CONTACT, [{ device: 0 }])
+  devices.attach({ read, write: () => Promise.reject(new Error('The link has ended.')) })
+  await expect(devices.del(CONTACT)).rejects.toThrow()
+  expect(await devices.mget([CONTACT])).toEqual({})
+  devices.attach({ read, write: async changes => void changes.map(({ id, value }) => rows.set(id, value)) })
+  await devices.set(CONTACT, [{ device: 0 }, { device: 2 }])
+  expect(await devices.mget([CONTACT])).toMatchObject({ [CONTACT]: [{ device: 0 }, { device: 2 }] })
+})

@@ -56,6 +56,8 @@ interface DeviceRows {
 export class DeviceCache implements PossiblyExtendedCacheStore {
   /** When each device may be written to again, in ms of the monotonic clock, by user and device. */
   readonly #leftOut = new BoundedMap<string, number>(MAX_LEFT_OUT)
+  /** The users whose lists are outdated. A list may still be stored if the link ended before it was deleted. */
+  readonly #forgotten = new BoundedMap<string, true>(MAX_LEFT_OUT)
   readonly #now: () => number
   #rows: DeviceRows | null = null
 
@@ -87,7 +89,8 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
     const found: Record<string, T | undefined> = Object.create(null)
     for (const user of users) {
       const entry = rows?.get(user) as Entry | undefined
-      if (entry === undefined || this.#now() - entry.at >= FRESH_MS || (entry.assumed && !forSending)) continue
+      if (entry === undefined || this.#forgotten.get(user)) continue
+      if (this.#now() - entry.at >= FRESH_MS || (entry.assumed && !forSending)) continue
       found[user] = (forSending ? this.#reachable(user, entry.devices) : entry.devices) as T
     }
     return found
@@ -100,17 +103,20 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   /** Stores devices that WhatsApp has not listed. It is asked again soon. */
   async assume(user: string, devices: unknown): Promise<void> {
     const at = this.#now() - FRESH_MS + ASSUMED_MS
+    this.#forgotten.delete(user)
     await this.#rows?.write([{ type: 'devices', id: user, value: { at, devices, assumed: true } }])
   }
 
   async mset<T>(lists: { key: string; value: T }[]): Promise<void> {
     const at = this.#now()
+    for (const { key } of lists) this.#forgotten.delete(key)
     await this.#rows?.write(
       lists.map(({ key, value }) => ({ type: 'devices', id: key, value: { at, devices: value } })),
     )
   }
 
   async del(user: string): Promise<void> {
+    this.#forgotten.set(user, true)
     await this.#rows?.write([{ type: 'devices', id: user, value: null }])
   }
 
@@ -127,6 +133,7 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   /** Clears only the memory. A logout deletes the stored lists. */
   flushAll(): void {
     this.#leftOut.clear()
+    this.#forgotten.clear()
   }
 }
 
