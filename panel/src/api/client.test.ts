@@ -1,5 +1,10 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { call } from './client.ts'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.unstubAllGlobals()
+})
 
 test('a change without an answer fails in the end, and says that it may have been made', async () => {
   const limit = new AbortController()
@@ -7,11 +12,15 @@ test('a change without an answer fails in the end, and says that it may have bee
   vi.stubGlobal('fetch', (_: string, { signal }: { signal: AbortSignal }) => {
     return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   })
-  onTestFinished(() => {
-    vi.restoreAllMocks()
-    vi.unstubAllGlobals()
-  })
   const answer = call('/accounts/acc_1/access', { method: 'PUT', body: {} })
   limit.abort()
   await expect(answer).rejects.toMatchObject({ code: 'unreachable', isChange: true })
+})
+
+test.each(['GET', 'POST'] as const)('a %s works in browsers that cannot combine signals', async method => {
+  vi.spyOn(AbortSignal, 'any').mockImplementation(() => {
+    throw new TypeError('AbortSignal.any is not a function')
+  })
+  vi.stubGlobal('fetch', () => Promise.resolve(Response.json({ data: [] })))
+  expect(await call('/instances', { method })).toEqual({ data: [] })
 })

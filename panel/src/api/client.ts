@@ -53,20 +53,17 @@ export async function call<T>(
   path: string,
   { method = 'GET', query, body, signal, base = ADMIN, isChange = method !== 'GET' }: Call = {},
 ): Promise<T> {
-  const within = isChange ? AbortSignal.timeout(CHANGE_WITHIN_MS) : null
-  const stops = [signal, within].filter(stop => stop != null)
-  let response: Response
-  try {
-    response = await fetch(base + path + searchOf(query), {
-      method,
-      credentials: 'same-origin',
-      ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
-      signal: AbortSignal.any(stops),
-    })
-  } catch (error) {
-    if (signal?.aborted) throw error
-    throw noAnswer(isChange)
+  // A change with a signal of its own has no limit. AbortSignal.any() is missing in Safari before 17.4.
+  const stop = signal ?? (isChange ? AbortSignal.timeout(CHANGE_WITHIN_MS) : null)
+  const fail = (error: unknown): never => {
+    throw signal?.aborted ? error : noAnswer(isChange)
   }
+  const response = await fetch(base + path + searchOf(query), {
+    method,
+    credentials: 'same-origin',
+    ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+    signal: stop,
+  }).catch(fail)
   noteServerTime(response.headers)
   if (response.status === 204) return undefined as T
   const answer: unknown = await response.json().catch(() => null)
