@@ -24,3 +24,12 @@ test.each(['GET', 'POST'] as const)('a %s works in browsers that cannot combine 
   vi.stubGlobal('fetch', () => Promise.resolve(Response.json({ data: [] })))
   expect(await call('/instances', { method })).toEqual({ data: [] })
 })
+
+test('a change whose answer breaks off may have been made', async () => {
+  const body = () => new ReadableStream({ start: stream => stream.error(new TypeError('network error')) })
+  const answers = [new Response(body(), { status: 201 }), new Response(body(), { status: 400 })]
+  vi.stubGlobal('fetch', () => Promise.resolve(answers.shift()))
+  const change = () => call('/instances/inst_1/keys', { method: 'POST', body: {} })
+  await expect(change()).rejects.toMatchObject({ code: 'unreachable', isChange: true })
+  await expect(change()).rejects.toMatchObject({ code: 'refused_by_proxy', isChange: true })
+})

@@ -66,7 +66,7 @@ export async function call<T>(
   }).catch(fail)
   noteServerTime(response.headers)
   if (response.status === 204) return undefined as T
-  const answer: unknown = await response.json().catch(() => null)
+  const answer: unknown = await response.json().catch(error => (response.ok ? fail(error) : null))
   if (!response.ok) throw toError(response, answer, isChange, subjectOf(path))
   return answer as T
 }
