@@ -122,6 +122,7 @@ test('a text and a failed send stay in a conversation whose number becomes known
   await until('the repeated call', () => bodies.length === 2)
   expect(bodies[1]).toEqual(bodies[0])
   await page.unrouteAll({ behavior: 'wait' })
+  await until('the browser to report both answers', () => harness.complaints.length >= 2)
   expect(harness.complaints.filter(line => !/status of 502/.test(line))).toEqual([])
   harness.complaints.length = 0
 })
