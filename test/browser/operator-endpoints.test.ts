@@ -58,6 +58,21 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
   await dialog.getByRole('button', { name: 'Save' }).click()
   await card.getByText('instance.stopped').waitFor()
 
+  // The only copy of a new secret is shown even if the list is not answered.
+  const replaced = page.waitForResponse(/\/secret$/)
+  const list = Promise.withResolvers<void>()
+  await page.route(/\/endpoints$/, async route => {
+    await list.promise
+    await route.continue()
+  })
+  await page.getByRole('button', { name: `New secret for ${receiver.url}` }).click()
+  await dialog.getByRole('button', { name: 'New secret' }).click()
+  const { data } = (await (await replaced).json()) as { data: { secret: string } }
+  await dialog.waitFor({ state: 'detached' })
+  await card.getByText(data.secret, { exact: true }).waitFor()
+  list.resolve()
+  await page.unrouteAll({ behavior: 'wait' })
+
   await page.getByRole('button', { name: `Remove ${receiver.url}` }).click()
   await dialog.getByRole('button', { name: 'Remove', exact: true }).click()
   await page.getByText('Add one if one of your programs watches all numbers.').waitFor()

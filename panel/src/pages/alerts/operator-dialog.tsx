@@ -22,7 +22,7 @@ export function OperatorDialog({ endpoint, onClose, onCreated }: OperatorDialogP
   async function save(body: EndpointValues): Promise<void> {
     if (endpoint === null) onCreated(await callData<OperatorEndpoint>('/endpoints', { method: 'POST', body }))
     else await callData(`/endpoints/${endpoint.id}`, { method: 'PATCH', body })
-    await client.invalidateQueries(operatorEndpointsQuery)
+    void client.invalidateQueries(operatorEndpointsQuery)
   }
   return (
     <EndpointForm

@@ -24,7 +24,7 @@ import { OperatorDialog } from './operator-dialog.tsx'
 export function OperatorEndpoints() {
   const words = useWords()
   const [edited, setEdited] = useState<OperatorEndpoint | 'new' | null>(null)
-  const [fresh, setFresh] = useState<string | null>(null)
+  const [fresh, setFresh] = useState<{ id: string; secret: string } | null>(null)
   const isOwner = useMay('owner')
   const { data: endpoints, error, refetch } = useQuery(operatorEndpointsQuery)
   return (
@@ -46,8 +46,8 @@ export function OperatorEndpoints() {
           <Item
             key={endpoint.id}
             endpoint={endpoint}
-            isFresh={endpoint.id === fresh}
-            onFresh={isFresh => setFresh(isFresh ? endpoint.id : null)}
+            freshSecret={endpoint.id === fresh?.id ? fresh.secret : null}
+            onSecret={secret => setFresh(secret === null ? null : { id: endpoint.id, secret })}
             onEdit={() => setEdited(endpoint)}
           />
         ))}
@@ -56,7 +56,7 @@ export function OperatorEndpoints() {
         <OperatorDialog
           endpoint={edited === 'new' ? null : edited}
           onClose={() => setEdited(null)}
-          onCreated={({ id }) => setFresh(id)}
+          onCreated={({ id, secret }) => setFresh({ id, secret })}
         />
       )}
     </Card>
@@ -65,15 +65,15 @@ export function OperatorEndpoints() {
 
 interface ItemProps {
   endpoint: OperatorEndpoint
-  /** Its secret was just created, and is shown. */
-  isFresh: boolean
-  onFresh: (isFresh: boolean) => void
+  /** Its secret, if it was just created. */
+  freshSecret: string | null
+  onSecret: (secret: string | null) => void
   onEdit: () => void
 }
 
-function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
+function Item({ endpoint, freshSecret, onSecret, onEdit }: ItemProps) {
   const words = useWords()
-  const { id, url, description, events, active, secret, previousSecretUntil, deliveries } = endpoint
+  const { id, url, description, events, active, previousSecretUntil, deliveries } = endpoint
   const client = useQueryClient()
   const refresh = () => client.invalidateQueries(operatorEndpointsQuery)
   const test = useAction({
@@ -91,11 +91,11 @@ function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
         <div className={classes.note}>
           {words.operatorEndpoints.counts(formatCount(deliveries.waiting), formatCount(deliveries.givenUp))}
         </div>
-        {isFresh && (
+        {freshSecret !== null && (
           <>
-            <CopyField label={words.endpoints.secret} value={secret} />
+            <CopyField label={words.endpoints.secret} value={freshSecret} />
             <p className={classes.note}>{words.endpoints.secretOnce}</p>
-            <Button size="compact-sm" variant="default" onClick={() => onFresh(false)}>
+            <Button size="compact-sm" variant="default" onClick={() => onSecret(null)}>
               {words.endpoints.done}
             </Button>
           </>
@@ -119,12 +119,7 @@ function Item({ endpoint, isFresh, onFresh, onEdit }: ItemProps) {
           {words.endpoints.edit}
         </Action>
         {deliveries.retrying > 0 && <Retry endpoint={endpoint} refresh={refresh} />}
-        <EndpointActions
-          path={`/endpoints/${id}`}
-          endpoint={endpoint}
-          refresh={refresh}
-          onSecret={() => onFresh(true)}
-        />
+        <EndpointActions path={`/endpoints/${id}`} endpoint={endpoint} refresh={refresh} onSecret={onSecret} />
       </div>
     </li>
   )

@@ -61,7 +61,7 @@ function Target({ target }: { target: AlertTarget }) {
   async function remove(): Promise<void> {
     await call(`/alerts/targets/${id}`, { method: 'DELETE' })
     toast(words.alerts.removed)
-    await client.invalidateQueries(alertTargetsQuery)
+    void client.invalidateQueries(alertTargetsQuery)
   }
   return (
     <li>

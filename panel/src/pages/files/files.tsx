@@ -47,7 +47,7 @@ export function Files() {
     toast(words.files.erased)
     log.retry()
     void client.invalidateQueries({ queryKey: ['medium', instance.id] })
-    await client.invalidateQueries(mediaUsageQuery(instance.id))
+    void client.invalidateQueries(mediaUsageQuery(instance.id))
   }
   return (
     <>

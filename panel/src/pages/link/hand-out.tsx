@@ -81,7 +81,7 @@ function HandedOut({ instanceId, link }: { instanceId: string; link: HandedOutLi
         danger
         onConfirm={async () => {
           await call(`/instances/${instanceId}/links/${id}`, { method: 'DELETE' })
-          await client.invalidateQueries(linksQuery(instanceId))
+          void client.invalidateQueries(linksQuery(instanceId))
           toast(words.links.revoked)
         }}
       >
@@ -105,7 +105,7 @@ function CreateLink({ instanceId, onClose }: { instanceId: string; onClose: () =
           method: 'POST',
           body: { expiresInMinutes: Number(minutes), title: title.trim() || null, returnUrl: back.trim() || null },
         }),
-      onSuccess: () => client.invalidateQueries(linksQuery(instanceId)),
+      onSuccess: () => void client.invalidateQueries(linksQuery(instanceId)),
     },
     { isFinal: true },
   )

@@ -107,7 +107,8 @@ function Person({ account, onEdit, onLink }: PersonProps) {
         danger
         onConfirm={async () => {
           await call(`/accounts/${id}`, { method: 'DELETE' })
-          await Promise.all([client.invalidateQueries(accountsQuery), client.invalidateQueries(sessionQuery)])
+          void client.invalidateQueries(accountsQuery)
+          void client.invalidateQueries(sessionQuery)
           toast(words.people.removed)
         }}
       >
@@ -122,7 +123,7 @@ function Person({ account, onEdit, onLink }: PersonProps) {
         action={words.people.newLink}
         onConfirm={async () => {
           onLink(await callData<InvitedAccount>(`/accounts/${id}/invitation`, { method: 'POST' }))
-          await client.invalidateQueries(accountsQuery)
+          void client.invalidateQueries(accountsQuery)
         }}
       >
         {words.people.newLinkText}

@@ -53,9 +53,9 @@ export function EndpointActions({ path, endpoint: { url, active }, refresh, onSe
         action={words.webhook.rotate}
         onConfirm={async () => {
           const { secret } = await callData<{ secret: string }>(`${path}/secret`, { method: 'POST' })
-          await refresh()
           onSecret(secret)
           toast(words.webhook.rotated)
+          void refresh()
         }}
       >
         <p>
@@ -76,7 +76,7 @@ export function EndpointActions({ path, endpoint: { url, active }, refresh, onSe
         onConfirm={async () => {
           await call(path, { method: 'DELETE' })
           toast(words.endpoints.removed)
-          await refresh()
+          void refresh()
         }}
       >
         <p>

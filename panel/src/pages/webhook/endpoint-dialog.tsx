@@ -28,7 +28,7 @@ export function EndpointDialog({ instanceId, endpoint, onClose, onCreated }: End
     if (!isOwner) await callData(`/instances/${instanceId}/webhook`, { method: 'PUT', body: { url: values.url } })
     else if (endpoint === null) onCreated(await callData<Endpoint>(path, { method: 'POST', body: values }))
     else await callData(`${path}/${endpoint.id}`, { method: 'PATCH', body: values })
-    await client.invalidateQueries(endpointsQuery(instanceId))
+    void client.invalidateQueries(endpointsQuery(instanceId))
   }
   return (
     <EndpointForm

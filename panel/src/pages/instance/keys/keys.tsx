@@ -87,7 +87,7 @@ function Key({ instanceId, apiKey }: { instanceId: string; apiKey: ApiKey }) {
         danger
         onConfirm={async () => {
           await call(`/instances/${instanceId}/keys/${id}`, { method: 'DELETE' })
-          await client.invalidateQueries(keysQuery(instanceId))
+          void client.invalidateQueries(keysQuery(instanceId))
           toast(words.keys.revoked)
         }}
       >
