@@ -256,8 +256,10 @@ export class Transmitter {
     ack: Acknowledgement,
     link: SendingLink,
   ): Promise<SendOutcome> {
-    if (ack.error === STALE_DEVICES || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
-      await link.forgetDevices(prepared.address).catch(() => undefined)
+    const isRefused = ack.error === STALE_DEVICES
+    if (isRefused || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
+      // A hash is no reason to query the devices of all members of a group: whoever misses a message asks for it.
+      if (isRefused || !isGroup(prepared.address)) await link.forgetDevices(prepared.address).catch(() => undefined)
       this.#options.groups.doubt(prepared.address)
     }
     if (ack.error === undefined) return { kind: 'acknowledged' }
@@ -284,7 +286,7 @@ export class Transmitter {
   /** We do not know with which code WhatsApp refuses a message to a group that we have left, so we query the group. */
   async #findFailure(address: string, code: number, link: SendingLink): Promise<MessageFailure> {
     const { groups } = this.#options
-    if (parseRecipient(address)?.kind === 'group') {
+    if (isGroup(address)) {
       groups.doubt(address)
       if ((await groups.find(address, link)) === 'not_member') return messageFailure('not_a_group_member')
     }
@@ -322,4 +324,8 @@ function nameOf(error: unknown): string {
   const { name, data, output } = (error ?? {}) as { name?: string; data?: unknown; output?: { statusCode?: number } }
   const code = typeof data === 'number' ? data : output?.statusCode
   return [name ?? 'error', code].filter(part => part !== undefined).join(' ')
+}
+
+function isGroup(address: string): boolean {
+  return parseRecipient(address)?.kind === 'group'
 }

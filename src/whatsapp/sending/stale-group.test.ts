@@ -3,20 +3,20 @@ import { CONDITION_WITHIN_MS } from '../../../test/deadlines.ts'
 import { stage } from '../../../test/units/sender-harness.ts'
 import type { GroupDetails } from '../../domain/recipients/group.ts'
 
-describe('a refusal for the addressing of a group', () => {
-  const group = '120363000000000777@g.us'
-  const details: GroupDetails = {
-    id: group,
-    subject: 'Team',
-    description: null,
-    memberCount: 1,
-    members: [],
-    addressing: 'lid',
-    adminsOnly: false,
-    isCommunity: false,
-    disappearsAfter: 0,
-  }
+const group = '120363000000000777@g.us'
+const details: GroupDetails = {
+  id: group,
+  subject: 'Team',
+  description: null,
+  memberCount: 1,
+  members: [],
+  addressing: 'lid',
+  adminsOnly: false,
+  isCommunity: false,
+  disappearsAfter: 0,
+}
 
+describe('a refusal for the addressing of a group', () => {
   /** A message to the group, which WhatsApp has described a moment ago, is refused. */
   async function refuse(queryGroup: () => Promise<GroupDetails>, error = 421) {
     const staged = stage()
@@ -91,4 +91,17 @@ describe('a refusal for the addressing of a group', () => {
     await vi.waitFor(() => expect(written.at(-1)?.whatsappId).toBe(next.whatsappId), CONDITION_WITHIN_MS)
     expect(query).toHaveBeenCalledOnce()
   })
+})
+
+test('a hash of the devices queries neither these devices nor, at once, the group', async () => {
+  const { sender, accept, answer, written, link } = stage()
+  const query = vi.fn(async () => details)
+  sender.start()
+  sender.attach({ ...link, queryGroup: query })
+  const message = accept(group)
+  await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
+  answer(message.whatsappId, { chat: group, devicesHash: '2:a' })
+  await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
+  expect(link.forgetDevices).not.toHaveBeenCalled()
+  expect(query).toHaveBeenCalledOnce()
 })
