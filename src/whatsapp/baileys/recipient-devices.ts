@@ -103,16 +103,16 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   /** Stores devices that WhatsApp has not listed. It is asked again soon. */
   async assume(user: string, devices: unknown): Promise<void> {
     const at = this.#now() - FRESH_MS + ASSUMED_MS
-    this.#forgotten.delete(user)
     await this.#rows?.write([{ type: 'devices', id: user, value: { at, devices, assumed: true } }])
+    this.#forgotten.delete(user)
   }
 
   async mset<T>(lists: { key: string; value: T }[]): Promise<void> {
     const at = this.#now()
-    for (const { key } of lists) this.#forgotten.delete(key)
     await this.#rows?.write(
       lists.map(({ key, value }) => ({ type: 'devices', id: key, value: { at, devices: value } })),
     )
+    for (const { key } of lists) this.#forgotten.delete(key)
   }
 
   async del(user: string): Promise<void> {

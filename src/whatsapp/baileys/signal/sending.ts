@@ -36,7 +36,7 @@ const MAX_UNANSWERED = 1_000
 const unanswered = new WeakMap<object, BoundedMap<string, true>>()
 
 /**
- * @throws QueryUnanswered if WhatsApp has not answered a query of this send. For a person only once over each link: if WhatsApp
+ * @throws QueryUnanswered if WhatsApp has not answered a query of this send. For a person not twice in a row over a link: if WhatsApp
  * never answers such queries, the message goes to the devices that are known or assumed. For a group none can be assumed.
  */
 export function assertAnswered(): void {
@@ -83,6 +83,7 @@ export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, cha
     const send = sending.getStore()
     if (send?.link !== link || send.ready !== undefined) return
     assertAnswered()
+    if (!send.unanswered) unanswered.get(link)?.delete(send.address)
     send.ready = Promise.all([changes.settled(), changes.idle().then(send.record)])
     await send.ready
   }

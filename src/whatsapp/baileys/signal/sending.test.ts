@@ -1,0 +1,24 @@
+import type { SignalKeyStoreWithTransaction } from 'baileys'
+import { expect, test } from 'vitest'
+import { adaptKeys, noteUnanswered, sending } from './sending.ts'
+
+const ADDRESS = '5511987654321@s.whatsapp.net'
+
+test('an unanswered query delays a message once, and again after a message whose queries were answered', async () => {
+  const link = {}
+  const keys = { get: async () => ({}), set: async () => undefined, transaction: async () => undefined }
+  adaptKeys(keys as unknown as SignalKeyStoreWithTransaction, link, {
+    settled: async () => undefined,
+    idle: async () => undefined,
+  })
+  const send = (isAnswered: boolean) =>
+    sending.run({ link, address: ADDRESS, record: async () => undefined }, async () => {
+      if (!isAnswered) noteUnanswered()
+      await (keys.get as (type: string, ids: string[]) => Promise<unknown>)('tctoken', [ADDRESS])
+    })
+  const unanswered = expect.objectContaining({ name: 'QueryUnanswered' })
+  await expect(send(false)).rejects.toEqual(unanswered)
+  await send(false)
+  await send(true)
+  await expect(send(false)).rejects.toEqual(unanswered)
+})
