@@ -1,10 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import {
+  closeSync,
   constants,
   copyFileSync,
   existsSync,
+  fsyncSync,
   linkSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -88,6 +91,9 @@ function appear(draft: string, path: string): void {
 function copyNew(from: string, to: string): void {
   try {
     copyFileSync(from, to, constants.COPYFILE_EXCL)
+    const file = openSync(to, 'r+')
+    fsyncSync(file)
+    closeSync(file)
   } catch (error) {
     // An empty file would look like one that another node is writing.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(to, { force: true })
