@@ -15,7 +15,8 @@ export function messagesByChat(network: Network, account: Account): Map<string, 
   return new Map(
     Array.from(chats, ([chat, messages]) => [
       chat,
-      [...messages.values()].toSorted((one, other) => other.receivedAt - one.receivedAt),
+      // Of the messages of one millisecond, the last one of the list is the newest.
+      [...messages.values()].toReversed().toSorted((one, other) => other.receivedAt - one.receivedAt),
     ]),
   )
 }

@@ -99,6 +99,8 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     await harness.stop(connection)
     const delivered = await countOf(harness, INCOMING)
     await harness.connect(id)
+    // Otherwise the simulator may send the later text over the earlier socket too, which it has not seen end.
+    await harness.reaches(id, 'connected')
     await harness.network.writeAs({ from: CONTACT, to: phone, text: 'later' })
     await texts(harness, id, 1)
     expect(await delivered()).toBe(1)
