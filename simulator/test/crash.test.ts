@@ -39,7 +39,7 @@ beforeAll(() => {
   for (const method of ['info', 'warn', 'error'] as const) vi.spyOn(console, method).mockImplementation(() => undefined)
 })
 
-it(`acknowledged messages survive a network killed at any moment (SEED=${SEED})`, { timeout: 60_000 }, async () => {
+it(`acknowledged messages survive a network killed at any moment (SEED=${SEED})`, async () => {
   const random = createRandom(SEED)
   const storage = new MemoryStorage()
   const options = { storage, claimedPreKeys: 500, timings: { deliveredAfterMs: 20, readAfterMs: 40 } }

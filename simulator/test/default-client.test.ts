@@ -11,7 +11,7 @@ it('a client with the default options of Baileys links, gets an answer to every 
     markOnlineOnConnect: true,
     emitOwnEvents: true,
     shouldSyncHistoryMessage: () => true,
-    defaultQueryTimeoutMs: 5_000,
+    defaultQueryTimeoutMs: 60_000,
   })
   expect(await client.sock.fetchBlocklist()).toEqual([])
   expect(await client.sock.fetchPrivacySettings(true)).toMatchObject({ readreceipts: 'all' })

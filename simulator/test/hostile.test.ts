@@ -63,7 +63,12 @@ it('whatever stanzas a client sends, the network keeps serving it and the others
   const id = await other.send(jid(CONTACT), 'still here')
   await until(() => other.seen.acks.some(ack => ack.id === id))
   await simulator.writeAs({ from: CONTACT, to: hostile.phone, text: 'still there' })
-  if (!hostile.isOpen) hostile.reconnect()
-  await until(() => hostile.texts().includes('still there'))
+  await until(async () => {
+    if (!hostile.isOpen) {
+      hostile.reconnect()
+      await until(() => hostile.isOpen, 'the hostile client being let in again')
+    }
+    return hostile.texts().includes('still there')
+  })
   expect(await simulator.listAccounts()).toHaveLength(2)
 })

@@ -4,11 +4,11 @@ const WITHIN_MS = 120_000
 
 /** Polls until the condition returns something other than false, null or undefined, and returns that. */
 export async function until<T>(condition: () => T | Promise<T>, what = condition.toString()): Promise<NonNullable<T>> {
-  const end = Date.now() + WITHIN_MS
+  const end = performance.now() + WITHIN_MS
   for (;;) {
     const value = await condition()
     if (value !== false && value !== null && value !== undefined) return value
-    if (Date.now() > end) throw new Error(`timed out waiting for ${what}`)
+    if (performance.now() > end) throw new Error(`timed out waiting for ${what}`)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
 }

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { findFreePort } from '../free-port.ts'
 import { isSigned, Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
@@ -93,7 +94,7 @@ async function change(method: string, path: string, body: object): Promise<void>
 
 test('a killed receiver puts its instance on the first page and alerts a phone; one click recovers it later', async () => {
   const { id, token } = await harness.service.admin.createConnected('Killed receiver')
-  const receiver = await new Receiver().listen()
+  const receiver = await new Receiver().listen(await findFreePort())
   await harness.service.instance(id, token).setWebhook(receiver.url)
   await change('PUT', '/alerts/rules/webhook_failing', { afterMinutes: 0 })
   await change('POST', '/alerts/targets', { name: 'Phone', channel: 'ntfy', url: phone.url })

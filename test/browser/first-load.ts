@@ -1,5 +1,6 @@
 import { brotliCompressSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
+import { CONDITION_WITHIN_MS } from '../deadlines.ts'
 import { signIn } from './harness.ts'
 
 /** The most that a first visit may load. */
@@ -15,6 +16,7 @@ export async function measureFirstLoad(on: Page): Promise<{ first: number; allSc
   const sizes = new Map<string, Promise<number>>()
   const ahead = new Set<string>()
   const context = await on.context().browser()!.newContext()
+  context.setDefaultTimeout(CONDITION_WITHIN_MS)
   const fresh = await context.newPage()
   // On a slow machine, reading ahead begins before the instances are shown. It begins with the script of the settings.
   let isAhead = false

@@ -58,7 +58,9 @@ test('the token is shown once, can be copied, and works', async () => {
   await page.getByRole('radio', { name: /Try the sandbox/ }).check()
   await page.getByRole('button', { name: 'Create', exact: true }).click()
   await page.getByRole('button', { name: 'Copy API token' }).click()
-  const token = await page.evaluate(() => navigator.clipboard.readText())
+  const token = await until('the token', () =>
+    page.evaluate(async () => (await navigator.clipboard.readText()) || null),
+  )
   expect(token).toMatch(/^pmb_[\w-]{43}$/)
   expect(await page.getByLabel('Send a message from a terminal').textContent()).toContain(token)
 
@@ -159,7 +161,8 @@ test('the sandbox phone shows what recipients see, writes back, and can be switc
   await page.getByPlaceholder('Write as this contact…').fill('Hello back')
   await page.getByRole('button', { name: 'Write', exact: true }).click()
   await page.getByRole('log').getByText('Hello back').waitFor()
-  await harness.service.admin.listEvents(id, '?kind=message.received').then(events => expect(events).toHaveLength(1))
+  const received = () => harness.service.admin.listEvents(id, '?kind=message.received')
+  await until('the event', async () => (await received()).length === 1)
 
   await page.getByRole('switch', { name: 'Phone is on' }).click()
   await page.getByText('The linked phone is off').waitFor()

@@ -1,7 +1,7 @@
-import { createServer } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
+import { findFreePort } from '../free-port.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 
@@ -84,7 +84,7 @@ describe('while deliveries fail', () => {
 describe('while the service is down', () => {
   let harness: PanelHarness
   beforeAll(async () => {
-    harness = await PanelHarness.start({ PORT: String(await freePort()) })
+    harness = await PanelHarness.start({ PORT: String(await findFreePort()) })
   })
   afterAll(() => harness.dispose())
   afterEach(() => harness.closePages())
@@ -283,12 +283,3 @@ describe('while the service is down', () => {
     },
   )
 })
-
-function freePort(): Promise<number> {
-  return new Promise(resolve => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}

@@ -61,5 +61,5 @@ export async function show(harness: PanelHarness, page: Page, path: string): Pro
   await page.goto(harness.url + path)
   await page.locator('h1').first().waitFor()
   if (path.includes('open=')) await page.getByRole('dialog').getByRole('listitem').first().waitFor()
-  await page.getByText('Loading…').first().waitFor({ state: 'detached' })
+  await page.locator('div[role="status"][class*="waiting"]').first().waitFor({ state: 'detached' })
 }

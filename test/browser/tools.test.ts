@@ -76,7 +76,7 @@ test('a failed message says what to do, is sent again from a form that shows it,
   await drawer.getByText('recipient_not_on_whatsapp').waitFor()
   await drawer.getByText('Correct the number').waitFor()
   await drawer.getByRole('button', { name: /^Copy as curl/ }).click()
-  const command = await copied(page)
+  const command = await until('the call', async () => (await copied(page)) || null)
   expect(command).toContain('Bearer $POMBAL_TOKEN')
   expect(command).not.toContain('pmb_')
 

@@ -5,6 +5,7 @@ import { newEndpointId } from '../../src/domain/ids.ts'
 import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
+import { untilStored } from '../../src/store/until-stored.ts'
 import { until } from '../until.ts'
 import {
   acceptPrepared,
@@ -245,22 +246,25 @@ describe('several nodes on one PostgreSQL', () => {
   test('a message that is being accepted delays a deletion; none is accepted after the deletion', async () => {
     const [one, other] = await openNodes()
     const { instanceId } = await createConnected(one)
-    // The acceptance takes its time after it has read the instance.
-    await harness.execute(`create function take_time() returns trigger language plpgsql as
-      'begin perform pg_sleep(1); return new; end'`)
-    await harness.execute('create trigger slow before insert on messages for each row execute function take_time()')
+    // The acceptance waits for the test after it has read the instance.
+    await harness.execute('create table may_go_on ()')
+    await harness.execute(`create function wait_for_test() returns trigger language plpgsql as
+      'begin while not exists (select from may_go_on) loop perform pg_sleep(0.02); end loop; return new; end'`)
+    await harness.execute('create trigger slow before insert on messages for each row execute function wait_for_test()')
     const accepting = other.messages.accept(newMessage(instanceId), 0)
-    await until('the acceptance to take its time', async () => {
+    await until('the acceptance to wait', async () => {
       const found = `select count(*) as n from pg_stat_activity
         where datname = current_database() and wait_event = 'PgSleep'`
       return Number((await harness.execute(found))[0]!['n']) === 1
     })
     let deleted = false
-    const deleting = one.instances.delete(instanceId, 0).then(() => {
+    // On a slow machine the test takes longer than a deletion may wait for a lock. It is then repeated.
+    const deleting = untilStored(() => one.instances.delete(instanceId, 0), AbortSignal.timeout(20_000)).then(() => {
       deleted = true
     })
     await until('the deletion to wait', async () => deleted || (await countWaiting()) === 1)
     expect(deleted).toBe(false)
+    await harness.execute('insert into may_go_on default values')
     expect((await accepting).kind).toBe('accepted')
     await deleting
     expect(await other.messages.accept(newMessage(instanceId), 0)).toEqual({ kind: 'no_instance' })
@@ -280,7 +284,9 @@ describe('several nodes on one PostgreSQL', () => {
       // Rows can be read but not inserted, so both have counted before either inserts, unless one waits for the other.
       await holder.query('begin')
       await holder.query('lock table operator_endpoints in share mode')
-      const creating = Promise.all([create(one), create(other)])
+      const creating = Promise.all(
+        [one, other].map(node => untilStored(() => create(node), AbortSignal.timeout(20_000))),
+      )
       await until('both to wait', async () => (await countWaiting()) >= 2)
       await holder.query('rollback')
       expect((await creating).map(({ kind }) => kind).toSorted()).toEqual(['created', 'too_many'])
@@ -300,7 +306,9 @@ describe('several nodes on one PostgreSQL', () => {
       await holder.query('begin')
       await holder.query('select 1 from leases where instance_id = $1 for update', [instanceId])
       let recorded = false
-      const recording = store.events.storeIncoming(lease, incoming(), 0).then(() => {
+      const message = incoming()
+      const record = () => store.events.storeIncoming(lease, message, 0)
+      const recording = untilStored(record, AbortSignal.timeout(20_000)).then(() => {
         recorded = true
       })
       expect((await store.messages.accept(newMessage(instanceId), 0)).kind).toBe('accepted')

@@ -47,7 +47,7 @@ test('a deletion that waits for the row of its message finds it after another no
   const command = { kind: 'delete', targetId: message.id } as const
   const deletion = newMessage(instanceId, { id: newCommandId(5_000), extras: { command } })
   await during([`select 1 from messages where id = '${message.id}' for update`], async () => {
-    released = owner.messages.releaseDue(lease, 5_000)
+    released = untilStored(() => owner.messages.releaseDue(lease, 5_000), AbortSignal.timeout(20_000))
     await waiting(1)
     // On a slow machine the wait takes longer than the acceptance may wait for a lock. It is then repeated.
     deleted = untilStored(() => other.messages.accept(deletion, 5_000), AbortSignal.timeout(20_000))

@@ -16,8 +16,8 @@ test(
     const [busy, other] = [await service.admin.createConnected(), await service.admin.createConnected()]
     const [sender, caller] = [busy, other].map(({ id, token }) => service.instance(id, token))
 
-    /** The time for one incoming and one sent text, in the second slowest turn. */
-    async function slowest(): Promise<number> {
+    /** The time for one incoming and one sent text, the median of several turns. */
+    async function usual(): Promise<number> {
       const tookMs: number[] = []
       for (let turn = 0; turn < TURNS; turn += 1) {
         const begunAt = performance.now()
@@ -26,10 +26,10 @@ test(
         await until('the text to be sent', async () => (await caller!.message(id)).sentAt !== null, WITHIN_MS)
         tookMs.push(performance.now() - begunAt)
       }
-      return tookMs.toSorted((a, b) => a - b).at(-2)!
+      return tookMs.toSorted((a, b) => a - b)[TURNS / 2]!
     }
 
-    const quietMs = await slowest()
+    const quietMs = await usual()
     const numbers = Array.from({ length: MESSAGES }, (_, index) => `55119${80_000_000 + index}`)
     const sent: { id: string }[] = []
     // Fewer than an instance may have open at once.
@@ -37,7 +37,7 @@ test(
       const next = numbers.slice(from, from + AT_ONCE)
       sent.push(...(await Promise.all(next.map(number => sender!.send(number, 'hello')))))
     }
-    const besideMs = await slowest()
+    const besideMs = await usual()
     expect((await sender!.message(sent.at(-1)!.id)).sentAt).toBe(null)
     // The limit is large because the thread of the connections, which both share, is busy as well.
     expect(besideMs).toBeLessThan(Math.max(3_000, 15 * quietMs))

@@ -32,7 +32,7 @@ afterEach(async () => {
 })
 
 function poster(options: Partial<PosterOptions> = {}): Poster {
-  const created = createPoster({ guard: createAddressGuard(ON_LOOPBACK), timeoutMs: TIMEOUT_MS, ...options })
+  const created = createPoster({ guard: createAddressGuard(ON_LOOPBACK), timeoutMs: NEVER_MS, ...options })
   disposals.push(() => created.close())
   return created
 }
@@ -86,14 +86,14 @@ describe('an attempt', () => {
 
   test('without a status line fails at the deadline', async () => {
     receiver.answerWith({ kind: 'hang' })
-    const { outcome, ms } = await timed(post(receiver.url))
+    const { outcome, ms } = await timed(post(receiver.url, poster({ timeoutMs: TIMEOUT_MS })))
     expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
     expect(ms).toBeGreaterThan(TIMEOUT_MS * 0.9)
   })
 
   test('is answered if the status line comes before the deadline and the body does not', async () => {
     receiver.answerWith({ kind: 'drip', status: 200, everyMs: 20 })
-    const attempt = post(receiver.url, poster({ timeoutMs: BODY_MS / 2 }))
+    const attempt = post(receiver.url, poster({ timeoutMs: BODY_MS * 0.9 }))
     // Starts no earlier than `attempt`, and reads its body for the longest time that is allowed.
     const longest = post(receiver.url, poster({ timeoutMs: NEVER_MS }))
     const first = await Promise.race([attempt.then(() => 'at the deadline'), longest.then(() => 'later')])
@@ -342,7 +342,8 @@ describe('names', () => {
   })
 
   test('fail at the deadline if their look-up hangs', async () => {
-    const { outcome, ms } = await timed(post('http://hangs.test/', poster({ resolve: () => new Promise(() => {}) })))
+    const hanging = poster({ timeoutMs: TIMEOUT_MS, resolve: () => new Promise(() => {}) })
+    const { outcome, ms } = await timed(post('http://hangs.test/', hanging))
     expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
     expect(ms).toBeGreaterThan(TIMEOUT_MS * 0.9)
   })

@@ -224,7 +224,7 @@ describe('a recipient', () => {
   })
 
   test('whose look-up ends after the message’s lifetime still gets it: no message is both failed and sent', async () => {
-    const { sender, accept, answer, link, written } = stage({ messageTtlMs: 1_000 })
+    const { sender, accept, answer, link, written } = stage({ messageTtlMs: 5_000 })
     const found = Promise.withResolvers<Awaited<ReturnType<SendingLink['lookUp']>>>()
     sender.start()
     sender.attach({ ...link, lookUp: () => found.promise })

@@ -172,7 +172,10 @@ describe('the data of the pages', () => {
     ]) {
       const statistics = await api.admin('GET', `/instances/${instance.id}/statistics?hours=${hours}`)
       expect(statistics.body.data.buckets).toHaveLength(length!)
-      expect(statistics.body.data.buckets.at(-1)).toMatchObject({ notPosted: 3, first: 0, medianMs: null })
+      // A new period may have begun since.
+      const latest: { notPosted: number }[] = statistics.body.data.buckets.slice(-2)
+      expect(latest.reduce((sum, { notPosted }) => sum + notPosted, 0)).toBe(3)
+      expect(latest.at(-1)).toMatchObject({ first: 0, medianMs: null })
     }
     const counts = await api.admin('GET', `/instances/${instance.id}/deliveries/counts?since=2026-01-01T00:00:00Z`)
     expect(counts.body.data).toEqual({ delivered: 0, exhausted: 0, notPosted: null, redelivering: 0 })

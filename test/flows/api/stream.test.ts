@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
+import { onThisMachine } from '../../deadlines.ts'
 import { until } from '../../until.ts'
 import { ADMIN_KEY, ApiHarness } from './harness.ts'
 
@@ -115,7 +116,7 @@ test('open streams end when the server closes, and do not delay it', async () =>
   const api = await ApiHarness.start()
   const { id } = await api.createInstance()
   const streams = await Promise.all(Array.from({ length: 3 }, () => Stream.open(api, id)))
-  const drained = sleep(DRAIN_MS, 'connections are cut')
+  const drained = sleep(onThisMachine(DRAIN_MS), 'connections are cut')
   const closed = api[Symbol.asyncDispose]().then(() => 'the server is closed')
   expect(await Promise.race([closed, drained])).toBe('the server is closed')
   await until('the streams to end', () => streams.every(({ ended }) => ended))

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { incoming } from '../../contract/fixture.ts'
+import { findFreePort } from '../../free-port.ts'
 import { killOnExit } from '../../kill-on-exit.ts'
 import { createReceiver, eventOf, isSigned, isStandardSigned, Receiver } from '../../receiver.ts'
 import { TcpProxy } from '../../tcp-proxy.ts'
@@ -106,8 +107,9 @@ test('it stops, without an error, when nobody reads its output any more', async 
 test('events wait while the program is down, and are then posted in order', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
-  const first = await createReceiver()
-  const { port } = first
+  // Not a port that the system may give to a connection meanwhile.
+  const port = await findFreePort()
+  const first = await new Receiver().listen(port)
   await using _listening = new Listening(['--forward', first.url, '--server', api.url, '--after', 'oldest'], {
     input: `${instance.token}\n`,
   })

@@ -118,7 +118,7 @@ test.each(ONE_STORE)('on %s, the streams and polls of a key end as soon as it is
 test.each(ONE_STORE)('on %s, a stream ends when its key expires', async on => {
   await using api = await ApiHarness.start({ on })
   const instance = await api.createConnected()
-  const expiresAt = new Date(Date.now() + 2_000).toISOString()
+  const expiresAt = new Date(Date.now() + 5_000).toISOString()
   const body = { name: 'CRM', scopes: ['events'], expiresAt }
   const { key } = (await api.admin('POST', `/instances/${instance.id}/keys`, body)).body.data
   const stream = await FeedStream.open(api.url, key)

@@ -197,7 +197,7 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
   })
 
   test('slow, endless and broken responses are judged by their status line, and logged', async () => {
-    await using harness = await openHarness({ retryDelaysMs: [], timeoutMs: 1_000 })
+    await using harness = await openHarness({ retryDelaysMs: [], timeoutMs: 10_000 })
     await using receiver = await createReceiver()
     const consumer = await harness.addInstance(receiver.url)
     const answers = [

@@ -26,7 +26,7 @@ export interface HarnessSettings {
 }
 
 const SETTINGS: HarnessSettings = {
-  timeoutMs: 2_000,
+  timeoutMs: 30_000,
   retryDelaysMs: [30, 60, 90, 120, 150],
   policy: { loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] },
 }

@@ -7,6 +7,7 @@ import { createAddressGuard } from '../../../src/outbound/address-guard.ts'
 import { type Lookup, Resolver } from '../../../src/outbound/resolver.ts'
 import { createPoster, type PostOutcome } from '../../../src/webhooks/posting/post.ts'
 import { createCertificate, trust } from '../../certificate.ts'
+import { CONDITION_WITHIN_MS } from '../../deadlines.ts'
 import { createReceiver } from '../../receiver.ts'
 import { WebhookHarness } from './harness.ts'
 
@@ -43,9 +44,10 @@ async function post(
   url: string,
   resolve?: Lookup,
   atEnd: AtEnd = onTestFinished,
+  timeoutMs = CONDITION_WITHIN_MS,
 ): Promise<{ outcome: PostOutcome; tookMs: number }> {
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
-  const poster = createPoster({ guard, timeoutMs: TIMEOUT_MS, ...(resolve && { resolve }) })
+  const poster = createPoster({ guard, timeoutMs, ...(resolve && { resolve }) })
   atEnd(() => poster.close())
   const begunAt = performance.now()
   const outcome = await poster.send({ url, headers: { 'Content-Type': 'application/json' }, body: Buffer.from('{}') })
@@ -101,7 +103,7 @@ describe("the head of a consumer's response", () => {
 
   test.concurrent.for(heads)('that %s fails the attempt, in bounded time', async ([, answer], context) => {
     const port = await answering(answer, context.onTestFinished)
-    const { outcome, tookMs } = await post(`http://127.0.0.1:${port}/`, undefined, context.onTestFinished)
+    const { outcome, tookMs } = await post(`http://127.0.0.1:${port}/`, undefined, context.onTestFinished, TIMEOUT_MS)
     expect(outcome).toEqual({
       kind: 'failed',
       error: expect.stringMatching(/^(protocol_error|connection_reset|timeout)$/),
@@ -181,7 +183,7 @@ describe("the body of a consumer's response", () => {
 test('a second response is not used as the response to the next attempt', async () => {
   await using quiet = await createReceiver()
   const guard = createAddressGuard({ loopbackAndPrivateAllowed: true, allowedNetworks: [], ownPorts: [] })
-  const poster = createPoster({ guard, timeoutMs: TIMEOUT_MS })
+  const poster = createPoster({ guard, timeoutMs: CONDITION_WITHIN_MS })
   onTestFinished(() => poster.close())
   let requests = 0
   const port = await serve(
@@ -270,7 +272,7 @@ describe('over TLS', () => {
 
   test('a handshake that hangs ends at the deadline', async () => {
     const port = await serve(createTcpServer())
-    const { outcome, tookMs } = await post(`https://127.0.0.1:${port}/`)
+    const { outcome, tookMs } = await post(`https://127.0.0.1:${port}/`, undefined, onTestFinished, TIMEOUT_MS)
     expect(outcome).toEqual({ kind: 'failed', error: 'timeout' })
     expect(tookMs).toBeLessThan(ENDS_WITHIN_MS)
   })
