@@ -45,7 +45,7 @@ export interface ApiSettings {
   publicUrl?: URL | null
   /** Addresses and CIDR networks of proxies whose forwarded headers are trusted. Default: none. */
   trustedProxies?: readonly string[]
-  /** All instances are linked to a simulated WhatsApp (`WHATSAPP_URL`). */
+  /** All instances are connected to a simulated WhatsApp (`WHATSAPP_URL`). */
   simulated?: boolean
   /** Unknown numbers that an instance may have looked up in a day. Default: 500. */
   numberChecksPerDay?: number

@@ -32,7 +32,7 @@ import type { NewMessage } from '../store/messages/messages.ts'
 import { ReportingExporter } from './reporting-exporter.ts'
 import type { Traces, TraceTarget } from './traces.ts'
 
-/** A crash loses at most the spans of this time. */
+/** The interval between exports. A crash loses at most the spans of one interval. */
 const EXPORT_EVERY_MS = 1_000
 /** While the collector is unavailable, spans beyond this number are dropped. */
 const MAX_WAITING = 2_048

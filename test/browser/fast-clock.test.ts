@@ -61,7 +61,7 @@ test('in a browser whose clock is fast, the events of the last hour are redelive
   await page.getByText('All done.').waitFor()
 })
 
-test('in a tab that is left open over night, a message of the day before has its date', async () => {
+test('in a tab that is left open overnight, a message of the previous day is shown with its date', async () => {
   const { id, token } = await harness.service.admin.createConnected('Over night')
   await harness.service.instance(id, token).send('5511987654321', 'Hello')
   const page = await harness.openSignedIn()

@@ -80,7 +80,7 @@ test('while the list is read again after a search without hits, it does not clai
 
 test('a letter that is typed while a filter is being applied stays in the field', async () => {
   const page = await harness.openSignedIn('/settings')
-  // Types the next letter in the moment in which the panel writes the filter into the address.
+  // Types the next letter at the moment at which the panel writes the filter into the address.
   await page.addInitScript(() => {
     const replace = history.replaceState.bind(history)
     history.replaceState = (...entry) => {

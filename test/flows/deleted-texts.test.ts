@@ -69,7 +69,7 @@ async function fill(store: Store, lease: Lease, word: string, count: number, fro
   }
 }
 
-test('the texts of a deleted instance remain in no file, and those of others do', async () => {
+test('no file contains a text of a deleted instance, and the texts of other instances are kept', async () => {
   const { folder, store } = await openFolder()
   const [gone, stays] = [await addInstance(store), await addInstance(store)]
   await Promise.all([fill(store, gone, 'GONE-WORD', 150), fill(store, stays, 'KEPT-WORD', 150)])
@@ -84,7 +84,7 @@ test('the texts of a deleted instance remain in no file, and those of others do'
   expect(filesWith(folder, 'GONE-WORD')).toEqual([])
 })
 
-test('the texts of an erased contact remain in no file, and those of others do', async () => {
+test('no file contains a text of an erased contact, and the texts of other contacts are kept', async () => {
   const { folder, store } = await openFolder()
   const lease = await addInstance(store)
   await Promise.all([

@@ -68,7 +68,7 @@ export function writeFiles(folder: string, files: ReadonlyMap<string, string>): 
   for (const [name, text] of files) writeFileSync(join(folder, name), text)
 }
 
-/** The JSON with all bytes as lists of numbers, as stores write them that do not use Baileys' own JSON. */
+/** The JSON with all bytes as lists of numbers, as written by stores that do not use Baileys' own JSON. */
 export function withNumberLists(json: string): string {
   return JSON.stringify(JSON.parse(json), (_, value: unknown) => {
     const { type, data } = (value ?? {}) as { type?: unknown; data?: unknown }

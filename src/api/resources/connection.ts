@@ -54,12 +54,12 @@ export const connectionSchema = Type.Object(
     lastConnectedAt: nullable(moment('When the connection was last known to be open.')),
     simulated: Type.Boolean({ description: 'Whether the WhatsApp network is simulated.' }),
   },
-  { title: 'Connection', description: "An instance's live link to WhatsApp." },
+  { title: 'Connection', description: "An instance's connection to WhatsApp." },
 )
 
 export type ConnectionView = Static<typeof connectionSchema>
 
-/** @param allSimulated whether instances of every kind are linked to a simulated network */
+/** @param allSimulated whether instances of every kind are connected to a simulated network */
 export function connectionView(
   instance: Instance,
   stored: ConnectionRecord,

@@ -4,11 +4,11 @@ import { EVENT_KINDS, type EventKind, INSTANCE_EVENT_KINDS } from './event.ts'
 /** The endpoint that `/v1/webhooks/{instanceId}` reads and sets. It exists while it has a URL. */
 export const DEFAULT_ENDPOINT: EndpointId = 'endpoint_default'
 
-/** Endpoints of the operator, which receive the events about the connections of all instances. */
+/** The maximum number of operator endpoints, which receive the connection events of all instances. */
 export const MAX_OPERATOR_ENDPOINTS = 10
 export const OPERATOR_EVENTS = 'instance.*'
 
-/** Of the IDs of operator endpoints, which sort after those of the instances' own endpoints. */
+/** The prefix of the IDs of operator endpoints. They sort after the IDs of the instances' own endpoints. */
 export const OPERATOR_PREFIX = 'operator_'
 
 export function isOperatorEndpoint(id: EndpointId): boolean {
@@ -21,7 +21,7 @@ export function isOperatorPattern(text: string): boolean {
 }
 
 /**
- * Which deliveries a caller sees and moves. `own`: those to the instance's own endpoints, for its token and keys.
+ * Which deliveries a caller can see, retry and redeliver. `own`: those to the instance's own endpoints, for its token and keys.
  * `all`: also those to operator endpoints.
  */
 export type Reach = 'own' | 'all'

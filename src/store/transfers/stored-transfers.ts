@@ -164,7 +164,7 @@ function operations(core: Core, reports: ConnectionReports) {
         .updateTable('connections')
         .set(eb => ({
           ...{ state: 'stopped' as const, cause: 'exported' as const, reason: EXPORTED, since: now },
-          // If the number is connected here again, it has been away since then.
+          // If the number is connected here again, the time in the other program must not count as time that it was down.
           last_connected_at: null,
           ...{ goal: 'idle' as const, goal_version: eb('goal_version', '+', 1) },
           ...{ qr: null, qr_expires_at: null, pairing_code: null, retry_at: null, pairing_phone: null },

@@ -63,7 +63,7 @@ describe('a refusal for the addressing of a group', () => {
     await vi.waitFor(() => expect(message.ended).toBe('sent'), CONDITION_WITHIN_MS)
   })
 
-  test('fails the message if the account has left the group', async () => {
+  test('fails the message if the number has left the group', async () => {
     const left = Object.assign(new Error('forbidden'), { data: 403 })
     const { written, message } = await refuse(() => Promise.reject(left))
     await vi.waitFor(() => expect(message.ended).toContain('not_a_group_member'), CONDITION_WITHIN_MS)
@@ -93,7 +93,7 @@ describe('a refusal for the addressing of a group', () => {
   })
 })
 
-test('a hash of the devices queries neither these devices nor, at once, the group', async () => {
+test('a device hash in the acknowledgement of a group message causes no query for devices, and no immediate query about the group', async () => {
   const { sender, accept, answer, written, link } = stage()
   const query = vi.fn(async () => details)
   sender.start()

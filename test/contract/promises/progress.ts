@@ -91,7 +91,7 @@ export function progressContract(createHarness: CreateHarness): void {
       expect(bodyOf(failed!).data).toMatchObject({ status: 'failed', error: REFUSED })
     })
 
-    test('a message that WhatsApp has acknowledged never fails by age, not even if it was read as queued before', async () => {
+    test('a message that WhatsApp has acknowledged never fails because of its age, not even if it was read as queued before', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const message = await acceptPrepared(store, lease)

@@ -127,7 +127,7 @@ test('a call without a trace context begins a trace', async () => {
   expect(collector.spans.find(span => span.name === 'accept')).toMatchObject({ traceId, parentSpanId: null })
 })
 
-test("what the caller does not sample is not exported, and its webhooks carry the caller's trace context", async () => {
+test("a call that its caller does not sample is not exported, and its webhooks carry the caller's trace context", async () => {
   const { collector, send, postedAbout, untilRead } = await open('sqlite')
   const [quiet, loud] = [newTraceparent('00'), newTraceparent()]
   const id = await send({ traceparent: quiet })
@@ -220,7 +220,7 @@ test('the log says when the collector takes spans again', async () => {
   })
 })
 
-test('without the setting nothing of OpenTelemetry is loaded, and no span leaves', async () => {
+test('with `OTEL_TRACES_EXPORTER=none` the collector gets no request', async () => {
   const { collector, service, send, untilRead } = await open('sqlite', { OTEL_TRACES_EXPORTER: 'none' })
   await untilRead(await send({ traceparent: newTraceparent() }))
   await service.kill('SIGTERM')

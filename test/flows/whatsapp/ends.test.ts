@@ -69,7 +69,7 @@ test('a logout on the phone erases the credentials and fails the queue, and noth
   const { reason } = await harness.reaches(id, 'logged_out')
   expect(reason).toContain('from the phone')
   expect((await harness.becomes(id, message, 'failed')).failure?.code).toBe('instance_logged_out')
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
   expect((await harness.store.credentials.get(id, 'creds', ['creds'])).size).toBe(0)
   expect((await harness.store.connections.find(id))?.phone).toBeNull()
 })

@@ -81,7 +81,7 @@ test("if a message's content cannot be stored, the socket ends and the message i
   expect(failures).toBe(0)
 })
 
-test('a text that is cancelled in the moment in which it is recorded as prepared is never written, and the link stays', async () => {
+test('a text that is cancelled at the moment at which it is recorded as prepared is never written, and the link stays', async () => {
   await using harness = await WhatsappHarness.open()
   const { store, line, network } = harness
   const cancelled: string[] = []
@@ -215,7 +215,7 @@ test('a sent message fails when WhatsApp refuses it afterwards', async () => {
   expect(await harness.eventsOf(id, message)).toEqual(['message.sent', 'message.failed'])
 })
 
-test('a sent message fails neither by age nor by logout', async () => {
+test('a sent message fails neither because of its age nor because of a logout', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, connection } = await harness.link({ settings: { messageTtlMs: 1_500 } })
   const { id: message } = await harness.accept(id, SILENT, 'x')
@@ -229,7 +229,7 @@ test('a sent message fails neither by age nor by logout', async () => {
   await harness.reaches(id, 'connected')
   await harness.store.connections.requestLogout(id)
   await harness.reaches(id, 'logged_out')
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
   expect(await harness.store.messages.find(id, message)).toMatchObject({ state: 'sent', failure: null })
   expect(await harness.eventsOf(id, message)).toEqual(['message.sent'])
 })

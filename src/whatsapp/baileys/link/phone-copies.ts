@@ -107,7 +107,7 @@ export async function copiesIn({ key, message }: WAMessage, cache: CacheStore): 
     const copy = bytes && orNull(() => proto.WebMessageInfo.decode(bytes) as WAMessage)
     // Baileys caches `true` for a message that arrived with content.
     if (!copy?.key) continue
-    // A phone may name the author of a group message beside the key only.
+    // The copy of a group message may name its author only outside the message key (in `participant`).
     if (isJidGroup(copy.key.remoteJid!) && !copy.key.fromMe) copy.key.participant ||= copy.participant ?? null
     copies.push(Object.assign(copy, await cache.get<object | true>(String(copy.key.id))))
   }

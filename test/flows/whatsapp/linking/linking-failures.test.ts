@@ -128,7 +128,7 @@ test('WhatsApp keeps asking for new codes: after the third the codes end', async
   }
   const { reason } = await harness.reaches(id, 'unlinked')
   expect(reason).toContain('did not complete')
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
   await harness.stop(connection)
   await linksInTheEnd(harness, id, 'linking_unfinished')
 })

@@ -120,7 +120,7 @@ test('a second connection with the same credentials replaces the first, which st
   await harness.connect(id, { scan: false, store: { ...harness.store, connections: elsewhere } })
   const stopped = await harness.reaches(id, 'stopped')
   expect(stopped.reason).toContain('opened elsewhere')
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
 })
 
 test('the connection says that it is simulated, and refuses a simulated network that is not on loopback', async () => {
@@ -168,7 +168,7 @@ test('a logout while linking leaves it unlinked, and a number can be linked afte
   expect(ended).toMatchObject({ qr: null, phone: null })
   expect(connection.isLinking).toBe(false)
   expect(reason).toContain('No number is linked.')
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
   await expect(harness.network.scanQr(qr as string)).rejects.toThrow()
   await harness.store.connections.requestConnect(id, null)
   await harness.network.scanQr((await harness.reaches(id, 'linking')).qr as string)

@@ -20,7 +20,7 @@ const notUnlinked = (harness: WhatsappHarness) => harness.log.filter(line => lin
 
 async function untilSettled(harness: WhatsappHarness, id: string) {
   const record = await harness.reaches(id, 'logged_out')
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
   expect((await harness.store.credentials.get(id, 'creds', ['creds'])).size).toBe(0)
   return record
 }

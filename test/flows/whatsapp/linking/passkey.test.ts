@@ -226,7 +226,7 @@ async function restsAndLinks(
   connection: Awaited<ReturnType<WhatsappHarness['connect']>>,
   connect: () => Promise<unknown>,
 ): Promise<void> {
-  await until('the goal to rest', async () => (await harness.store.connections.find(id))?.goal === 'idle')
+  await until('the goal to become idle', async () => (await harness.store.connections.find(id))?.goal === 'idle')
   const { opened } = harness.line
   await harness.stop(connection)
   await connect()

@@ -5,7 +5,7 @@ import type { ApiContext, OidcCompleted } from '../../../context.ts'
 type Identified = Extract<OidcCompleted, { kind: 'identified' }>
 
 /**
- * Other addresses are not compared with the names of accounts. Names are the same if they look alike to Unicode (NFKC),
+ * Only ASCII addresses are compared with the names of accounts. Names are the same if they look alike to Unicode (NFKC),
  * but addresses that look alike may be mailboxes of different people.
  */
 const PLAIN_ADDRESS = /^[\x21-\x7e]+@[\x21-\x7e]+$/
