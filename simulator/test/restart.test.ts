@@ -18,7 +18,8 @@ async function restart(storage: MemoryStorage, simulator: Awaited<ReturnType<typ
 describe('a network restarted on the same storage', () => {
   it('sends a client the pending receipts and the answer', async () => {
     const storage = new MemoryStorage()
-    const timings = { deliveredAfterMs: 3_000, readAfterMs: 3_050, answeredAfterMs: 3_000 }
+    // No receipt and no answer must reach the first client before it stops.
+    const timings = { deliveredAfterMs: 8_000, readAfterMs: 8_050, answeredAfterMs: 8_000 }
     const first = await startSimulator({ storage, timings })
     const client = await link(first, 'a')
     const id = await client.send(jid(CONTACT), 'hello')
@@ -88,7 +89,7 @@ describe('a network restarted on the same storage', () => {
   it('still counts a second copy of an ID as the same message', async () => {
     const storage = new MemoryStorage()
     // The answer must not reach the first client before it stops.
-    const first = await startSimulator({ storage, timings: { answeredAfterMs: 2_000 } })
+    const first = await startSimulator({ storage, timings: { answeredAfterMs: 8_000 } })
     const client = await link(first, 'a')
     const messageId = '3EB0AAAAAAAAAAAAAAAA03'
     await client.sock.sendMessage(jid('15005550005'), { text: 'once' }, { messageId })

@@ -50,6 +50,7 @@ test(
     }
     for (const path of [...paths, '/guides', '/sign-in', '/nowhere']) {
       await show(harness, page, path)
+      if (path === '/') await page.getByRole('region', { name: /needs? attention/ }).waitFor()
       if (path.startsWith('/instances/')) await deliveryTrouble(page)
       // A conversation is shown a moment before its field takes the focus, which would look like the end of a round.
       if (path.includes('chat=')) await page.locator('textarea:focus').waitFor()
