@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { AfterAttempt } from '../domain/events/delivery.ts'
-import { afterAttempt } from '../domain/events/delivery.ts'
+import { afterFailedAttempt } from '../domain/events/delivery.ts'
 import type { EndpointId, InstanceId } from '../domain/ids.ts'
 import type { OpenSpan } from '../domain/trace-context.ts'
 import type { Clock } from '../kit/clock.ts'
@@ -152,7 +152,7 @@ function afterFailure(
     const delayMs = scheduledAt - (previousFailedAt ?? failedAt)
     return { kind: 'retry', dueAt: Math.min(scheduledAt, failedAt + delayMs), failedAt }
   }
-  return afterAttempt(false, attemptNumber, failedAt, retryDelaysMs)
+  return afterFailedAttempt(attemptNumber, failedAt, retryDelaysMs)
 }
 
 /** Logs one line. It contains only the host of the URL, because path and query may contain the consumer's secrets. */

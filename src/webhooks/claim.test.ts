@@ -182,7 +182,7 @@ describe('retries', () => {
     table.rows.set('1', retry(1, START))
     table.firsts.push({ ...retry(2, START), attemptNumber: 1 })
     table.onRead = () => {
-      table.claims.invalidate()
+      table.claims.invalidateFirsts()
       table.claims.invalidateRetries()
     }
     const started: number[] = []
@@ -218,7 +218,7 @@ describe('first attempts', () => {
     await table.read()
     table.claims.claim(earlier!)
     table.firsts.push(earlier!, later!)
-    table.claims.invalidate()
+    table.claims.invalidateFirsts()
     table.onRead = () => table.claims.release(earlier!, 'unknown')
     const started: (number | undefined)[] = []
     await table.claims.readAhead(areFirsts => {

@@ -121,7 +121,7 @@ export class Claims {
   // ── Reading ahead ───────────────────────────────────────────────────────────────────────────────────────────────
 
   /** New first attempts may be ready in the database. */
-  invalidate(): void {
+  invalidateFirsts(): void {
     this.#hints += 1
   }
 
@@ -130,7 +130,7 @@ export class Claims {
     this.#firsts = []
     this.#retries = []
     this.#isForgotten = true
-    this.invalidate()
+    this.invalidateFirsts()
     this.invalidateRetries()
   }
 
@@ -158,10 +158,10 @@ export class Claims {
 
   /**
    * Reads pages until enough deliveries are in memory.
-   * @param onPage called after each page, with whether the page contains first attempts; returns false to stop
+   * @param onPage called after each page, with `staleAllowed` for `peek`; returns false to stop
    * @throws StoreUnavailable
    */
-  async readAhead(onPage: (areFirsts: boolean) => boolean): Promise<void> {
+  async readAhead(onPage: (staleAllowed: boolean) => boolean): Promise<void> {
     this.#isReading = true
     try {
       for (let page = this.#nextPage(); page !== null; page = this.#nextPage()) {
@@ -170,6 +170,7 @@ export class Claims {
         this.#releasedWhileReading.clear()
         if (page === 'retries') await this.#readRetries()
         else await this.#readFirsts()
+        // A page of first attempts is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
         if (!onPage(page === 'firsts')) return
       }
     } finally {

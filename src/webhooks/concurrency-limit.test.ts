@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/manual-clock.ts'
-import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
+import type { ConcurrencyLimit, ConsumerSpeed, LimitedLane, Permit } from './concurrency-limit.ts'
 import { createConcurrencyLimit } from './concurrency-limit.ts'
 
 /** Acquires as many permits as it can, at most `most`. */
-class Greedy implements LimitedUser {
+class Greedy implements LimitedLane {
   readonly group: string
   speed: ConsumerSpeed = 'fast'
   isFailing = false
@@ -47,23 +47,23 @@ function setUp(capacity: number) {
     foreground,
     limit,
     log,
-    user: (name: string, most?: number, group?: string) => new Greedy(limit, log, name, most, group),
+    lane: (name: string, most?: number, group?: string) => new Greedy(limit, log, name, most, group),
   }
 }
 
 describe('the concurrency limit', () => {
-  test('fast users hold at most half the capacity', () => {
-    const { user } = setUp(20)
-    const users = ['a', 'b', 'c'].map(name => user(name))
-    for (const each of users) each.onPermit()
-    expect(users.map(({ held }) => held.length)).toEqual([8, 2, 0])
+  test('fast lanes hold at most half the capacity', () => {
+    const { lane } = setUp(20)
+    const lanes = ['a', 'b', 'c'].map(name => lane(name))
+    for (const each of lanes) each.onPermit()
+    expect(lanes.map(({ held }) => held.length)).toEqual([8, 2, 0])
   })
 
-  test('waiting groups get one permit each, in turn, and so do the users of a group', () => {
-    const { user, log } = setUp(16)
-    const a = user('a')
-    const crowd = ['x', 'y', 'z'].map(name => user(name, 8, 'crowd'))
-    const alone = user('alone')
+  test('waiting groups get one permit each, in turn, and so do the lanes of a group', () => {
+    const { lane, log } = setUp(16)
+    const a = lane('a')
+    const crowd = ['x', 'y', 'z'].map(name => lane(name, 8, 'crowd'))
+    const alone = lane('alone')
     for (const each of [a, ...crowd, alone]) each.onPermit()
     log.length = 0
     for (let time = 0; time < 8; time += 1) a.releaseOne()
@@ -71,34 +71,34 @@ describe('the concurrency limit', () => {
   })
 
   test('a permit that is given back goes to the next, and says nothing about the speed', () => {
-    const { limit, user, log } = setUp(2)
-    const [a, b] = [user('a'), user('b')]
+    const { limit, lane, log } = setUp(2)
+    const [a, b] = [lane('a'), lane('b')]
     const permit = limit.acquire(a)
     b.onPermit()
     expect(log).toEqual([])
     permit!.giveBack()
     expect([log, a.speed]).toEqual([['b'], 'fast'])
-    const fresh = user('c')
+    const fresh = lane('c')
     fresh.speed = 'unknown'
     limit.acquire(fresh)!.giveBack()
     expect(fresh.speed).toBe('unknown')
     expect(limit.acquire(fresh)).not.toBeNull()
   })
 
-  test('waiting users get one permit each, in turn', () => {
-    const { user, log } = setUp(16)
-    const [a, b, c] = [user('a'), user('b'), user('c')]
+  test('waiting lanes get one permit each, in turn', () => {
+    const { lane, log } = setUp(16)
+    const [a, b, c] = [lane('a'), lane('b'), lane('c')]
     for (const each of [a, b, c]) each.onPermit()
     log.length = 0
     for (let time = 0; time < 6; time += 1) a.releaseOne()
     expect(log).toEqual(['b', 'c', 'b', 'c', 'b', 'c'])
   })
 
-  test('users that hang become slow after a second, and free their permits for fast users', async () => {
-    const { clock, user } = setUp(32)
-    const hanging = [user('x'), user('y')]
+  test('lanes that hang become slow after a second, and free their permits for fast lanes', async () => {
+    const { clock, lane } = setUp(32)
+    const hanging = [lane('x'), lane('y')]
     for (const each of hanging) each.onPermit()
-    const healthy = user('healthy')
+    const healthy = lane('healthy')
     healthy.onPermit()
     expect(healthy.held).toHaveLength(0)
     await clock.pass(1_000)
@@ -106,13 +106,13 @@ describe('the concurrency limit', () => {
     expect(hanging.every(({ speed }) => speed === 'slow')).toBe(true)
   })
 
-  test('a thousand slow users hold at most half the capacity', async () => {
-    const { clock, user } = setUp(64)
-    const dead = Array.from({ length: 1_000 }, (_, index) => user(`dead${index}`))
+  test('a thousand slow lanes hold at most half the capacity', async () => {
+    const { clock, lane } = setUp(64)
+    const dead = Array.from({ length: 1_000 }, (_, index) => lane(`dead${index}`))
     for (const each of dead) each.speed = 'slow'
     for (const each of dead) each.onPermit()
     expect(dead.reduce((sum, { held }) => sum + held.length, 0)).toBe(32)
-    const healthy = user('healthy')
+    const healthy = lane('healthy')
     healthy.onPermit()
     expect(healthy.held).toHaveLength(8)
     await clock.pass(500)
@@ -120,9 +120,9 @@ describe('the concurrency limit', () => {
     expect(healthy.speed).toBe('fast')
   })
 
-  test('a slow user that answers in time becomes fast again', async () => {
-    const { clock, user } = setUp(8)
-    const a = user('a', 1)
+  test('a slow lane that answers in time becomes fast again', async () => {
+    const { clock, lane } = setUp(8)
+    const a = lane('a', 1)
     a.onPermit()
     await clock.pass(1_000)
     a.releaseOne()
@@ -134,9 +134,9 @@ describe('the concurrency limit', () => {
     expect(clock.timers).toBe(0)
   })
 
-  test('a user of unknown speed has one permit until its first request ends', () => {
-    const { user, log } = setUp(64)
-    const a = user('a')
+  test('a lane of unknown speed has one permit until its first request ends', () => {
+    const { lane, log } = setUp(64)
+    const a = lane('a')
     a.speed = 'unknown'
     a.onPermit()
     a.onPermit()
@@ -146,9 +146,9 @@ describe('the concurrency limit', () => {
     expect(a.held).toHaveLength(8)
   })
 
-  test('a user whose first request hangs becomes slow and gets more permits', async () => {
-    const { clock, user } = setUp(64)
-    const a = user('a')
+  test('a lane whose first request hangs becomes slow and gets more permits', async () => {
+    const { clock, lane } = setUp(64)
+    const a = lane('a')
     a.speed = 'unknown'
     a.onPermit()
     await clock.pass(1_000)
@@ -156,14 +156,14 @@ describe('the concurrency limit', () => {
     expect(a.held).toHaveLength(8)
   })
 
-  test('a new user gets a permit at once while thousands of slow and unknown users hang', async () => {
-    const { clock, user } = setUp(1_024)
-    const hanging = Array.from({ length: 2_000 }, (_, index) => user(`dead${index}`))
+  test('a new lane gets a permit at once while thousands of slow and unknown lanes hang', async () => {
+    const { clock, lane } = setUp(1_024)
+    const hanging = Array.from({ length: 2_000 }, (_, index) => lane(`dead${index}`))
     for (const [index, each] of hanging.entries()) each.speed = index % 2 === 0 ? 'unknown' : 'slow'
     for (const each of hanging) each.onPermit()
     for (const afterMs of [0, 999, 1, 5_000]) {
       await clock.pass(afterMs)
-      const healthy = user('healthy')
+      const healthy = lane('healthy')
       healthy.speed = 'unknown'
       healthy.onPermit()
       expect(healthy.held).toHaveLength(1)
@@ -174,12 +174,12 @@ describe('the concurrency limit', () => {
     expect(hanging.reduce((sum, { held }) => sum + held.length, 0)).toBe(1_512)
   })
 
-  test('users that fail fast start one request a millisecond, in turn; the others start theirs at once', async () => {
-    const { clock, user, log } = setUp(64)
-    const failing = ['x', 'y'].map(name => user(name, 3))
+  test('lanes that fail fast start one request a millisecond, in turn; the others start theirs at once', async () => {
+    const { clock, lane, log } = setUp(64)
+    const failing = ['x', 'y'].map(name => lane(name, 3))
     for (const each of failing) each.isFailing = true
     for (const each of failing) each.onPermit()
-    user('healthy', 2).onPermit()
+    lane('healthy', 2).onPermit()
     expect(log).toEqual(['x', 'healthy', 'healthy'])
     for (const next of ['x', 'y', 'x', 'y', 'y']) {
       const before = log.length
@@ -190,13 +190,13 @@ describe('the concurrency limit', () => {
     expect(clock.timers).toBe(log.length)
   })
 
-  test('users that fail fast do not start while the foreground has priority', async () => {
-    const { clock, foreground, user, log } = setUp(64)
+  test('lanes that fail fast do not start while the foreground has priority', async () => {
+    const { clock, foreground, lane, log } = setUp(64)
     foreground.hasPriority = true
-    const failing = ['x', 'y'].map(name => user(name, 1))
+    const failing = ['x', 'y'].map(name => lane(name, 1))
     for (const each of failing) each.isFailing = true
     for (const each of failing) each.onPermit()
-    user('healthy', 1).onPermit()
+    lane('healthy', 1).onPermit()
     await clock.pass(10)
     expect(log).toEqual(['healthy'])
     foreground.hasPriority = false
@@ -204,17 +204,17 @@ describe('the concurrency limit', () => {
     expect(log).toEqual(['healthy', 'x', 'y'])
   })
 
-  test('users that fail slowly start their requests at once, so that no permit stays unused', async () => {
-    const { user, log } = setUp(64)
-    const slow = ['x', 'y'].map(name => user(name, 2))
+  test('lanes that fail slowly start their requests at once, so that no permit stays unused', async () => {
+    const { lane, log } = setUp(64)
+    const slow = ['x', 'y'].map(name => lane(name, 2))
     for (const each of slow) Object.assign(each, { isFailing: true, speed: 'slow' })
     for (const each of slow) each.onPermit()
     expect(log).toEqual(['x', 'x', 'y', 'y'])
   })
 
-  test('a user that fails and is removed is not called', async () => {
-    const { clock, limit, user, log } = setUp(64)
-    const [x, y] = [user('x', 1), user('y', 1)]
+  test('a lane that fails and is removed is not called', async () => {
+    const { clock, limit, lane, log } = setUp(64)
+    const [x, y] = [lane('x', 1), lane('y', 1)]
     for (const each of [x, y]) each.isFailing = true
     for (const each of [x, y]) each.onPermit()
     limit.remove(y)
@@ -222,9 +222,9 @@ describe('the concurrency limit', () => {
     expect(log).toEqual(['x'])
   })
 
-  test('a removed user is not called when its first request ends', () => {
-    const { limit, user, log } = setUp(8)
-    const a = user('a')
+  test('a removed lane is not called when its first request ends', () => {
+    const { limit, lane, log } = setUp(8)
+    const a = lane('a')
     a.speed = 'unknown'
     a.onPermit()
     limit.remove(a)
@@ -232,9 +232,9 @@ describe('the concurrency limit', () => {
     expect(log).toEqual(['a'])
   })
 
-  test('a removed user is not called', () => {
-    const { limit, user, log } = setUp(2)
-    const [a, b] = [user('a', 1), user('b', 1)]
+  test('a removed lane is not called', () => {
+    const { limit, lane, log } = setUp(2)
+    const [a, b] = [lane('a', 1), lane('b', 1)]
     a.onPermit()
     b.onPermit()
     limit.remove(b)

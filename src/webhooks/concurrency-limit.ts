@@ -9,14 +9,14 @@ import { FailurePace } from './failure-pace.ts'
 export type ConsumerSpeed = 'unknown' | 'fast' | 'slow'
 
 /** A lane, which requests permits for its attempts. */
-export interface LimitedUser {
-  /** The users of a group share its turns. A group is the endpoints of one instance. */
+export interface LimitedLane {
+  /** The lanes of a group share its turns. A group is the lanes of one instance. */
   readonly group: string
   /** The speed of the lane's consumer, as seen by this lane. `unknown` at first, then set by the limit. */
   speed: ConsumerSpeed
   /** Whether the lane's latest attempt failed. */
   readonly isFailing: boolean
-  /** A permit may be free now. The user acquires it immediately or leaves it to the next user. */
+  /** A permit may be free now. The lane calls `acquire` before this returns, or leaves its turn to the next lane. */
   onPermit(): void
 }
 
@@ -29,60 +29,61 @@ export interface Permit {
 
 export interface ConcurrencyLimit {
   /**
-   * Null if no permit is free, if the user's first request is open and its consumer's speed still unknown, or if the user fails
-   * fast and must wait for others (`FailurePace`). The limit calls `onPermit` later, when it is the user's turn.
+   * Null if no permit is free, if the lane's first request is open and its consumer's speed still unknown, or if the lane fails
+   * fast and must wait for others (`FailurePace`). The limit calls `onPermit` later, when it is the lane's turn.
    */
-  acquire(user: LimitedUser): Permit | null
-  remove(user: LimitedUser): void
+  acquire(lane: LimitedLane): Permit | null
+  remove(lane: LimitedLane): void
 }
 
 /** A request that is open for this long makes its consumer slow, until another request ends sooner. */
 const SLOW_AFTER_MS = 1_000
 
-/** A fixed number of permits. Waiting groups get one permit each, in turn, and so do the users of a group. */
+/** A fixed number of permits. Waiting groups get one permit each, in turn, and so do the lanes of a group. */
 class Pool {
   acquired = 0
   readonly capacity: number
-  readonly #waiting = new Map<string, Set<LimitedUser>>()
-  #called: LimitedUser | null = null
+  readonly #waiting = new Map<string, Set<LimitedLane>>()
+  /** Has its turn: its `onPermit` is running and calls `acquire`. */
+  #called: LimitedLane | null = null
 
   constructor(capacity: number) {
     this.capacity = capacity
   }
 
-  acquire(user: LimitedUser): boolean {
-    const allowed = this.acquired < this.capacity && (this.#waiting.size === 0 || this.#called === user)
+  acquire(lane: LimitedLane): boolean {
+    const allowed = this.acquired < this.capacity && (this.#waiting.size === 0 || this.#called === lane)
     if (allowed) this.acquired += 1
-    else this.#wait(user)
-    if (this.#called === user) this.#called = null
+    else this.#wait(lane)
+    if (this.#called === lane) this.#called = null
     return allowed
   }
 
-  /** Calls the waiting users in turn while permits are free. */
+  /** Calls the waiting lanes in turn while permits are free. */
   release(): void {
     this.acquired -= 1
-    for (const [group, users] of this.#waiting) {
+    for (const [group, lanes] of this.#waiting) {
       if (this.acquired >= this.capacity) return
-      const [user] = users
-      // The user moves to the end of its group, and the group to the end of all groups.
+      const [lane] = lanes
+      // The lane moves to the end of its group, and the group to the end of all groups.
       this.#waiting.delete(group)
-      users.delete(user!)
-      if (users.size > 0) this.#waiting.set(group, users)
-      this.#called = user!
-      user!.onPermit()
+      lanes.delete(lane!)
+      if (lanes.size > 0) this.#waiting.set(group, lanes)
+      this.#called = lane!
+      lane!.onPermit()
       this.#called = null
     }
   }
 
-  remove(user: LimitedUser): void {
-    const users = this.#waiting.get(user.group)
-    users?.delete(user)
-    if (users?.size === 0) this.#waiting.delete(user.group)
+  remove(lane: LimitedLane): void {
+    const lanes = this.#waiting.get(lane.group)
+    lanes?.delete(lane)
+    if (lanes?.size === 0) this.#waiting.delete(lane.group)
   }
 
-  #wait(user: LimitedUser): void {
-    const users = this.#waiting.get(user.group) ?? new Set()
-    this.#waiting.set(user.group, users.add(user))
+  #wait(lane: LimitedLane): void {
+    const lanes = this.#waiting.get(lane.group) ?? new Set()
+    this.#waiting.set(lane.group, lanes.add(lane))
   }
 }
 
@@ -106,50 +107,50 @@ export function createConcurrencyLimit(
   }
   const { slow } = pools
   const failures = new FailurePace(clock, foreground)
-  /** Users whose first request is open. */
-  const probing = new Set<LimitedUser>()
+  /** Lanes whose first request is open. */
+  const probing = new Set<LimitedLane>()
 
-  function endProbe(user: LimitedUser): void {
-    if (probing.delete(user)) user.onPermit()
+  function endProbe(lane: LimitedLane): void {
+    if (probing.delete(lane)) lane.onPermit()
   }
 
   return {
-    acquire(user) {
-      const acquiredFrom = pools[user.speed]
-      // A user that fails slowly is not held up: the slow half is often full, so a free permit must be used.
-      const failsFast = user.isFailing && user.speed === 'fast'
-      if (probing.has(user) || (failsFast && !failures.mayStart(user))) return null
-      if (!acquiredFrom.acquire(user)) return null
+    acquire(lane) {
+      const acquiredFrom = pools[lane.speed]
+      // A lane that fails slowly is not held up: the slow half is often full, so a free permit must be used.
+      const failsFast = lane.isFailing && lane.speed === 'fast'
+      if (probing.has(lane) || (failsFast && !failures.mayStart(lane))) return null
+      if (!acquiredFrom.acquire(lane)) return null
       let pool = acquiredFrom
       let speed: ConsumerSpeed = 'fast'
-      if (user.speed === 'unknown') probing.add(user)
+      if (lane.speed === 'unknown') probing.add(lane)
       const cancel = clock.after(SLOW_AFTER_MS, () => {
-        speed = user.speed = 'slow'
+        speed = lane.speed = 'slow'
         if (pool !== slow && slow.acquired < slow.capacity) {
           slow.acquired += 1
           pool = slow
           acquiredFrom.release()
         }
-        endProbe(user)
+        endProbe(lane)
       })
       return {
         release() {
           cancel()
-          user.speed = speed
+          lane.speed = speed
           pool.release()
-          endProbe(user)
+          endProbe(lane)
         },
         giveBack() {
           cancel()
-          probing.delete(user)
+          probing.delete(lane)
           pool.release()
         },
       }
     },
-    remove(user) {
-      probing.delete(user)
-      failures.remove(user)
-      for (const pool of Object.values(pools)) pool.remove(user)
+    remove(lane) {
+      probing.delete(lane)
+      failures.remove(lane)
+      for (const pool of Object.values(pools)) pool.remove(lane)
     },
   }
 }

@@ -76,7 +76,7 @@ export class Dispatcher {
     }
     const lanes = new InstanceLanes(lease, this.#laneOptions, this.#takeUnrecorded(instanceId))
     this.#lanes.set(instanceId, lanes)
-    lanes.wake()
+    lanes.poll()
   }
 
   /**
@@ -120,7 +120,7 @@ export class Dispatcher {
       const next = this.#lanesToPoll.next()
       if (next.done) this.#lanesToPoll = this.#lanes.values()
       const lanes = next.done ? this.#lanesToPoll.next().value : next.value
-      lanes?.wake()
+      lanes?.poll()
     }
     this.#cancelPoll = this.#clock.after(POLL_STEP_MS, () => this.#pollSome())
   }

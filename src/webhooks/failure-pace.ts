@@ -18,6 +18,7 @@ export class FailurePace {
   readonly #clock: Clock
   readonly #foreground: Pick<Foreground, 'hasPriority'>
   readonly #waiting = new Set<FailingLane>()
+  /** Has its turn: its `onPermit` is running and calls `mayStart`. */
   #called: FailingLane | null = null
   #nextAt = Number.NEGATIVE_INFINITY
   #hasTimer = false

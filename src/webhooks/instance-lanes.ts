@@ -55,7 +55,7 @@ export class InstanceLanes {
   }
 
   /** Reads the database: there may be endpoints, and deliveries that can start. */
-  wake(): void {
+  poll(): void {
     for (const lane of this.#lanes.values()) lane.poll()
     this.#readEndpoints()
   }

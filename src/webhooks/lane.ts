@@ -11,7 +11,7 @@ import type { AttemptOptions, EndedAttempt } from './attempt.ts'
 import { LeaseNotRenewed, logAttempt, makeAttempt, PostingCache } from './attempt.ts'
 import type { NextAttempt } from './claim.ts'
 import { Claims } from './claim.ts'
-import type { ConcurrencyLimit, ConsumerSpeed, LimitedUser, Permit } from './concurrency-limit.ts'
+import type { ConcurrencyLimit, ConsumerSpeed, LimitedLane, Permit } from './concurrency-limit.ts'
 import { AttemptRecorder } from './record.ts'
 
 interface LaneStore {
@@ -55,7 +55,7 @@ const YIELDS_MS = 2
  * After a failed read, or if an attempt cannot be made, the lane pauses with backoff. Attempts that have ended are
  * recorded when the store is back.
  */
-export class Lane implements LimitedUser {
+export class Lane implements LimitedLane {
   speed: ConsumerSpeed = 'unknown'
   /** Whether the latest attempt failed. */
   isFailing = false
@@ -99,7 +99,7 @@ export class Lane implements LimitedUser {
         },
         instanceId,
       ),
-      store.hints.on('webhook', () => this.#wakeAll(), instanceId),
+      store.hints.on('webhook', () => this.poll(), instanceId),
     ]
     for (const ended of unrecorded) this.#recordAgain(ended)
   }
@@ -121,13 +121,13 @@ export class Lane implements LimitedUser {
 
   /** Reads the database: there may be deliveries that can start. */
   wake(): void {
-    this.#claims.invalidate()
+    this.#claims.invalidateFirsts()
     this.#advance()
   }
 
   #wakeLater(delayMs = between(FAILING_WAITS_MS)): void {
     // Not in the timer: a slot may become free earlier, and the new delivery may be the earliest.
-    this.#claims.invalidate()
+    this.#claims.invalidateFirsts()
     if (this.#wakesLater) return
     this.#wakesLater = true
     const { clock, store } = this.#options
@@ -138,14 +138,8 @@ export class Lane implements LimitedUser {
     })
   }
 
-  /** Like `wake`, and reads the retries again, because the hint of a requested retry may be lost. */
+  /** Like `wake`, and the endpoint may have changed, or a person may have requested retries. Their hints may be lost. */
   poll(): void {
-    this.#claims.invalidateRetries()
-    this.wake()
-  }
-
-  /** The endpoint may have changed, or a person may have requested retries. */
-  #wakeAll(): void {
     this.#posting.invalidate()
     this.#claims.invalidateRetries()
     this.wake()
@@ -211,11 +205,10 @@ export class Lane implements LimitedUser {
   }
 
   async #readAhead(): Promise<void> {
-    await this.#claims.readAhead(areFirsts => {
+    await this.#claims.readAhead(staleAllowed => {
       const now = this.#options.clock.steady()
       if (!this.#mayStart(now)) return false
-      // The page is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
-      this.#claim(now, areFirsts)
+      this.#claim(now, staleAllowed)
       return true
     })
     this.#advance()

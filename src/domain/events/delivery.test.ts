@@ -1,16 +1,12 @@
 import { expect, test } from 'vitest'
-import { afterAttempt, deliveryHealth, RETRY_DELAYS_MS } from './delivery.ts'
+import { afterFailedAttempt, deliveryHealth, RETRY_DELAYS_MS } from './delivery.ts'
 
 test('five retries after 1 s, 5 s, 30 s, 2 min and 10 min from the end of the failed attempt, then exhausted', () => {
   const gaps = [1, 2, 3, 4, 5, 6].map(attemptNumber => {
-    const after = afterAttempt(false, attemptNumber, 1_000, RETRY_DELAYS_MS)
+    const after = afterFailedAttempt(attemptNumber, 1_000, RETRY_DELAYS_MS)
     return after.kind === 'retry' ? after.dueAt - 1_000 : after.kind
   })
   expect(gaps).toEqual([1_000, 5_000, 30_000, 120_000, 600_000, 'exhausted'])
-})
-
-test('any successful attempt ends the delivery', () => {
-  expect(afterAttempt(true, 6, 0, RETRY_DELAYS_MS)).toEqual({ kind: 'delivered' })
 })
 
 test('the health of a webhook follows its last ended delivery, and is never "working" while events are missing', () => {

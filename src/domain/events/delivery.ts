@@ -29,18 +29,16 @@ export type AfterAttempt =
   | { kind: 'exhausted' }
 
 /**
- * @param attemptNumber the attempt that ended, from 1
- * @param endedAt its end, milliseconds since 1970
+ * @param attemptNumber the attempt that failed, from 1
+ * @param failedAt its end, by the clock that `dueAt` is to follow
  */
-export function afterAttempt(
-  succeeded: boolean,
+export function afterFailedAttempt(
   attemptNumber: number,
-  endedAt: number,
+  failedAt: number,
   retryDelaysMs: readonly number[],
 ): AfterAttempt {
-  if (succeeded) return { kind: 'delivered' }
   const delayMs = retryDelaysMs[attemptNumber - 1]
-  return delayMs === undefined ? { kind: 'exhausted' } : { kind: 'retry', dueAt: endedAt + delayMs, failedAt: endedAt }
+  return delayMs === undefined ? { kind: 'exhausted' } : { kind: 'retry', dueAt: failedAt + delayMs, failedAt }
 }
 
 /**
