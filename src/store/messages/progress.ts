@@ -88,7 +88,7 @@ interface QueueFailed {
 
 /** Moves messages forward. Each move records its event and delivery. */
 export class Progress {
-  readonly record: Operation<ProgressInput, Progressed>
+  readonly move: Operation<ProgressInput, Progressed>
   readonly failQueue: Operation<QueueFailure, QueueFailed>
   readonly #recorder: EventRecorder
   readonly #contacts: Contacts
@@ -102,14 +102,14 @@ export class Progress {
     this.#changes = new Changes(statements)
     this.#commands = new CommandsOnMessages(statements)
     this.#statements = prepare(statements)
-    this.record = this.#recordOperation()
+    this.move = this.#moveOperation()
     this.failQueue = {
       ...fencedOneByOne('messages.failQueue', (tx, input: QueueFailure) => this.#failQueue(tx, input)),
       steps: (_, { steps }) => steps,
     }
   }
 
-  #recordOperation(): Operation<ProgressInput, Progressed> {
+  #moveOperation(): Operation<ProgressInput, Progressed> {
     return {
       name: 'messages.progress',
       ...fenced,

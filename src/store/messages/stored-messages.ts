@@ -178,7 +178,7 @@ export class StoredMessages implements Messages {
   }
 
   async #record(input: ProgressInput): Promise<ReceiptOutcome> {
-    const { outcome, messageId, deliverable } = await this.#core.write(this.#progress.record, input)
+    const { outcome, messageId, deliverable } = await this.#core.write(this.#progress.move, input)
     if (deliverable) this.#core.hints.publish('deliveries', input.lease.instanceId)
     if (outcome === 'recorded') this.#core.hints.publish('log', input.lease.instanceId)
     return { outcome, messageId }

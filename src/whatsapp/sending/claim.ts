@@ -44,7 +44,7 @@ interface ClaimsOptions {
 export class Claims {
   readonly #options: ClaimsOptions
   readonly #queue: SendQueue
-  /** When the first chat that `ready` left out may be tried again; Infinity if there is none. */
+  /** When the first chat that `ready` left out may be tried again; Infinity if there is none. Set once `ready` has visited every chat. */
   nextWakeAt = NEVER
   /** Claims so far. */
   #count = 0
@@ -103,7 +103,7 @@ export class Claims {
     if (this.#queue.isFull) this.#queue.defer(chat, chat.notBefore)
   }
 
-  /** The chat waits for the file of its first message (`SendQueue.releaseFiles`). */
+  /** The chat waits for the file of its first message (`SendQueue.wakeAwaitingFile`). */
   awaitFile(message: QueuedMessage): void {
     const chat = this.#queue.chatOf(message)
     if (!chat) return

@@ -63,7 +63,7 @@ test.each([
 test('an erased message can be deleted on WhatsApp, and other messages are not checked again', async () => {
   const { composer, compose } = setUp(null)
   const extras: MessageExtras = { command: { kind: 'delete', target: TARGET } }
-  expect(await compose(extras)).toMatchObject({ kind: 'uploaded' })
+  expect(await compose(extras)).toMatchObject({ kind: 'encoded' })
   for (const other of [extras, QUOTE, undefined]) expect(await composer.checkAgain({ extras: other })).toBeNull()
 })
 
@@ -87,7 +87,7 @@ test.each([
   ['in the chat of the other spelling', { ...SENT, chats: ['551187654321'] } as QuotedMessage, undefined],
 ])('a text goes out unquoted if the message that it quotes is %s', async (_, stored, notBefore) => {
   const { compose, unquoted } = setUp(stored, notBefore)
-  expect(await compose(QUOTE)).toMatchObject({ kind: 'uploaded' })
+  expect(await compose(QUOTE)).toMatchObject({ kind: 'encoded' })
   expect(unquoted).toEqual(['msg_0'])
 })
 
@@ -95,7 +95,7 @@ test.each([{ chats: ['551187654321', '5511987654321'] }, { chats: ['990000007654
   'a text keeps its quote of a message in the chat $chats',
   async ({ chats }) => {
     const { compose, unquoted } = setUp({ ...SENT, chats })
-    expect(await compose(QUOTE)).toMatchObject({ kind: 'uploaded' })
+    expect(await compose(QUOTE)).toMatchObject({ kind: 'encoded' })
     expect(unquoted).toEqual([])
   },
 )

@@ -8,7 +8,7 @@ import { numberOf, type Self } from '../baileys/addresses.ts'
 import { type ChatContext, encodeContent } from '../baileys/encode-content.ts'
 import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
-import type { UploadOutcome } from './uploads.ts'
+import type { ContentOutcome } from './uploads.ts'
 
 interface ComposerOptions {
   lease: Lease
@@ -38,10 +38,10 @@ export class Composer {
     address: string,
     link: GroupSource & { readonly self: Self },
     previewImage: Uint8Array | null = null,
-  ): Promise<UploadOutcome> {
+  ): Promise<ContentOutcome> {
     const found = await this.findContext(id, extras, address, link)
     if (found.kind !== 'found') return found
-    return { kind: 'uploaded', content: encodeContent(text, extras, { ...found.context, previewImage }) }
+    return { kind: 'encoded', content: encodeContent(text, extras, { ...found.context, previewImage }) }
   }
 
   /** Finds everything that the content is composed from, or why the message cannot be sent now. */
@@ -50,7 +50,7 @@ export class Composer {
     extras: MessageExtras,
     address: string,
     link: GroupSource & { readonly self: Self },
-  ): Promise<{ kind: 'found'; context: ChatContext } | Exclude<UploadOutcome, { kind: 'uploaded' }>> {
+  ): Promise<{ kind: 'found'; context: ChatContext } | Exclude<ContentOutcome, { kind: 'encoded' }>> {
     const refusal = await this.#checkTarget(extras)
     if (refusal) return refusal
     const quoted = await this.#findQuoted(id, extras, address)
@@ -63,14 +63,14 @@ export class Composer {
   }
 
   /** An edit that may have reached WhatsApp is not written again if it would be refused now. */
-  async checkAgain({ extras }: Pick<QueuedMessage, 'extras'>): Promise<UploadOutcome | null> {
+  async checkAgain({ extras }: Pick<QueuedMessage, 'extras'>): Promise<ContentOutcome | null> {
     if (extras?.command?.kind !== 'edit') return null
     const refusal = await this.#checkTarget(extras)
     return refusal?.kind === 'refused' ? { kind: 'refused', failure: messageFailure('unconfirmed') } : refusal
   }
 
   /** The target precedes its command in the order of the chat, so normally it is already sent or has failed. */
-  async #checkTarget({ command }: MessageExtras): Promise<Exclude<UploadOutcome, { kind: 'uploaded' }> | null> {
+  async #checkTarget({ command }: MessageExtras): Promise<Exclude<ContentOutcome, { kind: 'encoded' }> | null> {
     if (command === undefined || command.target.author !== null) return null
     // A deletion of the target may have just been acknowledged.
     if (command.kind === 'edit') await this.#options.outcomes.drained()

@@ -21,13 +21,13 @@ interface PacingOptions {
   lease: Lease
   paces: Pick<Paces, 'find' | 'take'>
   addresses: Pick<AddressBook, 'findContactStatus'>
-  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'release' | 'wantsMore'>
+  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'wakeDeferred' | 'wantsMore'>
   now: () => number
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
   /** Other messages may be claimed now. */
   onChange(): void
-  /** There is space for more messages, or chats were released. */
+  /** There is space for more messages, or deferred chats were woken. */
   onRoom(): void
   onFailed(error: unknown): void
 }
@@ -149,7 +149,7 @@ export class Pacing {
     if (JSON.stringify(before?.pace) === JSON.stringify(this.#state?.pace)) return
     this.#opensAt = 0
     this.#newRecipientsAt = 0
-    this.#releaseStrangers()
+    this.#wakeStrangers()
     onChange()
   }
 
@@ -174,7 +174,7 @@ export class Pacing {
     yield* answers
     if (answers.length + unknown.length + this.#answersTaking + this.#classifying > 0 || this.#expectsAnswers()) return
     yield* strangers.keys()
-    if (strangers.size === 0 && this.#hasDeferred && this.#newRecipientsAt <= now) this.#releaseStrangers()
+    if (strangers.size === 0 && this.#hasDeferred && this.#newRecipientsAt <= now) this.#wakeStrangers()
   }
 
   /** Whether another message to a contact may need the next turn: behind one in flight, or in unread rows. */
@@ -216,10 +216,10 @@ export class Pacing {
     onRoom()
   }
 
-  #releaseStrangers(): void {
+  #wakeStrangers(): void {
     if (!this.#hasDeferred) return
     this.#hasDeferred = false
-    this.#options.queue.release()
+    this.#options.queue.wakeDeferred()
     this.#options.onRoom()
   }
 

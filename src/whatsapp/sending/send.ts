@@ -18,7 +18,7 @@ import type { GroupDirectory } from './group-directory.ts'
 import type { Paced, Pacing } from './pacing.ts'
 import type { SendQueue } from './queue/send-queue.ts'
 import { isStale, STALE_ADDRESSING, STALE_DEVICES, shareKeyAgain } from './stale.ts'
-import type { UploadOutcome, Uploads } from './uploads.ts'
+import type { ContentOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
 /** A retry that is evicted from this cache may be repeated once. */
@@ -106,15 +106,17 @@ export class Transmitter {
     }
     const paced = message.prepared === null ? await pacing.take(message) : null
     if (paced) return paced
-    const found = message.prepared ?? (await addresses.find(message.to, link))
-    if ('kind' in found && found.kind !== 'found') return found
+    const found = message.prepared
+      ? { kind: 'found' as const, address: message.prepared.address }
+      : await addresses.find(message.to, link)
+    if (found.kind !== 'found') return found
     const { address } = found
     // Before an upload, so that the messages of a chat stay in their order and none is uploaded in vain.
     if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
     const command = message.extras?.command
     if (command?.kind === 'read') return this.#markRead(message, command, address, link)
     const encoded = await this.#encode(message, address, link)
-    if (encoded.kind !== 'uploaded') return encoded
+    if (encoded.kind !== 'encoded') return encoded
     const { content } = encoded
     // An upload may take a long time.
     const late = message.file && (await this.#expiryFailure(message))
@@ -122,7 +124,7 @@ export class Transmitter {
     const prepared = message.prepared ?? { address, content }
     let recorded = message.prepared ? Promise.resolve() : null
     let obstacle: unknown = null
-    const record = (): Promise<void> => {
+    const recordPreparedOnce = (): Promise<void> => {
       recorded ??= this.#recordPrepared(message, prepared).catch(error => {
         obstacle = error
         if (!(error instanceof PreparedBefore || error instanceof Gone)) onFailed(error)
@@ -132,15 +134,15 @@ export class Transmitter {
     }
     const typingMs = message.prepared ? 0 : pacing.typingMs(message)
     if (typingMs > 0) {
-      await record().catch(() => undefined)
+      await recordPreparedOnce().catch(() => undefined)
       if (obstacle !== null) return unwritten(obstacle)
       await showTyping(address, typingMs, link)
     }
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(message.whatsappId, link.closed)
     const writtenAt = performance.now()
-    // `write` encrypts, then calls `record`. If `record` fails, for example after a deletion, nothing is written.
-    const written = link.write(address, content, message.whatsappId, record)
+    // `write` encrypts, then records (`adaptKeys`). If that fails, for example after a deletion, nothing is written.
+    const written = link.write(address, content, message.whatsappId, recordPreparedOnce)
     try {
       // After a crash here the row is still queued. If anything was written, the prepared content is sent again.
       await Promise.race([written, answer])
@@ -185,11 +187,11 @@ export class Transmitter {
   }
 
   /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
-  async #encode(message: QueuedMessage, address: string, link: SendingLink): Promise<UploadOutcome> {
+  async #encode(message: QueuedMessage, address: string, link: SendingLink): Promise<ContentOutcome> {
     const { composer, uploads } = this.#options
     if (message.prepared) {
       const refusal = await composer.checkAgain(message)
-      return refusal ?? { kind: 'uploaded', content: message.prepared.content }
+      return refusal ?? { kind: 'encoded', content: message.prepared.content }
     }
     const { file, extras = {}, id } = message
     if (!file) {
@@ -256,10 +258,11 @@ export class Transmitter {
     ack: Acknowledgement,
     link: SendingLink,
   ): Promise<SendOutcome> {
-    const isRefused = ack.error === STALE_DEVICES
-    if (isRefused || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
+    const areDevicesStale = ack.error === STALE_DEVICES
+    if (areDevicesStale || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
       // A hash is no reason to query the devices of all members of a group: whoever misses a message asks for it.
-      if (isRefused || !isGroup(prepared.address)) await link.forgetDevices(prepared.address).catch(() => undefined)
+      if (areDevicesStale || !isGroup(prepared.address))
+        await link.forgetDevices(prepared.address).catch(() => undefined)
       this.#options.groups.doubt(prepared.address)
     }
     if (ack.error === undefined) return { kind: 'acknowledged' }

@@ -156,7 +156,7 @@ export class Sender {
 
   /** A file may have become available. */
   #filesChanged(): void {
-    this.#queue.releaseFiles()
+    this.#queue.wakeAwaitingFile()
     this.#claimSoon()
   }
 
@@ -210,7 +210,7 @@ export class Sender {
   }
 
   restrictionChanged(): void {
-    this.#queue.release()
+    this.#queue.wakeDeferred()
     this.#claimSoon()
     this.#claims.read()
   }
@@ -226,7 +226,7 @@ export class Sender {
 
   #noteContact(name: string): void {
     this.#pacing.noteContact(name)
-    this.#queue.release(name)
+    this.#queue.wakeDeferred(name)
     this.#claims.read()
   }
 
@@ -242,7 +242,7 @@ export class Sender {
     })
   }
 
-  /** @returns false if nothing can be sent */
+  /** If no permit is free, the end of a send or a record claims again. @returns false if nothing can be sent */
   #claim(): boolean {
     clearTimeout(this.#retryTimer)
     const link = this.#link
@@ -313,7 +313,7 @@ export class Sender {
   #deferStranger(message: QueuedMessage, numbers: readonly string[]): void {
     const chat = this.#queue.chatOf(message)
     if (chat) this.#queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
-    // The recipient may have written between the first check and `defer`. No other call would release the chat.
+    // The recipient may have written between the first check and `defer`. No other call would wake the chat.
     this.#addresses
       .findContactStatus(message.to)
       .then(({ known }) => known && this.#noteContact(message.to))

@@ -34,8 +34,9 @@ export interface Files {
   readPicture(file: StoredFile, signal: AbortSignal): Promise<Picture | null>
 }
 
-export type UploadOutcome =
-  | { kind: 'uploaded'; content: Uint8Array }
+/** The content of a message, or why it cannot be written now. */
+export type ContentOutcome =
+  | { kind: 'encoded'; content: Uint8Array }
   | { kind: 'unanswered'; why: string }
   /** The file is still being fetched from its URL. */
   | { kind: 'fetching' }
@@ -66,7 +67,7 @@ export class Uploads {
     requested: MessageFile,
     link: UploadLink,
     more: Attachment['more'] = null,
-  ): Promise<UploadOutcome> {
+  ): Promise<ContentOutcome> {
     if (this.#files === null) return { kind: 'unanswered', why: 'media_not_configured' }
     if (!(await this.#turns.take(link.closed))) return { kind: 'unanswered', why: 'closed' }
     try {
@@ -79,7 +80,7 @@ export class Uploads {
       if (form === null || (message.text !== '' && !hasCaption(form))) return refused('media_unsupported')
       const filename = requested.filename ?? file.media.filename
       return {
-        kind: 'uploaded',
+        kind: 'encoded',
         content: await link.uploadFile({
           ...file,
           form,
@@ -126,13 +127,13 @@ export class Uploads {
   }
 
   /** The file is being fetched from its URL. After a restart of the service, the wait begins again. */
-  #wait({ id }: QueuedMessage): UploadOutcome {
+  #wait({ id }: QueuedMessage): ContentOutcome {
     const since = this.#waiting.get(id) ?? performance.now()
     this.#waiting.set(id, since)
     return performance.now() - since > LONGEST_WAIT_MS ? refused('media_unavailable') : { kind: 'fetching' }
   }
 }
 
-function refused(code: FailureCode): UploadOutcome {
+function refused(code: FailureCode): ContentOutcome {
   return { kind: 'refused', failure: messageFailure(code) }
 }

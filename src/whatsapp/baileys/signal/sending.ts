@@ -12,8 +12,8 @@ interface Send {
   address: string
   /** Records the message as prepared. Resolves when that is durable. */
   record(): Promise<void>
-  /** Resolves when the frame of the message may leave. Absent until it is encrypted, null once its frame is handled. */
-  ready?: Promise<unknown> | null
+  /** Absent until the message is encrypted. Then resolves when its frame may leave; `taken` once the frame waits for that. */
+  ready?: Promise<unknown> | 'taken'
   /** WhatsApp has not answered a query for devices or keys. */
   unanswered?: true
 }
@@ -105,8 +105,8 @@ export function untilDurable(link: object, changes: Changes): Promise<unknown> {
   // A query for devices or keys, because the frame of the message follows the hooks in `adaptKeys`. The query does not
   // depend on the record. If it waited for the record of a cancelled message, the record would fail and end the link.
   if (ready === undefined) return changes.settled()
-  if (ready === null) return Promise.all([changes.settled(), send.record()])
+  if (ready === 'taken') return Promise.all([changes.settled(), send.record()])
   // Only the frame of the message waits for `ready`, because later frames may depend on later changes.
-  send.ready = null
+  send.ready = 'taken'
   return ready
 }

@@ -11,9 +11,9 @@ export class QueuedChat {
   messages: QueuedMessage[] = []
   /** Failed attempts to send the first message since the link was opened. */
   failures = 0
-  /** No attempt starts before this moment (`performance.now()`). `Infinity`: the chat waits until it is released. */
+  /** No attempt starts before this moment (`performance.now()`). `Infinity`: the chat waits until it is woken. */
   notBefore = 0
-  /** An incoming message from one of these numbers releases the chat. */
+  /** An incoming message from one of these numbers wakes the chat. */
   numbers: readonly string[] = []
   /** It pauses until the file of its first message is available. */
   awaitsFile = false

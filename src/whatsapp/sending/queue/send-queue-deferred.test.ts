@@ -14,12 +14,12 @@ test('deferred recipients take no memory from others, and are sent in order afte
     sendQueue.defer(stranger, Number.POSITIVE_INFINITY, [stranger.key, `number of ${stranger.key}`])
   }
   expect(loaded(sendQueue).map(({ key }) => key)).toEqual(['known'])
-  sendQueue.release('number of stranger 7')
+  sendQueue.wakeDeferred('number of stranger 7')
   await read(sendQueue, queue)
-  const released = loaded(sendQueue).find(({ key }) => key === 'stranger 7')
-  expect(released?.messages.map(({ seq }) => seq)).toEqual([8, 2_508])
+  const woken = loaded(sendQueue).find(({ key }) => key === 'stranger 7')
+  expect(woken?.messages.map(({ seq }) => seq)).toEqual([8, 2_508])
   expect(sendQueue.size).toBe(3)
-  sendQueue.release()
+  sendQueue.wakeDeferred()
   await read(sendQueue, queue)
   expect(sendQueue.size).toBeGreaterThan(2_000)
 })
@@ -43,7 +43,7 @@ test('beyond the limit of deferred chats, later chats wait too, and no message i
   while (deferStrangers())
   expect([...sendQueue.chats()].length).toBeLessThan(20_256)
   expect(loaded(sendQueue).map(({ key, messages }) => [key, messages.map(({ seq }) => seq)])).toEqual([['known', [1]]])
-  sendQueue.release()
+  sendQueue.wakeDeferred()
   const read = new Map<string, number[]>()
   for (await readFast(); sendQueue.size > 0; await readFast()) {
     for (const { key, messages } of loaded(sendQueue)) {

@@ -120,9 +120,9 @@ export class SendQueue {
   // ── Chats that wait ───────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Removes the messages of a chat from memory. They are read again once the chat is released, or by the first poll after
+   * Removes the messages of a chat from memory. They are read again once the chat is woken, or by the first poll after
    * `until` (`performance.now()`).
-   * @param numbers an incoming message from one of them releases the chat
+   * @param numbers an incoming message from one of them wakes the chat
    */
   defer(chat: QueuedChat, until = NEVER, numbers: readonly string[] = []): void {
     chat.skipFrom(chat.messages[0]?.seq ?? NEVER)
@@ -131,8 +131,8 @@ export class SendQueue {
     this.#update(chat)
   }
 
-  /** Releases the chats that are deferred for this number, or for any number. */
-  release(number?: string): void {
+  /** Wakes the chats that are deferred for this number, or for any number. */
+  wakeDeferred(number?: string): void {
     for (const chat of this.#chats.values()) {
       if (chat.notBefore === NEVER && (number === undefined || chat.numbers.includes(number))) this.#retry(chat)
     }
@@ -147,7 +147,7 @@ export class SendQueue {
   }
 
   /** A file may be available: chats that wait for one try again. Deferred chats follow when they are read again. */
-  releaseFiles(): void {
+  wakeAwaitingFile(): void {
     for (const chat of this.#chats.values()) if (chat.awaitsFile) this.#retry(chat)
   }
 
