@@ -11,7 +11,6 @@ const START = 1_000_000
 function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
   return {
     seq,
-    id: `${seq}`,
     instanceId: 'a',
     eventId: `evt_${seq}`,
     endpointId: DEFAULT_ENDPOINT,
@@ -29,7 +28,7 @@ function retry(seq: number, dueAt: number, attemptNumber = 2): DueDelivery {
 
 /** A lane whose attempts end immediately, on a clock of whole milliseconds. */
 class Table {
-  readonly rows = new Map<string, DueDelivery>()
+  readonly rows = new Map<number, DueDelivery>()
   readonly lateMs: number[] = []
   readonly order: number[] = []
   readonly firsts: DueDelivery[] = []
@@ -49,7 +48,7 @@ class Table {
         this.onRead()
         return page
       },
-      listRetries: async (_instanceId, _after, _dueBefore, limit) => {
+      listRetries: async (_instanceId, limit) => {
         this.reads += 1
         const page = [...this.rows.values()].sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq).slice(0, limit)
         await this.arrival
@@ -66,7 +65,7 @@ class Table {
   }
 
   add(row: DueDelivery): void {
-    this.rows.set(row.id, row)
+    this.rows.set(row.seq, row)
     this.claims.release(row, row.dueAt)
   }
 
@@ -77,7 +76,7 @@ class Table {
       const next = this.claims.peek(this.now, false)
       if (!next) break
       this.claims.claim(next)
-      this.rows.delete(next.id)
+      this.rows.delete(next.seq)
       this.lateMs.push(this.now - next.dueAt)
       this.order.push(next.dueAt)
       this.claims.release(next, 'none')
@@ -118,7 +117,7 @@ describe('retries', () => {
   test('that a node with a clock ahead requested start at once', async () => {
     const table = new Table()
     const requested = { at: START + 3_600_000, scheduledAt: START + 60_000 }
-    table.rows.set('1', { ...retry(1, requested.at), requested })
+    table.rows.set(1, { ...retry(1, requested.at), requested })
     await table.tick(1)
     expect(table.lateMs).toEqual([0])
   })
@@ -135,7 +134,7 @@ describe('retries', () => {
 
   test('that are added during a read do not delay retries that are still unread', async () => {
     const table = new Table()
-    for (let seq = 1; seq <= 100; seq += 1) table.rows.set(`${seq}`, retry(seq, START + 500 + seq))
+    for (let seq = 1; seq <= 100; seq += 1) table.rows.set(seq, retry(seq, START + 500 + seq))
     const { promise, resolve } = Promise.withResolvers<void>()
     table.arrival = promise
     const reading = table.read()
@@ -169,7 +168,7 @@ describe('retries', () => {
 
   test('in memory start at their time while they are read again because of a hint', async () => {
     const table = new Table()
-    table.rows.set('1', retry(1, START + 100))
+    table.rows.set(1, retry(1, START + 100))
     await table.tick(1)
     table.arrival = new Promise(() => {})
     table.claims.invalidateRetries()
@@ -179,7 +178,7 @@ describe('retries', () => {
 
   test('and first attempts both start during a stream of hints', async () => {
     const table = new Table()
-    table.rows.set('1', retry(1, START))
+    table.rows.set(1, retry(1, START))
     table.firsts.push({ ...retry(2, START), attemptNumber: 1 })
     table.onRead = () => {
       table.claims.invalidateFirsts()
@@ -248,7 +247,7 @@ describe('first attempts', () => {
       clock: systemClock,
       consumer,
     })
-    for (const id of ['one', 'other']) claims.claim({ ...retry(0, 0), id, attemptNumber: 1 })
+    for (const seq of [-1, 0]) claims.claim(retry(seq, 0, 1))
     await claims.readAhead(() => queries.length === 0)
     expect(queries).toEqual([{ afterSeq: 0, limit: pageSize + 2 }])
     while (!claims.shouldRead(systemClock.steady())) {

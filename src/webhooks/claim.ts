@@ -24,8 +24,6 @@ const LEAD_MS = 500
 
 const NEVER = Number.POSITIVE_INFINITY
 const AT_ONCE = Number.NEGATIVE_INFINITY
-const WHENEVER_DUE = Number.MAX_SAFE_INTEGER
-const FROM_THE_START = { dueAt: -1, seq: -1 }
 
 interface ClaimsOptions {
   instanceId: InstanceId
@@ -51,7 +49,7 @@ export type NextAttempt = number | 'none' | 'unknown'
 export class Claims {
   readonly #options: ClaimsOptions
   readonly #openedAt: number
-  readonly #claimed = new Set<string>()
+  readonly #claimed = new Set<number>()
   #claimedFirsts = 0
   #firsts: DueDelivery[] = []
   /** Hints of first attempts, and how many of them came before the last page was read. */
@@ -69,7 +67,7 @@ export class Claims {
   /** True if the page that is being read must not be used. */
   #isForgotten = false
   /** Released since the current read began. The page may show these rows as they were before. */
-  readonly #releasedWhileReading = new Set<string>()
+  readonly #releasedWhileReading = new Set<number>()
 
   constructor(options: ClaimsOptions) {
     this.#options = options
@@ -98,14 +96,14 @@ export class Claims {
   claim(delivery: DueDelivery): void {
     if (this.#retries[0] === delivery) this.#retries.shift()
     else if (this.#firsts[0] === delivery) this.#firsts.shift()
-    this.#claimed.add(delivery.id)
+    this.#claimed.add(delivery.seq)
     if (delivery.attemptNumber === 1) this.#claimedFirsts += 1
   }
 
   release(delivery: DueDelivery, next: NextAttempt): void {
-    this.#claimed.delete(delivery.id)
+    this.#claimed.delete(delivery.seq)
     if (delivery.attemptNumber === 1) this.#claimedFirsts -= 1
-    if (this.#isReading) this.#releasedWhileReading.add(delivery.id)
+    if (this.#isReading) this.#releasedWhileReading.add(delivery.seq)
     if (next === 'unknown') this.forget()
     else if (next !== 'none') this.#noteUnread(next)
   }
@@ -214,7 +212,7 @@ export class Claims {
     this.#areRetriesStale = false
     this.#unreadFrom = NEVER
     try {
-      const page = await deliveries.listRetries(instanceId, FROM_THE_START, WHENEVER_DUE, limit, endpointId)
+      const page = await deliveries.listRetries(instanceId, limit, endpointId)
       if (this.#isForgotten) return
       const now = clock.steady()
       const retries = page
@@ -231,8 +229,8 @@ export class Claims {
   }
 
   /** Whether the row is claimed, or was claimed during the read. */
-  #wasClaimed({ id }: DueDelivery): boolean {
-    return this.#claimed.has(id) || this.#releasedWhileReading.has(id)
+  #wasClaimed({ seq }: DueDelivery): boolean {
+    return this.#claimed.has(seq) || this.#releasedWhileReading.has(seq)
   }
 }
 

@@ -66,7 +66,7 @@ export class Lane implements LimitedLane {
   readonly #recorder: AttemptRecorder
   readonly #posting: PostingCache
   readonly #subscriptions: readonly (() => void)[]
-  readonly #inFlight = new Map<string, Promise<void>>()
+  readonly #inFlight = new Map<number, Promise<void>>()
   readonly #abort = new AbortController()
   #phase: 'running' | 'draining' | 'ended' = 'running'
   #isHeld = false
@@ -222,7 +222,7 @@ export class Lane implements LimitedLane {
       const permit = delivery && this.#options.limit.acquire(this)
       if (!delivery || !permit) return
       this.#claims.claim(delivery)
-      this.#inFlight.set(delivery.id, this.#settle(delivery, this.#deliver(delivery, permit)))
+      this.#inFlight.set(delivery.seq, this.#settle(delivery, this.#deliver(delivery, permit)))
     }
   }
 
@@ -252,13 +252,13 @@ export class Lane implements LimitedLane {
   #recordAgain(ended: EndedAttempt): void {
     this.#claims.claim(ended.delivery)
     const recorded = this.#recorder.record(ended).then((): NextAttempt => 'unknown')
-    this.#inFlight.set(ended.delivery.id, this.#settle(ended.delivery, recorded))
+    this.#inFlight.set(ended.delivery.seq, this.#settle(ended.delivery, recorded))
   }
 
   /** Releases the claim when the work has ended. */
   async #settle(delivery: DueDelivery, work: Promise<NextAttempt>): Promise<void> {
     const [result] = await Promise.allSettled([work])
-    this.#inFlight.delete(delivery.id)
+    this.#inFlight.delete(delivery.seq)
     if (result.status === 'fulfilled') {
       this.#claims.release(delivery, result.value)
       this.#advance()

@@ -133,7 +133,7 @@ export function attempt(delivery: DueDelivery, changes: Partial<AttemptRecord> =
 /** The deliveries that may start now. */
 export async function listReady(store: Store, instanceId: InstanceId): Promise<DueDelivery[]> {
   const first = await store.deliveries.listFirst(instanceId, 0, 100)
-  const retries = await store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, Number.MAX_SAFE_INTEGER, 100)
+  const retries = await store.deliveries.listRetries(instanceId, 100)
   return [...first, ...retries]
 }
 

@@ -78,8 +78,8 @@ describe('the plans of SQLite', () => {
   })
 
   test('retries are read by their own index, in the order of their due times', async () => {
-    expect(await planOf(() => store.deliveries.listRetries(instanceId, { dueAt: 0, seq: 0 }, 9, 10))).toEqual([
-      'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND endpoint_id=? AND due_at>? AND due_at<?)',
+    expect(await planOf(() => store.deliveries.listRetries(instanceId, 10))).toEqual([
+      'SEARCH deliveries USING INDEX deliveries_retry (instance_id=? AND endpoint_id=?)',
       EVENT,
     ])
   })

@@ -47,7 +47,6 @@ class Rows {
     const seq = this.rows.length + 1
     const delivery: DueDelivery = {
       seq,
-      id: `${seq}`,
       instanceId,
       eventId: `evt_${seq}`,
       endpointId: options.endpoint ?? DEFAULT_ENDPOINT,
@@ -113,18 +112,12 @@ class Rows {
       return this.#answer(found)
     },
 
-    listRetries: async (
-      instanceId: string,
-      after: { dueAt: number; seq: number },
-      dueBefore: number,
-      limit: number,
-      endpointId = DEFAULT_ENDPOINT,
-    ): Promise<DueDelivery[]> => {
+    listRetries: async (instanceId: string, limit: number, endpointId = DEFAULT_ENDPOINT): Promise<DueDelivery[]> => {
       this.#check()
       this.reads += 1
       const found = this.of(instanceId)
         .filter(({ delivery }) => delivery.endpointId === endpointId)
-        .filter(({ state, delivery: { dueAt } }) => state === 'retry' && dueAt > after.dueAt && dueAt <= dueBefore)
+        .filter(({ state }) => state === 'retry')
         .map(({ delivery }) => delivery)
         .sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
         .slice(0, limit)

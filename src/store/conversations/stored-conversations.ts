@@ -7,7 +7,7 @@ import type { Page, PageRequest } from '../engine/page.ts'
 import type { ContactsTable } from '../engine/schema/directory.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import { FEW, type Slice, search, searchWindows } from '../messages/searching.ts'
-import { findSent } from '../messages/sent-rows.ts'
+import { findSentInSlice } from '../messages/sent-rows.ts'
 import { BYTES, type FoundMessage } from '../messages/sizes.ts'
 import { numbersOfLid } from '../numbers/contacts.ts'
 import { listFiles } from './chat-files.ts'
@@ -161,7 +161,7 @@ export class StoredConversations implements Conversations {
       conditions.push(sql`(recipient in (${chats}) or address in (${addresses}))`)
     }
     if (wanted !== undefined) conditions.push(this.#contains(wanted, 'text'))
-    return findSent(this.#core, instanceId, slice, limit, status, conditions)
+    return findSentInSlice(this.#core, instanceId, slice, limit, status, conditions)
   }
 
   /** Received messages, and those that the owner wrote on another device. @param isWritten null: both */

@@ -21,15 +21,15 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
   return {
     name: 'deliveries.attempt',
     ...fenced,
-    keys: ({ delivery }) => [delivery.id],
+    keys: ({ delivery }) => [String(delivery.seq)],
     async run(tx, inputs) {
       const rows = await tx.each(
         queries.find,
-        inputs.map(({ lease, delivery, attempt }) => ({
+        inputs.map(({ lease, delivery }) => ({
           instance_id: lease.instanceId,
           event_id: delivery.eventId,
           seq: delivery.seq,
-          attempts: attempt.attemptNumber - 1,
+          attempts: delivery.attemptNumber - 1,
         })),
       )
       const open = new Map<number, (typeof rows)[number]>()
@@ -41,6 +41,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       const outcomes: { unblocked: boolean }[] = []
       const finishedInLane = new Map<string, { unblocked: boolean }>()
       for (const { delivery, attempt, then } of inputs) {
+        const { attemptNumber } = delivery
         const isFinal = then.kind !== 'retry'
         const row = open.get(delivery.seq)
         if (row === undefined || isRecorded(delivery, row)) {
@@ -52,11 +53,11 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         outcomes.push(outcome)
         made.push(rowOf(row, delivery, attempt, isFinal))
         if (!isFinal) {
-          const attempts = delivery.requested ? attempt.attemptNumber - 1 : attempt.attemptNumber
+          const attempts = delivery.requested ? attemptNumber - 1 : attemptNumber
           again.push({ ...row, attempts, due_at: Math.round(then.dueAt), failed_at: Math.round(then.failedAt) })
           continue
         }
-        finished.push({ ...row, attempts: attempt.attemptNumber, state: then.kind })
+        finished.push({ ...row, attempts: attemptNumber, state: then.kind })
         finishedInLane.set(laneOf(row), outcome)
         if (row.message_id !== null) chains.push({ ...row, message_id: row.message_id })
       }
@@ -77,7 +78,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
 
 function rowOf(
   row: { instance_id: string; event_id: string; seq: number },
-  { requested }: DueDelivery,
+  { requested, attemptNumber }: DueDelivery,
   attempt: AttemptRecord,
   isFinal: boolean,
 ): RowOf<typeof ATTEMPT> {
@@ -86,8 +87,8 @@ function rowOf(
     delivery_seq: row.seq,
     // A requested attempt that failed does not use up its number: the scheduled attempt with this number is still to come.
     // A negative number keeps the two rows apart.
-    attempt_number: requested && !isFinal ? -requested.at : attempt.attemptNumber,
-    requested_number: requested && attempt.attemptNumber,
+    attempt_number: requested && !isFinal ? -requested.at : attemptNumber,
+    requested_number: requested && attemptNumber,
     event_id: row.event_id,
     url: attempt.url,
     started_at: Math.round(attempt.startedAt),

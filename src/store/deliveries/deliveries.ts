@@ -36,7 +36,6 @@ export interface AttemptRecord {
 export interface DueDelivery {
   /** Increases in the order of the events. */
   seq: number
-  id: string
   instanceId: InstanceId
   eventId: EventId
   endpointId: EndpointId
@@ -76,14 +75,8 @@ export interface Deliveries {
     /** Default: the instance's default endpoint. */
     endpointId?: EndpointId,
   ): Promise<DueDelivery[]>
-  /** Retries that are due at or before `dueBefore`, earliest first, above (`after.dueAt`, `after.seq`). */
-  listRetries(
-    instanceId: InstanceId,
-    after: { dueAt: number; seq: number },
-    dueBefore: number,
-    limit: number,
-    endpointId?: EndpointId,
-  ): Promise<DueDelivery[]>
+  /** The first `limit` retries, in the order of their due times. */
+  listRetries(instanceId: InstanceId, limit: number, endpointId?: EndpointId): Promise<DueDelivery[]>
   /**
    * Records an attempt and its consequence in one commit: a retry, or the end of the delivery (`delivered` or `exhausted`),
    * which unblocks its successor. Does nothing if this attempt was already recorded.

@@ -65,13 +65,10 @@ export class StoredDeliveries implements Deliveries {
 
   async listRetries(
     instanceId: InstanceId,
-    after: { dueAt: number; seq: number },
-    dueBefore: number,
     limit: number,
     endpointId: EndpointId = DEFAULT_ENDPOINT,
   ): Promise<DueDelivery[]> {
-    const values = { instanceId, endpointId, afterDueAt: after.dueAt, afterSeq: after.seq, dueBefore, limit }
-    const rows = await this.#core.reader.run(this.#statements.listRetries, values)
+    const rows = await this.#core.reader.run(this.#statements.listRetries, { instanceId, endpointId, limit })
     return rows.map(toDue)
   }
 
@@ -192,24 +189,14 @@ function prepare(statements: Statements) {
           .limit(p.limit),
     ),
 
-    listRetries: statements.one(
-      (p: {
-        instanceId: InstanceId
-        endpointId: EndpointId
-        afterDueAt: number
-        afterSeq: number
-        dueBefore: number
-        limit: number
-      }) =>
-        due
-          .where('deliveries.instance_id', '=', p.instanceId)
-          .where('deliveries.endpoint_id', '=', p.endpointId)
-          .where(ready('retry'))
-          .where(sql<boolean>`(deliveries.due_at, deliveries.seq) > (${p.afterDueAt}, ${p.afterSeq})`)
-          .where('deliveries.due_at', '<=', p.dueBefore)
-          .orderBy('deliveries.due_at')
-          .orderBy('deliveries.seq')
-          .limit(p.limit),
+    listRetries: statements.one((p: { instanceId: InstanceId; endpointId: EndpointId; limit: number }) =>
+      due
+        .where('deliveries.instance_id', '=', p.instanceId)
+        .where('deliveries.endpoint_id', '=', p.endpointId)
+        .where(ready('retry'))
+        .orderBy('deliveries.due_at')
+        .orderBy('deliveries.seq')
+        .limit(p.limit),
     ),
   }
 }
@@ -220,7 +207,6 @@ function toDue(row: DueRow): DueDelivery {
   const isRequested = at !== null && scheduledAt !== null && scheduledAt > row.due_at
   return {
     seq: row.seq,
-    id: String(row.seq),
     instanceId: row.instance_id,
     eventId: row.event_id,
     endpointId: row.endpoint_id,

@@ -9,7 +9,7 @@ import type { Operation } from '../engine/operation.ts'
 import type { RowOf, Statements } from '../engine/statement.ts'
 import { ExtrasResolver, type ResolvedExtras } from './extras.ts'
 import { KEY_MS, outlivesExpiry } from './idempotency-keys.ts'
-import { type FileCheck, fetchInserter, fileChecker, fileColumns } from './message-files.ts'
+import { type FileColumns, fetchInserter, fileChecker } from './message-files.ts'
 import type { AcceptOutcome, NewMessage } from './messages.ts'
 
 const MESSAGE = {
@@ -121,7 +121,8 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
         const outcome = decide(input, EVERYTHING, ended)
         if (outcome.kind !== 'accepted') outcomes.set(input, outcome)
       }
-      // Sendable messages were not refused, so their extras are resolved.
+      // Sendable messages were not refused, so their files are found and their extras are resolved.
+      const columns = files as ReadonlyMap<NewMessage, FileColumns> | undefined
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const newKeys = keysOf(sendable, resolved)
       const taken = newKeys.length === 0 ? NO_KEYS : await takeKeys(tx, queries, newKeys)
@@ -130,7 +131,7 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
         outcomes.set(input, outcome)
         return outcome.kind === 'accepted'
       })
-      await insert(tx, toInsert, files, resolved)
+      await insert(tx, toInsert, columns, resolved)
       return [...outcomes.values()]
     },
   }
@@ -142,7 +143,7 @@ function messageInserter(statements: Statements, queries: Queries, cancel: Cance
   return async (
     tx: Transaction,
     accepted: readonly Acceptance[],
-    files: ReadonlyMap<NewMessage, FileCheck> | undefined,
+    files: ReadonlyMap<NewMessage, FileColumns> | undefined,
     resolved: ReadonlyMap<NewMessage, ResolvedExtras> | undefined,
   ): Promise<void> => {
     const rows: RowOf<typeof TRACED>[] = []
@@ -152,7 +153,6 @@ function messageInserter(statements: Statements, queries: Queries, cancel: Cance
     for (const { message, now } of accepted) {
       const { id, instanceId: instance_id, text, whatsappId: whatsapp_id, notBefore = 0 } = message
       const found = resolved?.get(message)
-      const file = files?.get(message)
       const row = {
         instance_id,
         id,
@@ -160,7 +160,7 @@ function messageInserter(statements: Statements, queries: Queries, cancel: Cance
         text,
         whatsapp_id,
         created_at: now,
-        ...(file === undefined ? NO_FILE : fileColumns(file)),
+        ...(files?.get(message) ?? NO_FILE),
         extras: found?.extras ? JSON.stringify(found.extras) : null,
         traceparent: message.traceparent ?? null,
       }

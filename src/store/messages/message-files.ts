@@ -7,15 +7,14 @@ import type { Statements } from '../engine/statement.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
 import type { AcceptOutcome, NewMessage, NewMessageFile } from './messages.ts'
 
-/** The image of a link preview. A queued message keeps it from being erased, like its file. */
-interface PreviewImage {
-  previewId: string
+/** The columns of a message that contain its file. Of a preview's image, which is kept like a file, they contain only the ID. */
+export interface FileColumns {
+  media_id: string
+  file: string | null
 }
 
-/** The file of a message as it is to be sent, or why it cannot be sent. */
-export type FileCheck =
-  | MessageFile
-  | PreviewImage
+type FileCheck =
+  | FileColumns
   | Extract<AcceptOutcome, { kind: 'no_media' | 'pending_media' | 'unsupported' | 'old_nodes' }>
 
 interface MediaRow {
@@ -63,7 +62,7 @@ function checkPreview(previewId: string, find: (id: string) => MediaRow | undefi
   const media = find(previewId)
   if (media === undefined) return { kind: 'no_media' }
   if (media.file_id === null) return { kind: 'pending_media' }
-  return showsPicture(media.mimetype) ? { previewId } : { kind: 'unsupported', why: 'preview' }
+  return showsPicture(media.mimetype) ? { media_id: previewId, file: null } : { kind: 'unsupported', why: 'preview' }
 }
 
 function checkFile({ mediaId, form: asked, filename }: NewMessageFile, text: string, media: MediaRow): FileCheck {
@@ -72,21 +71,17 @@ function checkFile({ mediaId, form: asked, filename }: NewMessageFile, text: str
   if (form === null) return { kind: 'unsupported', why: 'form' }
   if (text !== '' && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
   const notVoice = asked === 'voice' && form === 'audio' && { notVoice: true as const }
-  return { mediaId, form, filename: filename ?? media.filename, ...notVoice }
+  return columnsOf(mediaId, { form, filename: filename ?? media.filename, ...notVoice })
 }
 
 /** Checks a file that is still to be fetched. */
 function checkUnknown({ mediaId, form, filename }: NewMessageFile, text: string): FileCheck {
   if (text !== '' && form !== null && !hasCaption(form)) return { kind: 'unsupported', why: 'caption' }
-  return { mediaId, form, filename, fetch: 'pending' }
+  return columnsOf(mediaId, { form, filename, fetch: 'pending' })
 }
 
-/** The columns of a message that contain its file. Of a preview's image, they contain only the ID. */
-export function fileColumns(file: FileCheck): { media_id: string | null; file: string | null } {
-  if ('previewId' in file) return { media_id: file.previewId, file: null }
-  if ('kind' in file) return { media_id: null, file: null }
-  const { mediaId, ...shown } = file
-  return { media_id: mediaId, file: JSON.stringify(shown) }
+function columnsOf(media_id: string, shown: Omit<MessageFile, 'mediaId'>): FileColumns {
+  return { media_id, file: JSON.stringify(shown) }
 }
 
 interface NewFetch {

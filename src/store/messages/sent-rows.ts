@@ -32,7 +32,7 @@ const BESIDES_TEXT = [
 export const SHOWN = [...BESIDES_TEXT, 'text'] as const
 
 /** The sent messages of a slice that meet all conditions, newest first. */
-export function findSent(
+export function findSentInSlice(
   { reader, statements }: Core,
   instanceId: InstanceId,
   slice: Slice,

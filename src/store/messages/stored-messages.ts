@@ -30,7 +30,7 @@ import type { Progress, ProgressInput } from './progress.ts'
 import { QuotesAndCommands } from './quotes-and-commands.ts'
 import { ScheduledMessages } from './scheduled-messages.ts'
 import type { Slice } from './searching.ts'
-import { extrasOf, fileOf, findSent, SHOWN, selectSent, toMessage } from './sent-rows.ts'
+import { extrasOf, fileOf, findSentInSlice, SHOWN, selectSent, toMessage } from './sent-rows.ts'
 
 export class StoredMessages implements Messages {
   readonly #core: Core
@@ -88,7 +88,7 @@ export class StoredMessages implements Messages {
     const conditions: RawBuilder<boolean>[] = []
     if (to !== undefined) conditions.push(sql`recipient = ${to}`)
     if (wanted !== undefined) conditions.push(matches(wanted, this.#core.statements.dialect.fold(sql.ref('text'))))
-    const found = await findSent(this.#core, instanceId, slice, page.limit + 1, state, conditions)
+    const found = await findSentInSlice(this.#core, instanceId, slice, page.limit + 1, state, conditions)
     const { data, nextCursor } = toPage(found, countFitting(found, page.limit), idOf, idOf)
     if (data.length === 0) return { data: [], nextCursor }
     const rows = selectSent(this.#core.statements, instanceId, data).orderBy('id', 'desc')

@@ -125,16 +125,15 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         const two = await store.deliveries.listFirst(lease.instanceId, 0, 2)
         const rest = await store.deliveries.listFirst(lease.instanceId, two[1]!.seq, 10)
         expect([...two, ...rest].map(delivery => bodyOf(delivery).data['id'])).toEqual(['a', 'b', 'c', 'd'])
-        expect(new Set([...two, ...rest].map(({ id }) => id)).size).toBe(4)
+        expect(new Set([...two, ...rest].map(({ seq }) => seq)).size).toBe(4)
       })
 
-      test('retries are listed in the order of their due times, after a cursor and up to a time', async () => {
+      test('retries are listed in the order of their due times', async () => {
         const { store } = context
         const lease = await createConnected(store)
         for (const id of ['a', 'b', 'c', 'd']) await receive(lease, id)
-        const list = async (after: { dueAt: number; seq: number }, before: number, limit = 10) =>
-          store.deliveries.listRetries(lease.instanceId, after, before, limit)
-        expect(await list({ dueAt: 0, seq: 0 }, Number.MAX_SAFE_INTEGER)).toEqual([])
+        const list = (limit: number) => store.deliveries.listRetries(lease.instanceId, limit)
+        expect(await list(10)).toEqual([])
         const dueAt = [40, 20, 20, 10]
         for (const [index, delivery] of (await store.deliveries.listFirst(lease.instanceId, 0, 10)).entries()) {
           const failed = attempt(delivery, { status: null, error: 'timeout' })
@@ -146,11 +145,8 @@ export function deliveriesContract(createHarness: CreateHarness): void {
         }
         expect(await store.deliveries.listFirst(lease.instanceId, 0, 10)).toEqual([])
         const ids = (deliveries: { body: Uint8Array }[]) => deliveries.map(delivery => bodyOf(delivery).data['id'])
-        expect(ids(await list({ dueAt: 0, seq: 0 }, 20))).toEqual(['d', 'b', 'c'])
-        const two = await list({ dueAt: 0, seq: 0 }, 100, 2)
-        expect(ids(two)).toEqual(['d', 'b'])
-        expect(ids(await list({ dueAt: two[1]!.dueAt, seq: two[1]!.seq }, 100))).toEqual(['c', 'a'])
-        expect(ids(await list({ dueAt: 0, seq: 0 }, 9))).toEqual([])
+        expect(ids(await list(10))).toEqual(['d', 'b', 'c', 'a'])
+        expect(ids(await list(2))).toEqual(['d', 'b'])
       })
 
       test('every attempt has the same bytes', async () => {

@@ -52,9 +52,10 @@ async function fail(delivery: DueDelivery, dueInMs = 60_000): Promise<void> {
   await api.store.deliveries.recordAttempt(lease, delivery, attempt(delivery, { status: 500 }), then)
 }
 
-function listDue(endpointId: string): Promise<DueDelivery[]> {
+async function listDue(endpointId: string): Promise<DueDelivery[]> {
   const now = api.store.clock.steady()
-  return api.store.deliveries.listRetries(instance.id, { dueAt: 0, seq: 0 }, now, 10, endpointId)
+  const retries = await api.store.deliveries.listRetries(instance.id, 10, endpointId)
+  return retries.filter(({ dueAt }) => dueAt <= now)
 }
 
 async function exhaust(
