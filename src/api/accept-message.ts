@@ -6,9 +6,8 @@ import { Refusal, type RefusalCode } from '../domain/refusal.ts'
 import { parseTraceparent } from '../domain/trace-context.ts'
 import type { NewMessage } from '../store/messages/messages.ts'
 import type { ApiContext } from './context.ts'
-import { deletedMeanwhile } from './deleted-meanwhile.ts'
-import { refuseBesideOldNodes } from './endpoints/scope.ts'
 import { checkRecipient, checkText } from './input.ts'
+import { deletedMeanwhile, refuseBesideOldNodes } from './refusals.ts'
 
 const PENDING_RETRY_AFTER_SECONDS = 2
 /** The refusals of a call that accepts a message. */

@@ -7,6 +7,7 @@ import { newWebhookSecret } from '../admin/secrets.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { invalid } from '../http/error-handler.ts'
 import { checkNote, checkWebhookUrl, isId } from '../input.ts'
+import { refuseBesideOldNodes } from '../refusals.ts'
 import {
   endpointChangesSchema,
   endpointIdSchema,
@@ -16,7 +17,7 @@ import {
 } from '../resources/events/endpoint.ts'
 import { pageOf } from '../resources/page.ts'
 import { dataOf } from '../resources/schema-kit.ts'
-import { type EndpointScope, endpointIdOf, getEndpointOrRefuse, refuseBesideOldNodes } from './scope.ts'
+import { type EndpointScope, endpointIdOf, getEndpointOrRefuse } from './scope.ts'
 
 export function createEndpoint(api: Api, context: ApiContext, scope: EndpointScope): void {
   const { store, now } = context

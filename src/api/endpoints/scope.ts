@@ -49,9 +49,3 @@ export async function getEndpointOrRefuse(
 export function endpointIdOf(request: FastifyRequest): string {
   return (request.params as { endpointId: string }).endpointId
 }
-
-/** @throws Refusal `service_unavailable`, whose message says what to wait for */
-export function refuseBesideOldNodes(): never {
-  const message = 'A node of the previous version is still running: repeat this when all nodes are updated.'
-  throw new Refusal('service_unavailable', message, { retryAfterSeconds: 10 })
-}

@@ -6,9 +6,9 @@ import { cleanFilename, MAX_FILENAME_LENGTH, type Media, parseMimetype } from '.
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
 import { checkAgain } from '../check-again.ts'
 import type { Api, ApiContext } from '../context.ts'
-import { deletedMeanwhile } from '../deleted-meanwhile.ts'
 import { mayTakeLong } from '../http/limits/slow-bodies.ts'
 import { compileValidator } from '../http/schemas.ts'
+import { deletedMeanwhile } from '../refusals.ts'
 
 const FORM_OF_FILES = 'multipart/form-data'
 

@@ -8,7 +8,7 @@ import { findIdempotencyKey } from '../../input.ts'
 import { fileOf, namedFileSchema } from '../../media/named-file.ts'
 import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
-import { parseTextOptions, textOptions } from '../../v1/conversation/text-options.ts'
+import { parseTextOptions, textOptions } from '../../v1/messages/text-options.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
 const bodySchema = Type.Object(

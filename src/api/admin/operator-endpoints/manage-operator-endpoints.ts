@@ -4,8 +4,8 @@ import { newEndpointId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { checkEndpoint } from '../../endpoints/manage-endpoints.ts'
-import { refuseBesideOldNodes } from '../../endpoints/scope.ts'
 import { isId } from '../../input.ts'
+import { refuseBesideOldNodes } from '../../refusals.ts'
 import {
   newOperatorEndpointSchema,
   type OperatorEndpointView,

@@ -14,7 +14,7 @@ import {
   recipientSchema,
 } from '../../resources/message.ts'
 import { dataOf, oneOf } from '../../resources/schema-kit.ts'
-import { parseTextOptions, textOptions } from '../conversation/text-options.ts'
+import { parseTextOptions, textOptions } from './text-options.ts'
 
 const answerSchema = Type.Object(
   { ...acceptedSchema.properties, note: Type.Optional(noteSchema) },

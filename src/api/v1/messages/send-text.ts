@@ -5,7 +5,7 @@ import type { Api, ApiContext } from '../../context.ts'
 import { findIdempotencyKey } from '../../input.ts'
 import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../../resources/message.ts'
 import { dataOf } from '../../resources/schema-kit.ts'
-import { parseTextOptions, textOptions } from '../conversation/text-options.ts'
+import { parseTextOptions, textOptions } from './text-options.ts'
 
 const bodySchema = Type.Object({ to: recipientSchema, text: textSchema, ...textOptions }, { title: 'TextToSend' })
 

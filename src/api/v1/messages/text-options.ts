@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import { type Static, type TObject, Type } from 'typebox'
 import type { RequestedExtras } from '../../../domain/conversation.ts'
 import { parseRecipient } from '../../../domain/recipients/recipient.ts'
 import { Refusal } from '../../../domain/refusal.ts'
@@ -48,15 +48,9 @@ export const textOptions = {
   ),
 }
 
-type TextOptions = Static<ReturnType<typeof optionsSchema>>
-
-function optionsSchema() {
-  return Type.Object(textOptions)
-}
-
 /** @returns an empty object for a plain text @throws Refusal */
 export function parseTextOptions(
-  options: TextOptions,
+  options: Static<TObject<typeof textOptions>>,
   to: string,
   now: number,
 ): { extras?: RequestedExtras; notBefore?: number } {
