@@ -9,6 +9,7 @@ import { AlertSender } from './alerts/send.ts'
 import { startAlerts } from './alerts/watch.ts'
 import type { Api } from './api/context.ts'
 import { createServer } from './api/server.ts'
+import { comparedSettings } from './compared-settings.ts'
 import type { Settings } from './config.ts'
 import { connectionSettings, createConnector, createProxyCheck } from './connector.ts'
 import { INSTANCE_KINDS } from './domain/instance.ts'
@@ -30,7 +31,6 @@ import { startRetention } from './ops/retention.ts'
 import { createAddressGuard } from './outbound/address-guard.ts'
 import { identifyProgram } from './program-files.ts'
 import { Sandbox, sandboxCalls } from './sandbox/sandbox.ts'
-import { sharedSettings } from './shared-settings.ts'
 import { Renewal } from './store/leases/renewal.ts'
 import { openStore } from './store/open-store.ts'
 import type { Store } from './store/store.ts'
@@ -224,7 +224,7 @@ function startSupervisor(
     hints: store.hints,
     owner: `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`,
     runs: sandbox ? INSTANCE_KINDS : ['whatsapp'],
-    settings: sharedSettings(settings, keys.adminKey),
+    settings: comparedSettings(settings, keys.adminKey),
     renewal,
     onRenewed: startedAt => threads.renewed(startedAt),
     run: (lease, ends) =>

@@ -30,7 +30,7 @@ const DAY_MS = 86_400_000
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** The settings, read once from the environment (contract §8). `shared-settings.ts` lists those that nodes compare. */
+/** The settings, read once from the environment (contract §8). `compared-settings.ts` lists those that nodes compare. */
 export interface Settings {
   version: string
   host: string

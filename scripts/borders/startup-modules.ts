@@ -19,6 +19,7 @@ export const STARTUP: readonly Module[] = [
     modules: [
       'src/alerts',
       'src/api',
+      'src/compared-settings.ts',
       'src/config.ts',
       'src/connector.ts',
       'src/domain',
@@ -32,7 +33,6 @@ export const STARTUP: readonly Module[] = [
       'src/outbound',
       'src/program-files.ts',
       'src/sandbox',
-      'src/shared-settings.ts',
       'src/store',
       'src/traces',
       'src/webhooks',
@@ -85,7 +85,7 @@ export const STARTUP: readonly Module[] = [
     packages: ['node:crypto', 'node:fs', 'node:path'],
   },
   {
-    path: 'src/shared-settings.ts',
+    path: 'src/compared-settings.ts',
     modules: ['src/config.ts'],
     packages: ['node:crypto'],
   },

@@ -1,9 +1,9 @@
 /** The settings that all nodes must share, by name. A secret is represented by a digest. */
-export type SharedSettings = Readonly<Record<string, string>>
+export type ComparedSettings = Readonly<Record<string, string>>
 
 interface NodeSettings {
   node: string
-  /** JSON of `SharedSettings`. */
+  /** JSON of `ComparedSettings`. */
   settings: string
 }
 
@@ -15,9 +15,9 @@ export interface Difference {
 }
 
 /** @param others the settings of other nodes; a version may know other settings, which are not compared */
-export function findDifferences(own: SharedSettings, others: readonly NodeSettings[]): Difference[] {
+export function findDifferences(own: ComparedSettings, others: readonly NodeSettings[]): Difference[] {
   return others.flatMap(({ node, settings }) => {
-    const there: SharedSettings = JSON.parse(settings)
+    const there: ComparedSettings = JSON.parse(settings)
     const names = Object.keys(own).filter(name => name in there && there[name] !== own[name])
     const differing = Object.fromEntries(names.map(name => [name, shown(name, own[name]!, there[name]!)]))
     return names.length === 0 ? [] : [{ node, differing }]

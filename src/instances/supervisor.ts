@@ -4,7 +4,7 @@ import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
 import type { Moment, Renewal } from '../store/leases/renewal.ts'
-import { findDifferences, type SharedSettings } from './settings-differences.ts'
+import { type ComparedSettings, findDifferences } from './settings-differences.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
 const RENEW_EVERY_MS = 5_000
@@ -49,7 +49,7 @@ interface SupervisorOptions {
   /** The kinds of instances that this node can run. Default: all. */
   runs?: readonly InstanceKind[]
   /** The settings that all nodes must share. A warning names each node whose settings differ. */
-  settings?: SharedSettings
+  settings?: ComparedSettings
   run(lease: Lease, ends: RunEnds): Running
   /** Called after each renewal, with the moment at which it began. */
   onRenewed?(startedAt: Moment): void
@@ -227,7 +227,7 @@ export class Supervisor {
   }
 
   /** Logs each difference once. During a rolling change of a setting, nodes differ for a while. */
-  #warnOfDifferences(settings: SharedSettings, others: Attendance['otherSettings']): void {
+  #warnOfDifferences(settings: ComparedSettings, others: Attendance['otherSettings']): void {
     const found = findDifferences(settings, others)
     const lines = new Map(found.map(difference => [JSON.stringify(difference), difference]))
     for (const [line, difference] of lines)

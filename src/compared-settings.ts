@@ -7,7 +7,7 @@ import type { Settings } from './config.ts'
  * with another master key it does not start. The mail server, the name of the OpenID Connect provider and the client's
  * secret there are not compared, but must be shared too.
  */
-export function sharedSettings(settings: Settings, adminKey: string): Record<string, string> {
+export function comparedSettings(settings: Settings, adminKey: string): Record<string, string> {
   const { webhook, media, oidc } = settings
   const values: Record<string, unknown> = {
     ADMIN_KEY: createHmac('sha256', adminKey).update('pombal shared settings').digest('hex').slice(0, 16),
