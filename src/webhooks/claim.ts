@@ -19,7 +19,7 @@ const PAGES: Record<ConsumerSpeed, { page: number; low: number }> = {
 
 /** Retries due later than this are not kept in memory. */
 const READ_AHEAD_MS = 5_000
-/** How long before its due time the next unread retry is read. Shorter than the first delay, so that one read serves many. */
+/** How long before its due time the next unread retry is read. Shorter than the usual first delay, so that one read serves many. */
 const LEAD_MS = 500
 
 const NEVER = Number.POSITIVE_INFINITY

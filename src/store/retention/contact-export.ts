@@ -1,3 +1,4 @@
+import { CHANGE_EVENT_KINDS } from '../../domain/events/event.ts'
 import { type EventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { Names } from '../conversations/chat-lines.ts'
 import { readEntries } from '../conversations/read-entries.ts'
@@ -83,7 +84,7 @@ export class ContactExport {
           .orderBy('seq')
           .orderBy('id'),
       )
-      for (const { id, kind } of events) if (kind === 'message.edited' || kind === 'message.deleted') changes.add(id)
+      for (const { id, kind } of events) if (CHANGE_EVENT_KINDS.some(change => change === kind)) changes.add(id)
       yield* await this.#withAttempts(instanceId, events)
     }
     for await (const found of this.#events.walk(instanceId, names)) {

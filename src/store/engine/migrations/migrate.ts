@@ -3,6 +3,7 @@ import { type Migration, Migrator } from 'kysely/migration'
 import type { KeyCheck } from '../../encryption/key-check.ts'
 import { NewerSchema } from '../../errors.ts'
 import type { DatabaseKind } from '../database-kind.ts'
+import { DIALECTS } from '../dialect.ts'
 import type { Database } from '../schema/database.ts'
 import { FLAVOURS, type Flavour } from './flavour.ts'
 import { refuseForeign } from './foreign.ts'
@@ -114,8 +115,8 @@ export async function migrate(db: Kysely<Database>, kind: DatabaseKind, keyCheck
 }
 
 /**
- * Does not compare the master key, which no step of a database with data needs. On SQLite, and on an empty database, all
- * steps are one transaction. On PostgreSQL each step is one: other nodes use the tables, whose locks last until the commit.
+ * Does not compare the master key, which no step of a database with data needs. All steps are one transaction, except on a
+ * shared database with data: there each step is one, because other nodes use the tables, whose locks last until the commit.
  */
 export async function applyMissingSteps(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCheck): Promise<void> {
   const migrator = new Migrator({
@@ -123,7 +124,7 @@ export async function applyMissingSteps(db: Kysely<Database>, kind: DatabaseKind
     migrationTableName: MIGRATION_TABLE,
     provider: { getMigrations: async () => migrations(FLAVOURS[kind], keyCheck) },
   })
-  const isStepwise = kind === 'postgres' && (await isMigrated(db, kind))
+  const isStepwise = DIALECTS[kind].isShared && (await isMigrated(db, kind))
   for (;;) {
     const { error, results = [] } = await (isStepwise ? migrator.migrateUp() : migrator.migrateToLatest())
     if (error !== undefined) throw error
