@@ -78,6 +78,27 @@ function namesElsewhere(document: string, text: string): string[] {
   })
 }
 
+/** The documents for developers, in which every plain identifier in inline code is one of the code. */
+const NAMES_CODE = ['CONTRIBUTING.md', 'docs/architecture.md', 'docs/glossary.md']
+const CODE = ['bench', 'bin', 'panel/src', 'scripts', 'simulator/src', 'src', 'test']
+
+const readWords = () =>
+  new Set(
+    CODE.flatMap(folder =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+        .map(file => join(ROOT, folder, file))
+        .filter(file => /\.(ts|tsx|js)$/.test(file) && file !== import.meta.filename)
+        .flatMap(file => readFileSync(file, 'utf8').match(/\w+/g) ?? []),
+    ),
+  )
+
+/** `name`, `#name`, `name()` and `Owner.name`. A name that ends in `_` is a prefix. */
+function unknownIdentifiers(text: string, words: ReadonlySet<string>): string[] {
+  const prose = text.replaceAll(/^```[\s\S]*?^```/gm, '')
+  const names = Array.from(prose.matchAll(/`#?([A-Za-z]\w*(?:\.\w+)?)(?:\(\w*\))?`/g), ([, name = '']) => name)
+  return names.flatMap(name => name.split('.')).filter(name => !words.has(name) && !name.endsWith('_'))
+}
+
 /** Relative links whose file does not exist or has no such heading. */
 function brokenLinks(document: string, text: string): string[] {
   const links = Array.from(text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g), ([, link = '']) => link)
@@ -131,6 +152,14 @@ describe.each(DOCUMENTS)('%s', document => {
     expect(brokenLinks(document, wrong)).toEqual(['nothing.md#nowhere'])
     expect(unknownCommands(wrong)).toEqual(['nothing'])
   })
+})
+
+test('the documents for developers name only identifiers that occur in the code', () => {
+  const words = readWords()
+  for (const document of NAMES_CODE)
+    expect([document, ...unknownIdentifiers(read(document), words)]).toEqual([document])
+  const wrong = '`Store.seedNothing`, `#seedNothing`, `seedNothing(x)`, `seed_`, `Store` and `until`'
+  expect(unknownIdentifiers(wrong, words)).toEqual(['seedNothing', 'seedNothing', 'seedNothing'])
 })
 
 test('the tree in docs/architecture.md is understood, and a missing folder in a tree is found', () => {
