@@ -1,5 +1,5 @@
 import type { BinaryNode, WASocket } from 'baileys'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DeviceCache, dropUnusable, relayToDevices } from './recipient-devices.ts'
 import { sending } from './signal/sending.ts'
 
@@ -86,7 +86,7 @@ describe('a message is written to', () => {
   test('every device but those without keys, which stay in the list that Baileys changes', async () => {
     const { devices, send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [jidOf(OWN, 0)])
     await send()
-    devices.leaveOut(CONTACT, 2)
+    devices.leaveOut(CONTACT, 2, 60_000)
     await send()
     expect(writtenTo).toEqual([[jidOf(CONTACT, 0), jidOf(CONTACT, 2)], [jidOf(CONTACT, 0)]])
     expect(await devices.get(CONTACT)).toMatchObject([{ device: 0 }, { device: 2 }])
@@ -113,6 +113,28 @@ describe('a message is written to', () => {
     await expect(sending.run(unanswered, send)).rejects.toThrow()
     await sending.run(unanswered, send)
     expect(writtenTo).toEqual([[jidOf(CONTACT, 0)]])
+  })
+
+  test('every device again a minute after WhatsApp did not answer the query for their keys', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const keyless = [jidOf(OWN, 0)]
+    const { send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0] }, keyless)
+    const unanswered = { link: {}, address: CONTACT, record: async () => undefined, unanswered: true } as const
+    await expect(sending.run(unanswered, send)).rejects.toThrow()
+    await sending.run(unanswered, send)
+    keyless.length = 0
+    vi.advanceTimersByTime(60_000)
+    await send()
+    expect(writtenTo).toEqual([[jidOf(CONTACT, 0)], [jidOf(OWN, 0), jidOf(CONTACT, 0)]])
+  })
+
+  test('every device of a person whose list was forgotten, also those that were left out', async () => {
+    const { devices, send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [])
+    devices.leaveOut(CONTACT, 2, 3_600_000)
+    await devices.del(CONTACT)
+    await send()
+    expect(writtenTo).toEqual([[jidOf(OWN, 0), jidOf(CONTACT, 0), jidOf(CONTACT, 2)]])
   })
 
   test('no device, when no device of the recipient has keys', async () => {

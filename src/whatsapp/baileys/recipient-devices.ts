@@ -13,7 +13,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 import { stanzaAttributes } from './encode-content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
-import { assertAnswered } from './signal/sending.ts'
+import { assertAnswered, isUnanswered } from './signal/sending.ts'
 
 /*
  * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp provides. If no device is listed, it
@@ -54,8 +54,8 @@ interface DeviceRows {
 
 /** The devices of each contact. The lists outlive the socket and the process. */
 export class DeviceCache implements PossiblyExtendedCacheStore {
-  /** When each device may be written to again, in ms of the monotonic clock, by user and device. */
-  readonly #leftOut = new BoundedMap<string, number>(MAX_LEFT_OUT)
+  /** When each device of a user may be written to again, in ms of the monotonic clock. */
+  readonly #leftOut = new BoundedMap<string, Map<number, number>>(MAX_LEFT_OUT)
   /** The users whose lists are outdated. A list may still be stored if the link ended before it was deleted. */
   readonly #forgotten = new BoundedMap<string, true>(MAX_LEFT_OUT)
   readonly #now: () => number
@@ -117,17 +117,20 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
 
   async del(user: string): Promise<void> {
     this.#forgotten.set(user, true)
+    this.#leftOut.delete(user)
     await this.#rows?.write([{ type: 'devices', id: user, value: null }])
   }
 
-  leaveOut(user: string, device: number): void {
-    this.#leftOut.set(`${user}:${device}`, performance.now() + LEFT_OUT_MS)
+  leaveOut(user: string, device: number, forMs: number): void {
+    const leftOut = this.#leftOut.get(user) ?? new Map<number, number>()
+    this.#leftOut.set(user, leftOut.set(device, performance.now() + forMs))
   }
 
   #reachable(user: string, devices: unknown): unknown {
     if (!Array.isArray(devices)) return devices
     const now = performance.now()
-    return devices.filter(({ device = 0 }) => now >= (this.#leftOut.get(`${user}:${device}`) ?? 0))
+    const leftOut = this.#leftOut.get(user)
+    return devices.filter(({ device = PHONE }) => now >= (leftOut?.get(device) ?? 0))
   }
 
   /** Clears only the memory. A logout deletes the stored lists. */
@@ -195,14 +198,18 @@ export async function forgetDevices(
   await Promise.all(users.map(user => user && devices.del(user)))
 }
 
-/** Leaves out devices without keys for an hour. @returns false if that would not help */
+/**
+ * Leaves out devices without keys for an hour, or briefly if WhatsApp has not answered and they may have keys.
+ * @returns false if that would not help
+ */
 async function leaveOutUnreachable(relay: Relay, address: string): Promise<boolean> {
   const { all, recipients } = await listDevices(relay, address)
   const reached = new Set<string>()
   for (const { jid } of all) if ((await relay.socket.signalRepository.validateSession(jid)).exists) reached.add(jid)
   if (!recipients.some(({ jid }) => reached.has(jid))) return false
   const rest = all.filter(({ jid }) => !reached.has(jid))
-  for (const { user, device } of rest) relay.devices.leaveOut(user, device ?? PHONE)
+  const forMs = isUnanswered() ? ASSUMED_MS : LEFT_OUT_MS
+  for (const { user, device } of rest) relay.devices.leaveOut(user, device ?? PHONE, forMs)
   return rest.length > 0
 }
 

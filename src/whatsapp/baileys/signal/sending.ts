@@ -31,6 +31,11 @@ export function noteUnanswered(): void {
   if (send) send.unanswered = true
 }
 
+/** True if WhatsApp has not answered a query of this send. */
+export function isUnanswered(): boolean {
+  return sending.getStore()?.unanswered === true
+}
+
 const MAX_UNANSWERED = 1_000
 /** By link: the people whose messages an unanswered query has delayed. */
 const unanswered = new WeakMap<object, BoundedMap<string, true>>()
