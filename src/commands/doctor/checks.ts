@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { BadSettings, type Settings } from '../../config.ts'
 import type { MediaPlace } from '../../domain/media.ts'
 import { findAdminKey, findMasterKey } from '../../keys.ts'
-import { isEmpty } from '../../media/storage/folder-id.ts'
+import { hasInstances } from '../../media/storage/folder-id.ts'
 import { openStorage, STORAGE_MISSING } from '../../media/storage/open-storage.ts'
 import { mediaOf } from '../../media-settings.ts'
 import { readDiskSpace } from '../../ops/disk.ts'
@@ -152,7 +152,7 @@ async function checkFiles(settings: Settings, examine: () => Promise<StoreExamin
   if (place.kind === 'folder' && known?.hasStored) {
     const isDefault = settings.media.place === null
     const lost = `The database names files, but ${place.path} has none: mount or restore it, or correct MEDIA_URL.`
-    if (isEmpty(place.path)) return [isDefault ? warning(lost) : problem(lost)]
+    if (!hasInstances(place.path)) return [isDefault ? warning(lost) : problem(lost)]
     if (!isDefault) return [await checkStorage({ ...place, id: known.id })]
   }
   return [await checkStorage(place)]

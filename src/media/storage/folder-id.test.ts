@@ -47,15 +47,19 @@ test('while files are stored or other nodes run, the recorded ID counts, and no 
   expect(readdirSync(root)).toEqual([])
 })
 
-test('files of a version that recorded no ID: the folder that holds them gets one, an empty one does not', async () => {
+test('files of a version that recorded no ID: the folder that holds them gets one, one without instances does not', async () => {
   const records = recordsOf({ hasStored: true })
-  for (const prepare of [() => undefined, () => mkdirSync(root)]) {
+  const below = () => {
+    mkdirSync(join(root, 'lost+found'))
+    for (const name of ['.keep', 'folder.id', 'inst_1']) writeFileSync(join(root, name), 'below')
+  }
+  for (const prepare of [() => undefined, () => mkdirSync(root), below]) {
     prepare()
     expect(await claimFolder(root, records)).toBe(NOT_MOUNTED)
     expect(records.found.id).toBeNull()
   }
-  expect(readdirSync(root)).toEqual([])
-  mkdirSync(join(root, 'inst_1'))
+  rmSync(root, { recursive: true })
+  mkdirSync(join(root, 'inst_1'), { recursive: true })
   expect(await claimFolder(root, records)).toBe(idInFile())
   expect(records.found.id).toBe(idInFile())
 })
@@ -74,4 +78,12 @@ test('a folder that another node has claimed at the same moment is not replaced'
 test('a folder that cannot be written to has no ID', async () => {
   writeFileSync(root, '')
   expect(await claimFolder(root, recordsOf({}))).toBeNull()
+})
+
+test('a folder whose ID cannot be written does not count as the folder of stored files', async () => {
+  mkdirSync(join(root, 'inst_1'), { recursive: true })
+  mkdirSync(join(root, 'folder.id'))
+  const records = recordsOf({ hasStored: true })
+  expect(await claimFolder(root, records)).toBe(NOT_MOUNTED)
+  expect(records.found.id).toBeNull()
 })

@@ -18,8 +18,14 @@ import { join } from 'node:path'
 /** The name of the file that contains the ID. */
 export const ID_FILE = 'folder.id'
 
-/** No folder has this ID. It stands for a folder that holds files, has no recorded ID, and was not mounted at the start. */
+/**
+ * No folder has this ID. It stands for a folder of stored files without a recorded ID that was not mounted at the start, or could
+ * not be written to.
+ */
 export const NOT_MOUNTED = 'not mounted at the start'
+
+/** Each instance has a directory, which is named after its ID. */
+const INSTANCE = /^inst_/
 
 /** What the database knows about the folder. */
 export interface FolderRecords {
@@ -29,15 +35,16 @@ export interface FolderRecords {
 
 /**
  * The ID that the folder of files must have: the one that the database keeps. While no file can be in it and no other node runs, the
- * folder that is there gets an ID, and the database keeps that. Null: the folder cannot be written to yet.
+ * folder that is there gets an ID, and the database keeps that. Null: no file is stored, and the folder cannot be written to yet.
  */
 export async function claimFolder(root: string, records: FolderRecords): Promise<string | null> {
   const { id, hasStored, hasBytes, hasNodes } = await records.findFolder()
   if (id !== null && (hasBytes || hasNodes)) return id
   // A folder that is not mounted must not become the folder of the files.
-  if (hasStored && isEmpty(root)) return NOT_MOUNTED
+  if (hasStored && !hasInstances(root)) return NOT_MOUNTED
   const found = identifyFolder(root)
-  return found === null ? null : records.recordFolder(found, id)
+  if (found === null) return hasStored ? NOT_MOUNTED : null
+  return records.recordFolder(found, id)
 }
 
 /** The ID in the file of that folder, which is created if it is missing. Null if the file can be neither read nor created. */
@@ -56,12 +63,12 @@ export function identifyFolder(root: string): string | null {
   }
 }
 
-/** True also for a folder that is missing or cannot be read. */
-export function isEmpty(root: string): boolean {
+/** Whether the folder contains the directory of an instance. False also for a folder that is missing or cannot be read. */
+export function hasInstances(root: string): boolean {
   try {
-    return readdirSync(root).length === 0
+    return readdirSync(root, { withFileTypes: true }).some(entry => entry.isDirectory() && INSTANCE.test(entry.name))
   } catch {
-    return true
+    return false
   }
 }
 

@@ -123,7 +123,8 @@ export class FolderStorage implements MediaStorage {
     if (id?.trim() === this.#id) return
     if (this.#id === NOT_MOUNTED)
       throw new Error(
-        `${this.#root} was empty when the service started, but files are stored. Mount it, then restart the service.`,
+        `When the service started, ${this.#root} had no directory of an instance (inst_…), although files are stored, or its ` +
+          `${ID_FILE} could not be read or created. Mount the folder, let the service write to it, then restart the service.`,
       )
     throw new Error(
       `${this.#root} is not the folder of the stored files: its ${ID_FILE} is not ${this.#id}. Is it mounted?`,

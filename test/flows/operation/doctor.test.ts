@@ -271,10 +271,11 @@ describe('pombal doctor', () => {
       expect(await filesOf(settings)).toMatch(/^0 ok/)
       expect(await filesOf({ ...settings, MEDIA_URL: '' })).toMatch(/^1 PROBLEM.* MEDIA_URL is not set/)
       renameSync(media, `${media}.away`)
+      mkdirSync(join(media, 'lost+found'), { recursive: true })
       expect(await filesOf(settings)).toMatch(/^1 PROBLEM.* has none: mount or restore it/)
-      mkdirSync(join(media, 'other'), { recursive: true })
+      mkdirSync(join(media, 'inst_other'))
       expect(await filesOf(settings)).toMatch(/^1 PROBLEM.* is not the folder of the stored files/)
-      expect(readdirSync(media)).toEqual(['other'])
+      expect(readdirSync(media).sort()).toEqual(['inst_other', 'lost+found'])
     } finally {
       await database.dispose()
     }
