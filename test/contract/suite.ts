@@ -27,6 +27,7 @@ import { instancesContract } from './promises/instances.ts'
 import { keepingContract } from './promises/keeping.ts'
 import { downloadsContract } from './promises/media/downloads.ts'
 import { fetchesContract } from './promises/media/fetches.ts'
+import { folderContract } from './promises/media/folder.ts'
 import { mediaContract } from './promises/media/media.ts'
 import { openingContract } from './promises/opening.ts'
 import { operatorEndpointsContract } from './promises/operator-endpoints.ts'
@@ -68,6 +69,7 @@ export function storeContract(createHarness: CreateHarness): void {
   directoryContactsContract(createHarness)
   numberOrdersContract(createHarness)
   changesContract(createHarness)
+  folderContract(createHarness)
   mediaContract(createHarness)
   downloadsContract(createHarness)
   fetchesContract(createHarness)

@@ -13,9 +13,15 @@ interface FolderRow {
   has_nodes: unknown
 }
 
-export function folderQuery({ db, now }: Pick<Statements, 'db' | 'now'>) {
-  const files = db.selectFrom('media_files').select('id')
+type Queries = Pick<Statements, 'db' | 'now'>
+
+function filesAndNodes({ db, now }: Queries) {
   const nodes = db.selectFrom('nodes').select('id').where('seen_until', '>', now)
+  return { files: db.selectFrom('media_files').select('id'), nodes }
+}
+
+export function folderQuery({ db, now }: Queries) {
+  const { files, nodes } = filesAndNodes({ db, now })
   return db.selectNoFrom(({ exists, or }) => [
     db.selectFrom('meta').select('value').where('key', '=', KEY).as('folder'),
     or([
@@ -41,17 +47,24 @@ export function toFolderRecord({ folder, has_files, has_stored, has_bytes, has_n
 
 export function recordFolder(statements: Statements) {
   const { db } = statements
+  const { files, nodes } = filesAndNodes(statements)
   return oneByOne(
     'media.record_folder',
     () => '',
     async (tx, { id, former }: { id: string; former: string | null }): Promise<{ id: string }> => {
       const value = Buffer.from(id)
       const isFormer = former === null ? sql<boolean>`1 = 0` : sql<boolean>`meta.value = ${Buffer.from(former)}`
+      // A node that has confirmed the former ID may run by now, and may have stored files in the folder with it.
       await tx.query(
         db
           .insertInto('meta')
           .values({ key: KEY, value })
-          .onConflict(oc => oc.column('key').doUpdateSet({ value }).where(isFormer)),
+          .onConflict(oc =>
+            oc
+              .column('key')
+              .doUpdateSet({ value })
+              .where(({ and, exists, not }) => and([isFormer, not(exists(files)), not(exists(nodes))])),
+          ),
       )
       const [row] = await tx.query(db.selectFrom('meta').select('value').where('key', '=', KEY))
       return { id: Buffer.from(row!.value).toString() }

@@ -118,7 +118,10 @@ export interface MediaRows {
    */
   claimDoomed(limit: number): Promise<FileName[]>
   findFolder(): Promise<FolderRecord>
-  /** Records the ID of the folder, unless it was changed since it was `former`. @returns the recorded ID */
+  /**
+   * Records the ID of the folder. A recorded one is replaced only if it is still `former`, there is no file and no other node
+   * runs. @returns the recorded ID
+   */
   recordFolder(id: string, former: string | null): Promise<string>
   /** Deletes the row of a file that is not in the storage any more. */
   forget(file: FileName): Promise<void>
