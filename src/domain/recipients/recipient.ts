@@ -12,8 +12,8 @@ const GROUP = /^[0-9]+(-[0-9]+)?@g\.us$/
 const LID = /^[1-9][0-9]{4,19}@lid$/
 /** Longer than any group ID that WhatsApp assigns (18 digits, or number-timestamp). */
 const MAX_GROUP_LENGTH = 64
-/** Short numbers, such as `0`, WhatsApp's own account, and addresses on other servers, such as `digits@bot`, an assistant. */
-const OTHER_CHAT = /^([0-9]{1,6}|[0-9]{1,20}@[a-z]{1,20})$/
+/** Short numbers, such as `0`, WhatsApp's own account, and `digits@bot`, an assistant. */
+const OTHER_CHAT = /^([0-9]{1,6}|[0-9]{1,20}@bot)$/
 /** A number with a server, and possibly a device, as libraries for WhatsApp write it. */
 const NUMBER_JID = /^(\d+)(?::\d+)?@(?:s\.whatsapp\.net|c\.us)$/
 /** Characters that people write between the digits of a number. */

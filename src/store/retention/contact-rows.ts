@@ -93,12 +93,12 @@ export class ContactRows {
 
   /** Finds the person's messages in groups, among the next messages below an ID. There is no index for them. */
   async #findInGroups(instanceId: InstanceId, { chats }: Names, below: string) {
-    const digits = chats.map(chat => chat.replace(/@.*/, ''))
+    const sender = sql`case addressing when 'lid' then sender || '@lid' when 'other' then sender || '@bot' else sender end`
     const rows = await this.#read(sql<{
       id: string
       isTheirs: number
     }>`select id, case when chat not in (${sql.join(chats)}) and (lid in (${sql.join(chats)})
-        or (sender in (${sql.join(digits)}) and written is null)) then 1 else 0 end as "isTheirs"
+        or (${sender} in (${sql.join(chats)}) and written is null)) then 1 else 0 end as "isTheirs"
       from incoming_messages where instance_id = ${instanceId} and id < ${below} order by id desc limit ${sql.lit(WINDOW)}`)
     const found = rows.filter(({ isTheirs }) => isTheirs === 1).map(({ id }): Found => ({ id, direction: 'in' }))
     return { found, next: rows.length < WINDOW ? null : rows.at(-1)!.id }

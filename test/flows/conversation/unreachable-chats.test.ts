@@ -43,7 +43,12 @@ test('the event of such a chat has no phone', async () => {
   ])
 })
 
-test.each(['ana', '055119876543210', '5511987654321@s.whatsapp.net'])('%s is refused', async chat => {
-  const refused = await api.call({ path: `/v1/messages?chat=${chat}`, key: instance.token })
-  expect(refused.body.error.code).toBe('invalid_request')
-})
+test.each(['ana', '055119876543210', '5511987654321@s.whatsapp.net', '5511987654321@lidd'])(
+  '%s is refused',
+  async chat => {
+    const refused = await api.call({ path: `/v1/messages?chat=${chat}`, key: instance.token })
+    expect(refused.body.error.code).toBe('invalid_request')
+    const erasure = await api.admin('DELETE', `/instances/${instance.id}/contacts/${chat}`)
+    expect(erasure.body.error.code).toBe('invalid_request')
+  },
+)

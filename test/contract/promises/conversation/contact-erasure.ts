@@ -139,6 +139,23 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(await all(empty.events())).toEqual([])
     })
 
+    test('in groups, a number, a LID and an assistant with the same digits are three senders', async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const now = Date.now()
+      const senders = { [THEM]: undefined, [`${THEM}@lid`]: 'lid', [`${THEM}@bot`]: 'other' } as const
+      for (const addressing of Object.values(senders)) {
+        const message = incoming({ from: THEM, group: GROUP, ...(addressing && { addressing }) })
+        await store.events.storeIncoming(lease, message, now - 2 * DAY_MS)
+      }
+      await deliverAll(store, lease)
+      for (const [at, sender] of Object.keys(senders).entries()) {
+        expect(await store.retention.eraseContact(lease.instanceId, sender, now)).toMatchObject({ messages: 1 })
+        expect(await idsOf('incoming_messages')).toHaveLength(2 - at)
+      }
+    })
+
     test('erases cancelled messages, their commands and the deletions that cancelled them', async () => {
       harness = await createHarness()
       store = await harness.open()
