@@ -11,6 +11,10 @@ export const REFUSALS = {
   command_not_found: [404, 'There is no such command.'],
   group_not_found: [404, 'The linked number is not a member of this group, or the group is not known yet.'],
   quote_not_found: [400, 'There is no such message in this chat to quote.'],
+  chat_not_writable: [
+    409,
+    "Nobody can write to an assistant or to WhatsApp's own account, so the messages can only be read.",
+  ],
   not_own_message: [409, 'Only a message of the instance can be edited or deleted.'],
   not_incoming_message: [409, 'Only a received message can be marked as read.'],
   not_editable: [409, 'Only a text that was not deleted can be edited.'],

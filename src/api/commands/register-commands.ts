@@ -19,6 +19,7 @@ const MAX_EMOJI_UNITS = 32
 const COMMON: readonly RefusalCode[] = [
   'invalid_request',
   'message_not_found',
+  'chat_not_writable',
   'instance_not_connected',
   'idempotency_key_reused',
 ]

@@ -3,7 +3,7 @@ import { type Command, EDIT_WINDOW_MS, type MessageExtras, type MessageReference
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { Addressing } from '../../domain/incoming-message.ts'
 import type { MessageState } from '../../domain/message.ts'
-import { otherSpelling } from '../../domain/recipients/recipient.ts'
+import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { type IncomingMessagesTable, IS_PREPARED, type MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -268,7 +268,8 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
   else list.push(value)
 }
 
-function objectionTo(kind: Command['kind'], { sent }: Referenced, now: number) {
+function objectionTo(kind: Command['kind'], { sent, chats }: Referenced, now: number) {
+  if (parseRecipient(chats[0]!) === null) return 'chat_not_writable'
   if (kind === 'read') return sent === null ? null : 'not_incoming_message'
   if (kind === 'reaction') return null
   if (sent === null) return 'not_own_message'

@@ -54,6 +54,7 @@ export type AcceptOutcome =
       code:
         | 'quote_not_found'
         | 'message_not_found'
+        | 'chat_not_writable'
         | 'not_own_message'
         | 'not_incoming_message'
         | 'not_editable'

@@ -18,10 +18,22 @@ test.each([
 ])('%s', async (_name, message) => {
   const { chat } = message
   await api.store.events.storeIncoming(await api.lease(instance.id), message, Date.now())
-  const call = (method: string, path: string) => api.call({ method, path: `/v1${path}`, key: instance.token })
+  const call = (method: string, path: string, body?: object) =>
+    api.call({ method, path: `/v1${path}`, body, key: instance.token })
   const listed = (await call('GET', `/messages?chat=${chat}`)).body
   expect(listed.data).toMatchObject([{ chat }])
   expect(listed.data[0].phone ?? null).toBeNull()
+  const { id } = listed.data[0]
+  for (const [method, path, body] of [
+    ['PUT', '/reaction', { emoji: '👍' }],
+    ['DELETE', '/reaction'],
+    ['PATCH', '', { text: 'new' }],
+    ['DELETE', ''],
+    ['POST', '/read'],
+  ] as const) {
+    const refused = await call(method, `/messages/${id}${path}`, body)
+    expect([refused.status, refused.body.error?.code]).toEqual([409, 'chat_not_writable'])
+  }
   const entries = await api.admin('GET', `/instances/${instance.id}/conversation?chat=${chat}`)
   expect(entries.body.data).toHaveLength(1)
   expect((await call('DELETE', `/chats/${chat}/media`)).body.data).toEqual({ erased: 0, inUse: 0 })

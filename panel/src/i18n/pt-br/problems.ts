@@ -40,6 +40,8 @@ export const problems: Words['problems'] = {
     lookup_budget_spent: 'A instância já consultou hoje todos os números desconhecidos que pode.',
     group_not_found: 'O número não participa desse grupo.',
     quote_not_found: 'Não há tal mensagem nesta conversa para citar.',
+    chat_not_writable:
+      'Ninguém pode escrever a um assistente nem à conta do próprio WhatsApp. As mensagens só podem ser lidas.',
     not_own_message: 'Só uma mensagem da própria instância pode ser editada ou apagada.',
     not_incoming_message: 'Só uma mensagem recebida pode ser marcada como lida.',
     not_editable: 'Só um texto pode ser editado.',
