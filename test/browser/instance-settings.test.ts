@@ -123,7 +123,7 @@ test.each([
   expect(JSON.stringify(await received())).not.toContain(contact)
 })
 
-test('what is typed in a form of the settings stays when somebody else saves the form; an unchanged form shows it', async () => {
+test('when two people change the same settings, each save keeps what the other one has changed', async () => {
   const { admin } = harness.service
   const { id } = await admin.createInstance('sandbox', 'Before')
   const page = await harness.openSignedIn()
@@ -159,13 +159,30 @@ test('what is typed in a form of the settings stays when somebody else saves the
   await until('the calls', () => card.getByRole('switch').isChecked())
   await page.getByRole('heading', { name: 'Of somebody else' }).waitFor()
   expect(await name.inputValue()).toBe('Half a na')
-  expect([await perMinute.inputValue(), await perDay.inputValue()]).toEqual(['7', ''])
+  expect([await perMinute.inputValue(), await perDay.inputValue()]).toEqual(['7', '5'])
 
-  // After it is saved, the form follows again.
-  await page.locator('section', { hasText: en.pace.hint }).getByRole('button', { name: en.common.save }).click()
+  // The page does not know of this change yet. The person types on while the answer is awaited.
+  await change('/pace', 'PUT', { ...pace, newRecipientsPerDay: 6, typing: true })
+  const answer = Promise.withResolvers<void>()
+  await page.route(/\/pace$/, async route => {
+    if (route.request().method() === 'PUT') await answer.promise
+    await route.continue()
+  })
+  const saving = page.waitForRequest(request => request.method() === 'PUT')
+  const save = page.locator('section', { hasText: en.pace.hint }).getByRole('button', { name: en.common.save })
+  await save.click()
+  expect((await saving).postDataJSON()).toEqual({ ...pace, perMinute: 7, newRecipientsPerDay: 6, typing: true })
+  await perMinute.fill('3')
+  answer.resolve()
   await page.getByText(en.pace.saved).waitFor()
-  await change('/pace', 'PUT', pace)
+  await until('the saved field', async () => (await perDay.inputValue()) === '6')
+  expect(await perMinute.inputValue()).toBe('3')
+
+  // A restored field shows the newest data again.
+  await perMinute.fill('7')
+  await change('/pace', 'PUT', { ...pace, perMinute: 8 })
   await refresh()
-  await until('the pace', async () => (await perDay.inputValue()) === '5')
+  await until('the pace', async () => (await perMinute.inputValue()) === '8')
+  await page.unrouteAll({ behavior: 'wait' })
   expect(harness.complaints).toEqual([])
 })

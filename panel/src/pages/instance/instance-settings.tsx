@@ -20,7 +20,7 @@ import { PaceCard } from './pace.tsx'
 import { CallsCard } from './settings/calls.tsx'
 import { PersonCard } from './settings/person.tsx'
 import { ProxyCard } from './settings/proxy.tsx'
-import { useFormStart } from './settings/use-form-start.ts'
+import { useFormValues } from './settings/use-form-values.ts'
 
 export function InstanceSettings() {
   const instance = useInstance()
@@ -44,37 +44,26 @@ export function InstanceSettings() {
 }
 
 function Rename({ instance }: { instance: Instance }) {
-  const { start, key, ...events } = useFormStart(instance.name)
-  return <RenameForm key={key} instance={instance} start={start} {...events} />
-}
-
-interface RenameFormProps {
-  instance: Instance
-  start: string
-  onChange: () => void
-  onSaved: () => void
-}
-
-function RenameForm({ instance, start, onChange, onSaved }: RenameFormProps) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
-  const [name, setName] = useState(start)
+  const form = useFormValues({ name: instance.name })
+  const { name } = form.values
   const rename = useMutation({
-    mutationFn: () => callData<Instance>(`/instances/${instance.id}`, { method: 'PATCH', body: { name: name.trim() } }),
-    onSuccess: changed => {
+    mutationFn: (to: string) =>
+      callData<Instance>(`/instances/${instance.id}`, { method: 'PATCH', body: { name: to.trim() } }),
+    onSuccess: (changed, to) => {
       client.setQueryData(instanceQuery(instance.id).queryKey, changed)
-      onSaved()
+      form.onSaved({ name: to })
       toast(words.instanceSettings.renamed)
     },
   })
   return (
     <Card title={words.instanceSettings.rename}>
       <form
-        onChange={onChange}
         onSubmit={event => {
           event.preventDefault()
-          rename.mutate()
+          rename.mutate(name)
         }}
       >
         <Group align="flex-start">
@@ -82,7 +71,7 @@ function RenameForm({ instance, start, onChange, onSaved }: RenameFormProps) {
             aria-label={words.instanceSettings.rename}
             value={name}
             maxLength={100}
-            onChange={event => setName(event.currentTarget.value)}
+            onChange={event => form.change('name', event.currentTarget.value)}
             flex={1}
             miw={200}
           />

@@ -1,6 +1,5 @@
 import { Button, Group, Stack, Switch, TextInput } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { paceQuery } from '../../api/queries.ts'
 import type { Pace } from '../../api/types.ts'
@@ -8,87 +7,66 @@ import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
-import { useFormStart } from './settings/use-form-start.ts'
+import { useFormValues } from './settings/use-form-values.ts'
 
 /** The limits on how fast the instance sends. */
 export function PaceCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data, error } = useQuery(paceQuery(instanceId))
-  const { start, key, ...events } = useFormStart(data)
   return (
     <Card title={words.pace.title} hint={words.pace.hint}>
-      {start && <PaceForm key={key} instanceId={instanceId} pace={start} {...events} />}
+      {data && <PaceForm instanceId={instanceId} pace={data} />}
       <Problem error={error} />
     </Card>
   )
 }
 
-interface PaceFormProps {
-  instanceId: string
-  pace: Pace
-  onChange: () => void
-  onSaved: () => void
-}
-
-function PaceForm({ instanceId, pace, onChange, onSaved }: PaceFormProps) {
+function PaceForm({ instanceId, pace }: { instanceId: string; pace: Pace }) {
   const words = useWords()
   const toast = useToast()
   const client = useQueryClient()
-  const [perMinute, setPerMinute] = useState(pace.perMinute?.toString() ?? '')
-  const [perDay, setPerDay] = useState(pace.newRecipientsPerDay?.toString() ?? '')
-  const [from, setFrom] = useState(pace.quietHours?.from ?? '')
-  const [until, setUntil] = useState(pace.quietHours?.until ?? '')
-  const [timeZone, setTimeZone] = useState(hasDays(pace) ? pace.timeZone : ownTimeZone())
-  const [typing, setTyping] = useState(pace.typing)
+  const form = useFormValues(valuesOf(pace))
+  const { values } = form
   const save = useMutation({
-    mutationFn: () => {
-      const body = {
-        perMinute: numberIn(perMinute),
-        newRecipientsPerDay: numberIn(perDay),
-        quietHours: from === '' && until === '' ? null : { from, until },
-        timeZone: timeZone.trim(),
-        typing,
-      }
+    mutationFn: async (changed: Partial<Values>) => {
+      // The call replaces all fields.
+      const newest = await client.fetchQuery({ ...paceQuery(instanceId), staleTime: 0, retry: false })
+      const body = paceOf({ ...valuesOf(newest), ...changed })
       return callData<Pace>(`/instances/${instanceId}/pace`, { method: 'PUT', body })
     },
-    onSuccess: saved => {
+    onSuccess: (saved, changed) => {
       client.setQueryData(paceQuery(instanceId).queryKey, saved)
-      onSaved()
+      form.onSaved(changed)
       toast(words.pace.saved)
     },
+  })
+  const bind = (field: Exclude<keyof Values, 'typing'>) => ({
+    value: values[field],
+    onChange: (event: { currentTarget: { value: string } }) => form.change(field, event.currentTarget.value),
   })
   const texts = words.pace
   return (
     <form
-      onChange={onChange}
       onSubmit={event => {
         event.preventDefault()
-        save.mutate()
+        save.mutate(form.changed)
       }}
     >
       <Stack gap="sm">
         <Group grow align="flex-start" preventGrowOverflow={false}>
-          <TextInput
-            type="number"
-            min={1}
-            label={texts.perMinute}
-            placeholder={texts.noLimit}
-            {...bind(perMinute, setPerMinute)}
-          />
-          <TextInput
-            type="number"
-            min={0}
-            label={texts.perDay}
-            placeholder={texts.noLimit}
-            {...bind(perDay, setPerDay)}
-          />
+          <TextInput type="number" min={1} label={texts.perMinute} placeholder={texts.noLimit} {...bind('perMinute')} />
+          <TextInput type="number" min={0} label={texts.perDay} placeholder={texts.noLimit} {...bind('perDay')} />
         </Group>
         <Group grow align="flex-start" preventGrowOverflow={false}>
-          <TextInput type="time" label={texts.from} required={until !== ''} {...bind(from, setFrom)} />
-          <TextInput type="time" label={texts.until} required={from !== ''} {...bind(until, setUntil)} />
-          <TextInput label={texts.timeZone} maxLength={64} required {...bind(timeZone, setTimeZone)} />
+          <TextInput type="time" label={texts.from} required={values.until !== ''} {...bind('from')} />
+          <TextInput type="time" label={texts.until} required={values.from !== ''} {...bind('until')} />
+          <TextInput label={texts.timeZone} maxLength={64} required {...bind('timeZone')} />
         </Group>
-        <Switch label={texts.typing} checked={typing} onChange={event => setTyping(event.currentTarget.checked)} />
+        <Switch
+          label={texts.typing}
+          checked={values.typing}
+          onChange={event => form.change('typing', event.currentTarget.checked)}
+        />
         <Group>
           <Button type="submit" variant="default" loading={save.isPending}>
             {words.common.save}
@@ -100,8 +78,28 @@ function PaceForm({ instanceId, pace, onChange, onSaved }: PaceFormProps) {
   )
 }
 
-function bind(value: string, set: (value: string) => void) {
-  return { value, onChange: (event: { currentTarget: { value: string } }) => set(event.currentTarget.value) }
+type Values = ReturnType<typeof valuesOf>
+
+/** What the fields show. */
+function valuesOf(pace: Pace) {
+  return {
+    perMinute: pace.perMinute?.toString() ?? '',
+    perDay: pace.newRecipientsPerDay?.toString() ?? '',
+    from: pace.quietHours?.from ?? '',
+    until: pace.quietHours?.until ?? '',
+    timeZone: hasDays(pace) ? pace.timeZone : ownTimeZone(),
+    typing: pace.typing,
+  }
+}
+
+function paceOf({ perMinute, perDay, from, until, timeZone, typing }: Values): Pace {
+  return {
+    perMinute: numberIn(perMinute),
+    newRecipientsPerDay: numberIn(perDay),
+    quietHours: from === '' && until === '' ? null : { from, until },
+    timeZone: timeZone.trim(),
+    typing,
+  }
 }
 
 /** True if the time zone of the pace matters. */

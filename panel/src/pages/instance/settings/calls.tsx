@@ -1,6 +1,5 @@
 import { Button, Group, Stack, Switch, Textarea } from '@mantine/core'
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import { useState } from 'react'
 import { callData } from '../../../api/client.ts'
 import { callsQuery } from '../../../api/queries.ts'
 import type { Calls } from '../../../api/types.ts'
@@ -8,56 +7,54 @@ import { Problem } from '../../../components/feedback/problem.tsx'
 import { useToast } from '../../../components/feedback/toasts.tsx'
 import { Card } from '../../../components/panels.tsx'
 import { useWords } from '../../../i18n/i18n.tsx'
-import { useFormStart } from './use-form-start.ts'
+import { useFormValues } from './use-form-values.ts'
 
 /** What happens to calls to the number. */
 export function CallsCard({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const { data, error } = useQuery(callsQuery(instanceId))
-  const { start, key, ...events } = useFormStart(data)
   return (
     <Card title={words.calls.title} hint={words.calls.hint}>
-      {start && <CallsForm key={key} instanceId={instanceId} calls={start} {...events} />}
+      {data && <CallsForm instanceId={instanceId} calls={data} />}
       <Problem error={error} />
     </Card>
   )
 }
 
-interface CallsFormProps {
-  instanceId: string
-  calls: Calls
-  onChange: () => void
-  onSaved: () => void
-}
-
-function CallsForm({ instanceId, calls, onChange, onSaved }: CallsFormProps) {
+function CallsForm({ instanceId, calls }: { instanceId: string; calls: Calls }) {
   const words = useWords()
   const { calls: texts } = words
   const toast = useToast()
   const client = useQueryClient()
-  const [reject, setReject] = useState(calls.reject)
-  const [text, setText] = useState(calls.text ?? '')
+  const form = useFormValues(valuesOf(calls))
+  const { reject, text } = form.values
   const save = useMutation({
-    mutationFn: () => {
+    mutationFn: async (changed: Partial<Values>) => {
+      // The call replaces both fields.
+      const newest = await client.fetchQuery({ ...callsQuery(instanceId), staleTime: 0, retry: false })
+      const { reject, text } = { ...valuesOf(newest), ...changed }
       const body = { reject, text: reject && text.trim() !== '' ? text : null }
       return callData<Calls>(`/instances/${instanceId}/calls`, { method: 'PUT', body })
     },
-    onSuccess: saved => {
+    onSuccess: (saved, changed) => {
       client.setQueryData(callsQuery(instanceId).queryKey, saved)
-      onSaved()
+      form.onSaved(changed)
       toast(texts.saved)
     },
   })
   return (
     <form
-      onChange={onChange}
       onSubmit={event => {
         event.preventDefault()
-        save.mutate()
+        save.mutate(form.changed)
       }}
     >
       <Stack gap="sm">
-        <Switch label={texts.reject} checked={reject} onChange={event => setReject(event.currentTarget.checked)} />
+        <Switch
+          label={texts.reject}
+          checked={reject}
+          onChange={event => form.change('reject', event.currentTarget.checked)}
+        />
         {reject && (
           <Textarea
             label={texts.text}
@@ -66,7 +63,7 @@ function CallsForm({ instanceId, calls, onChange, onSaved }: CallsFormProps) {
             value={text}
             autosize
             minRows={2}
-            onChange={event => setText(event.currentTarget.value)}
+            onChange={event => form.change('text', event.currentTarget.value)}
           />
         )}
         <Group>
@@ -78,4 +75,11 @@ function CallsForm({ instanceId, calls, onChange, onSaved }: CallsFormProps) {
       </Stack>
     </form>
   )
+}
+
+type Values = ReturnType<typeof valuesOf>
+
+/** What the fields show. */
+function valuesOf({ reject, text }: Calls) {
+  return { reject, text: text ?? '' }
 }
