@@ -3,6 +3,7 @@ import { findFreePort } from '../free-port.ts'
 import { isSigned, Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
+import { openAs } from './invite.ts'
 
 let harness: PanelHarness
 let crm: Receiver
@@ -82,6 +83,35 @@ test('the answer to a test event is not shown for another URL', async () => {
   await received.waitFor()
   expect(harness.complaints).toEqual([])
 })
+
+test.each(['owner', 'operator'] as const)(
+  'an %s who opens an endpoint again sees what was saved, on a slow link too',
+  async role => {
+    const { id, token } = await harness.service.admin.createConnected(`Slow list of an ${role}`)
+    await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+    const page = await openAs(harness, `${role}@example.com`, role, 'correct horse battery')
+    await page.goto(`${harness.url}/instances/${id}/webhook`)
+    const edit = page.getByRole('button', { name: /^Edit / })
+    const dialog = page.getByRole('dialog')
+    await edit.waitFor()
+    const list = Promise.withResolvers<void>()
+    await page.route(/\/endpoint-health$/, async route => {
+      await list.promise
+      await route.continue()
+    })
+    await edit.click()
+    await dialog.getByLabel('URL').fill(`${crm.url}/saved`)
+    if (role === 'owner') await dialog.getByLabel('Note').fill('Saved')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    await edit.click()
+    expect(await dialog.getByLabel('URL').inputValue()).toBe(`${crm.url}/saved`)
+    if (role === 'owner') expect(await dialog.getByLabel('Note').inputValue()).toBe('Saved')
+    list.resolve()
+    await page.unrouteAll({ behavior: 'wait' })
+    expect(harness.complaints).toEqual([])
+  },
+)
 
 async function change(method: string, path: string, body: object): Promise<void> {
   const answer = await fetch(`${harness.url}/admin/v1${path}`, {

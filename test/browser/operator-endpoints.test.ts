@@ -58,13 +58,20 @@ test('an endpoint for all instances is added, tested, paused, resumed, changed a
   await dialog.getByRole('button', { name: 'Save' }).click()
   await card.getByText('instance.stopped').waitFor()
 
-  // The only copy of a new secret is shown even if the list is not answered.
+  // The endpoint shows what was saved, and the only copy of a new secret, even if the list is not answered.
   const replaced = page.waitForResponse(/\/secret$/)
   const list = Promise.withResolvers<void>()
   await page.route(/\/endpoints$/, async route => {
     await list.promise
     await route.continue()
   })
+  await page.getByRole('button', { name: `Edit ${receiver.url}` }).click()
+  await dialog.getByLabel('Note (optional)').fill('Day shift')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: `Edit ${receiver.url}` }).click()
+  expect(await dialog.getByLabel('Note (optional)').inputValue()).toBe('Day shift')
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
   await page.getByRole('button', { name: `New secret for ${receiver.url}` }).click()
   await dialog.getByRole('button', { name: 'New secret' }).click()
   const { data } = (await (await replaced).json()) as { data: { secret: string } }

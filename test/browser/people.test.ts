@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
 import { invite } from './invite.ts'
@@ -69,6 +70,27 @@ test('an invited viewer sets a password, sees only their instance, and nothing t
   await owner.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
   await owner.getByText('The account was removed.').waitFor()
   await again.waitForURL(/\/sign-in/)
+})
+
+test('a role that was just changed is shown as changed when the dialog is opened again, on a slow link too', async () => {
+  await invite(harness, 'rui@example.com', 'viewer')
+  const page = await harness.openSignedIn('/people')
+  const change = page.getByRole('button', { name: en.people.changeLabel('rui@example.com') })
+  const operator = page.getByRole('radio', { name: en.people.roles.operator.name })
+  await change.waitFor()
+  const list = Promise.withResolvers<void>()
+  await page.route(/\/accounts$/, async route => {
+    await list.promise
+    await route.continue()
+  })
+  await change.click()
+  await operator.check()
+  await page.getByRole('button', { name: en.common.save }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  await change.click()
+  expect(await operator.isChecked()).toBe(true)
+  list.resolve()
+  await page.unrouteAll({ behavior: 'wait' })
 })
 
 test('a viewer sees failing deliveries and the phone of a sandbox, and no action that the service would refuse', async () => {

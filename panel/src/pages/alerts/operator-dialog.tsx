@@ -21,7 +21,13 @@ export function OperatorDialog({ endpoint, onClose, onCreated }: OperatorDialogP
   const client = useQueryClient()
   async function save(body: EndpointValues): Promise<void> {
     if (endpoint === null) onCreated(await callData<OperatorEndpoint>('/endpoints', { method: 'POST', body }))
-    else await callData(`/endpoints/${endpoint.id}`, { method: 'PATCH', body })
+    else {
+      const saved = await callData<OperatorEndpoint>(`/endpoints/${endpoint.id}`, { method: 'PATCH', body })
+      // The dialog may be opened again before the list is read.
+      client.setQueryData(operatorEndpointsQuery.queryKey, list =>
+        list?.map(one => (one.id === saved.id ? saved : one)),
+      )
+    }
     void client.invalidateQueries(operatorEndpointsQuery)
   }
   return (

@@ -33,8 +33,11 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
       mutationFn: async () => {
         const ids = limit.split(/[\s,]+/).filter(Boolean)
         const access = { role, instances: role === 'owner' || !isLimited ? null : ids }
-        if (account) await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body: access })
-        else
+        if (account) {
+          const saved = await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body: access })
+          // The dialog may be opened again before the list is read.
+          client.setQueryData(accountsQuery.queryKey, list => list?.map(one => (one.id === saved.id ? saved : one)))
+        } else
           onInvited(
             await callData<InvitedAccount>('/accounts', { method: 'POST', body: { name: name.trim(), ...access } }),
           )

@@ -4,7 +4,7 @@ import { ALL_EVENTS, DEFAULT_EVENTS } from '../../../../src/domain/events/endpoi
 import { EVENT_KINDS } from '../../../../src/domain/events/event.ts'
 import { callData } from '../../api/client.ts'
 import { endpointsQuery } from '../../api/queries.ts'
-import type { Endpoint, EndpointHealth } from '../../api/types.ts'
+import type { Endpoint, EndpointHealth, Webhook } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { EndpointForm, type EndpointValues } from './endpoint-form.tsx'
@@ -24,11 +24,26 @@ export function EndpointDialog({ instanceId, endpoint, onClose, onCreated }: End
   const isOwner = useMay('owner')
   async function save(values: EndpointValues): Promise<void> {
     const path = `/instances/${instanceId}/endpoints`
-    // An operator may only set the URL of the default endpoint.
-    if (!isOwner) await callData(`/instances/${instanceId}/webhook`, { method: 'PUT', body: { url: values.url } })
-    else if (endpoint === null) onCreated(await callData<Endpoint>(path, { method: 'POST', body: values }))
-    else await callData(`${path}/${endpoint.id}`, { method: 'PATCH', body: values })
+    if (endpoint === null) onCreated(await callData<Endpoint>(path, { method: 'POST', body: values }))
+    else if (isOwner) {
+      const { url, events, description } = await callData<Endpoint>(`${path}/${endpoint.id}`, {
+        method: 'PATCH',
+        body: values,
+      })
+      show({ url, events, description })
+    } else {
+      // An operator may only set the URL of the default endpoint.
+      const body = { url: values.url }
+      const { url } = await callData<Webhook>(`/instances/${instanceId}/webhook`, { method: 'PUT', body })
+      if (url !== null) show({ url })
+    }
     void client.invalidateQueries(endpointsQuery(instanceId))
+  }
+  /** The dialog may be opened again before the list is read. */
+  function show(saved: Partial<EndpointHealth>): void {
+    client.setQueryData(endpointsQuery(instanceId).queryKey, list =>
+      list?.map(one => (one.id === endpoint?.id ? { ...one, ...saved } : one)),
+    )
   }
   return (
     <EndpointForm
