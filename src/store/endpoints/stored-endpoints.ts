@@ -10,7 +10,7 @@ import type { EndpointId, InstanceId } from '../../domain/ids.ts'
 import { endpointSecretPlace, OPERATOR_SCOPE, operatorSecretPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
-import { oneByOne } from '../engine/operation.ts'
+import { differs, oneByOne } from '../engine/operation.ts'
 import type { Statements } from '../engine/statement.ts'
 import { eventsOf } from '../events/event-recorder.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
@@ -107,10 +107,10 @@ export class StoredEndpoints implements Endpoints {
 
   async change(instanceId: InstanceId, id: EndpointId, changes: Partial<EndpointSettings>): Promise<ChangeOutcome> {
     const kind = await this.#core.write(this.#operations.change, { instanceId, id, changes })
-    if (kind !== 'changed') return { kind }
-    this.#core.hints.publish('webhook', instanceId)
+    if (kind !== 'changed' && kind !== 'unchanged') return { kind }
+    if (kind === 'changed') this.#core.hints.publish('webhook', instanceId)
     const endpoint = await this.find(instanceId, id)
-    return endpoint === null ? { kind: 'no_endpoint' } : { kind, endpoint }
+    return endpoint === null ? { kind: 'no_endpoint' } : { kind: 'changed', endpoint }
   }
 
   async delete(instanceId: InstanceId, id: EndpointId, now: number): Promise<boolean> {
@@ -252,8 +252,10 @@ function operations({ statements, sealing }: Core) {
   async function change(
     tx: Transaction,
     { instanceId, id, changes }: Named & { changes: Partial<EndpointSettings> },
-  ): Promise<ChangeOutcome['kind']> {
+  ): Promise<ChangeOutcome['kind'] | 'unchanged'> {
     if (await areOldNodesLeft(tx)) return 'old_nodes'
+    const row = await findLocked(tx, { instanceId, id })
+    if (row === undefined || row.url === null) return 'no_endpoint'
     const { url, events, active, description } = changes
     const set = {
       ...(url !== undefined && { url }),
@@ -261,8 +263,29 @@ function operations({ statements, sealing }: Core) {
       ...(active !== undefined && { active: active ? 1 : 0 }),
       ...(description !== undefined && { description }),
     }
-    const changed = await update(tx, { instanceId, id }, set)
-    return changed ? 'changed' : 'no_endpoint'
+    if (!differs({ ...row, events: JSON.stringify(eventsOf(row.events)) }, set)) return 'unchanged'
+    await update(tx, { instanceId, id }, set)
+    return 'changed'
+  }
+
+  async function findLocked(tx: Transaction, { instanceId, id }: Named): Promise<EndpointRow | undefined> {
+    const [row] = await tx.query<EndpointRow>(
+      id === DEFAULT_ENDPOINT
+        ? statements.locking(
+            selectDefault(statements).where('id', '=', instanceId).where('deleted_at', 'is', null),
+            'update',
+            'instances',
+          )
+        : statements.locking(
+            selectOthers(statements)
+              .where('instance_id', '=', instanceId)
+              .where('id', '=', id)
+              .where('deleted_at', 'is', null),
+            'update',
+            'endpoints',
+          ),
+    )
+    return row
   }
 
   /** Sets columns of `endpoints` or, for the default endpoint, the corresponding columns of `instances`. */
@@ -284,22 +307,7 @@ function operations({ statements, sealing }: Core) {
     tx: Transaction,
     { instanceId, id, secret, now }: Named & { secret: string; now: number },
   ): Promise<boolean> {
-    const [row] = await tx.query(
-      id === DEFAULT_ENDPOINT
-        ? statements.locking(
-            selectDefault(statements).where('id', '=', instanceId).where('deleted_at', 'is', null),
-            'update',
-            'instances',
-          )
-        : statements.locking(
-            selectOthers(statements)
-              .where('instance_id', '=', instanceId)
-              .where('id', '=', id)
-              .where('deleted_at', 'is', null),
-            'update',
-            'endpoints',
-          ),
-    )
+    const row = await findLocked(tx, { instanceId, id })
     if (row === undefined) return false
     const place = endpointSecretPlace(instanceId, id)
     const rotated = rotate(row, secret, now, {

@@ -4,7 +4,7 @@ import { type EndpointId, firstEventId, type InstanceId } from '../../domain/ids
 import { OPERATOR_SCOPE, operatorSecretPlace } from '../encryption/sealing.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
-import { oneByOne } from '../engine/operation.ts'
+import { differs, oneByOne } from '../engine/operation.ts'
 import { isToOperator } from '../engine/schema/events.ts'
 import type { OperatorEndpointsTable } from '../engine/schema/instances.ts'
 import { hasOldNodes } from '../leases/old-nodes.ts'
@@ -100,7 +100,8 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
   }
 
   async #update(id: EndpointId, set: object): Promise<OperatorEndpoint | null> {
-    return this.#announce(await this.#core.write(this.#operations.update, { id, set }))
+    const outcome = await this.#core.write(this.#operations.update, { id, set })
+    return this.#announce(outcome?.row ?? null)
   }
 
   async #announce(row: Row | null): Promise<OperatorEndpoint | null> {
@@ -168,12 +169,23 @@ function operations({ statements, sealing }: Core) {
     return row ?? null
   }
 
+  async function findLocked(tx: Transaction, id: EndpointId): Promise<Row | undefined> {
+    const present = db.selectFrom('operator_endpoints').selectAll().where('id', '=', id).where('deleted_at', 'is', null)
+    const [row] = await tx.query(statements.locking(present, 'update', 'operator_endpoints'))
+    return row
+  }
+
+  async function change(tx: Transaction, { id, set }: { id: EndpointId; set: object }) {
+    const row = await findLocked(tx, id)
+    if (row === undefined || !differs(row, set)) return row === undefined ? null : { row, isChanged: false }
+    return { row: (await update(tx, { id, set }))!, isChanged: true }
+  }
+
   async function replaceSecret(
     tx: Transaction,
     { id, secret, now }: { id: EndpointId; secret: string; now: number },
   ): Promise<Row | null> {
-    const present = db.selectFrom('operator_endpoints').selectAll().where('id', '=', id).where('deleted_at', 'is', null)
-    const [row] = await tx.query(statements.locking(present, 'update', 'operator_endpoints'))
+    const row = await findLocked(tx, id)
     if (row === undefined) return null
     const place = operatorSecretPlace(id)
     const set = rotate(row, secret, now, {
@@ -200,7 +212,7 @@ function operations({ statements, sealing }: Core) {
       kind => kind === 'created',
     ),
 
-    update: oneByOne('operatorEndpoints.update', ofNone, update),
+    update: oneByOne('operatorEndpoints.update', ofNone, change, outcome => outcome?.isChanged === true),
     replaceSecret: oneByOne('operatorEndpoints.replaceSecret', ofNone, replaceSecret),
   }
 }

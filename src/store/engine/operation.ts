@@ -56,6 +56,12 @@ function leaseOf({ lease }: { lease: Lease }): Lease {
   return lease
 }
 
+/** Whether a write of these columns would change the row. */
+export function differs(row: object, set: object): boolean {
+  const columns: Partial<Record<string, unknown>> = { ...row }
+  return Object.entries(set).some(([name, value]) => columns[name] !== value)
+}
+
 /** `Operation.changes`, or false for `Operation.isNoChange`. */
 type Changes<O> = ((outcome: O) => boolean) | false
 

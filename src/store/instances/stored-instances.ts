@@ -9,7 +9,7 @@ import { CLEARED } from '../endpoints/stored-endpoints.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { nameAfter, seqBefore, toPage } from '../engine/cursor.ts'
-import { oneByOne } from '../engine/operation.ts'
+import { differs, oneByOne } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
@@ -144,7 +144,8 @@ export class StoredInstances implements Instances {
 
   async setWebhookUrl(id: InstanceId, url: string | null): Promise<Webhook | null> {
     const set = url === null ? CLEARED : { webhook_url: url }
-    return this.#webhookAfter(await this.#core.write(this.#operations.change, { id, set }))
+    const outcome = await this.#core.write(this.#operations.change, { id, set })
+    return this.#webhookAfter(outcome?.row ?? null)
   }
 
   #select() {
@@ -207,17 +208,15 @@ function operations(core: Core) {
     change: oneByOne(
       'instances.change',
       (input: { id: InstanceId; set: InstanceChanges }) => input.id,
-      async (tx, { id, set }): Promise<WebhookRow | null> => {
-        const [row] = await tx.query(
-          db
-            .updateTable('instances')
-            .set(set)
-            .where('id', '=', id)
-            .where('deleted_at', 'is', null)
-            .returning(['id', 'webhook_url', 'webhook_secret']),
-        )
-        return row ?? null
+      async (tx, { id, set }): Promise<{ row: WebhookRow; isChanged: boolean } | null> => {
+        const present = db.selectFrom('instances').selectAll().where('id', '=', id).where('deleted_at', 'is', null)
+        const [row] = await tx.query(core.statements.locking(present, 'no key update', 'instances'))
+        if (row === undefined) return null
+        const isChanged = differs(row, set)
+        if (isChanged) await tx.query(db.updateTable('instances').set(set).where('id', '=', id))
+        return { row: { ...row, ...set }, isChanged }
       },
+      outcome => outcome?.isChanged === true,
     ),
 
     delete: oneByOne(
