@@ -106,10 +106,19 @@ class PartlyImported extends Error {
   }
 }
 
-/** Whether an earlier import created the instance, which may have been connected since. An exported session must be imported anew. */
-async function isImported(store: Store, tokens: TokenFile, { id }: LinkedInstance): Promise<boolean> {
+/**
+ * Reports a number that is linked already. An earlier import may have created its instance, which may have been connected
+ * since. An exported session must be imported anew.
+ */
+async function describeLinked(store: Store, tokens: TokenFile, { id, name }: LinkedInstance) {
   const cause = (await store.connections.find(id))?.cause
-  return cause === 'imported' || (cause !== 'exported' && tokens.has(id))
+  const imported = `was imported already, as ${name} (${id})`
+  if (cause !== 'exported' && tokens.has(id)) return { isImported: true, text: `${imported}, and is skipped.` }
+  const text =
+    cause === 'imported'
+      ? `${imported}, but its token is not in ${tokens.path}. Name the file that has it with --tokens, or create a new token in the panel.`
+      : `is linked already, as ${name} (${id}). Delete that instance first.`
+  return { isImported: false, text }
 }
 
 /** @returns whether all sessions are imported now. @throws PartlyImported */
@@ -123,13 +132,10 @@ async function importAll(store: Store, tokens: TokenFile, sessions: readonly Usa
       if (outcome.kind === 'imported') {
         count += 1
         say(`Imported ${name} (${phone}) as ${outcome.id}.\n`)
-      } else if (await isImported(store, tokens, outcome)) {
-        say(`${session.place}: ${phone} was imported already, as ${outcome.name} (${outcome.id}), and is skipped.\n`)
       } else {
-        isComplete = false
-        say(
-          `${session.place}: ${phone} is linked already, as ${outcome.name} (${outcome.id}). Delete that instance first.\n`,
-        )
+        const { isImported, text } = await describeLinked(store, tokens, outcome)
+        isComplete &&= isImported
+        say(`${session.place}: ${phone} ${text}\n`)
       }
     }
   } catch (error) {

@@ -97,9 +97,11 @@ describe.each(ONE_STORE)('on %s', kind => {
       code: 0,
       output: expect.stringContaining(`was imported already, as shop (${instance!.id}), and is skipped`),
     })
+    const elsewhere = ['--tokens', join(sessions, 'tokens.jsonl')]
+    const tokenless = await run(['import-sessions', join(sessions, 'shop'), ...elsewhere])
+    expect(tokenless).toMatchObject({ code: 1, output: expect.stringContaining('create a new token in the panel') })
     const connected = `update connections set cause = null where instance_id = '${instance!.id}'`
     await database.run(connected, dataDir)
-    const elsewhere = ['--tokens', join(sessions, 'tokens.jsonl')]
     const unknown = await run(['import-sessions', join(sessions, 'shop'), ...elsewhere])
     expect(unknown).toMatchObject({ code: 1, output: expect.stringContaining('linked already, as shop') })
     expect((await run(['import-sessions', join(sessions, 'shop')])).code).toBe(0)
