@@ -198,6 +198,14 @@ export class WhatsappHarness implements AsyncDisposable {
     })
   }
 
+  /** Waits until the connection has been in this state, however briefly. @returns the reason that it recorded first */
+  firstReason(instanceId: string, state: ConnectionRecord['state']): Promise<string> {
+    return until(`the connection to have become ${state}`, () => {
+      const changes = this.log.filter(line => line.includes('connection.changed')).map(line => JSON.parse(line))
+      return changes.find(change => change.instanceId === instanceId && change.state === state)?.reason
+    })
+  }
+
   /** Accepts a text as the API does. */
   async accept(instanceId: string, to: string, text: string): Promise<{ id: string; whatsappId: string }> {
     noteText(text)

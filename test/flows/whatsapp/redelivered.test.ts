@@ -37,6 +37,7 @@ async function receiveWithoutReceipts(harness: WhatsappHarness, writers: { from:
   }
   const total = writers.length * TEXTS
   await until('all events', async () => (await harness.receivedIds(id)).length === total)
+  await until('the receipts to be lost', async () => (await applied(harness, ...lost)) >= total)
   await harness.stop(connection)
   for (const one of lost) await harness.network.misbehave({ kind: 'remove_rule', id: one })
   return { id, total }

@@ -189,7 +189,7 @@ test('a message that WhatsApp never acknowledged fails as unconfirmed', async ()
   const { id: known } = await harness.accept(id, CONTACT, 'hello')
   await harness.becomes(id, known, 'read')
   await harness.stop(connection)
-  await harness.connect(id, { settings: { messageTtlMs: 2_000 } })
+  await harness.connect(id, { settings: { messageTtlMs: 10_000 } })
   await harness.reaches(id, 'connected')
   harness.line.hold()
   const { id: message } = await harness.accept(id, CONTACT, 'did it arrive?')
@@ -217,7 +217,7 @@ test('a sent message fails when WhatsApp refuses it afterwards', async () => {
 
 test('a sent message fails neither because of its age nor because of a logout', async () => {
   await using harness = await WhatsappHarness.open()
-  const { id, connection } = await harness.link({ settings: { messageTtlMs: 1_500 } })
+  const { id, connection } = await harness.link()
   const { id: message } = await harness.accept(id, SILENT, 'x')
   await harness.becomes(id, message, 'sent')
   await harness.stop(connection)

@@ -98,8 +98,13 @@ test.runIf(process.platform === 'linux')('a thread of connections has a lower pr
 
 /** The niceness of each thread of this process: field 19 of its `stat` (proc_pid_stat(5)), where the state is field 3. */
 function prioritiesOfThreads(): number[] {
-  return readdirSync('/proc/self/task').map(id => {
-    const fields = readFileSync(`/proc/self/task/${id}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-    return Number(fields[16])
+  return readdirSync('/proc/self/task').flatMap(id => {
+    try {
+      const fields = readFileSync(`/proc/self/task/${id}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+      return [Number(fields[16])]
+    } catch {
+      // The thread has ended since it was listed.
+      return []
+    }
   })
 }

@@ -9,7 +9,7 @@ import { WhatsappHarness } from '../harness.ts'
 
 const CONTACT = '5511987654321'
 const ANOTHER = '5511987650000'
-const ANSWER_MS = 1_000
+const ANSWER_MS = 3_000
 /** Longer than it waits for kept messages before it gives up. */
 const PATIENCE_MS = 6 * ANSWER_MS
 const SETTINGS = { messageTtlMs: 86_400_000, queryTimeoutMs: ANSWER_MS }

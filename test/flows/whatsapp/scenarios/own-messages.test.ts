@@ -156,6 +156,8 @@ describe.concurrent('a text that the owner writes on the phone', () => {
     await harness.network.writeAs({ from: CONTACT, to: phone, text: 'nor this' })
     await harness.connect(id)
     expect(await texts(harness, id, 2)).toEqual(['not my own', 'nor this'])
+    const list = () => harness.store.events.list(id, { limit: 10 }, { kind: 'message.written' })
+    await until("the owner's messages", async () => (await list()).data.length >= 2)
     expect((await harness.store.messages.list(id, { limit: 10 }, {})).data).toEqual([])
     const { data } = await harness.store.events.list(id, { limit: 10 })
     const count = (wanted: string) => data.filter(({ kind }) => kind === wanted).length

@@ -18,7 +18,7 @@ const RECEIPT = { stanza: 'receipt', direction: 'out' } as const
 
 /** A linked instance, and a network that from then on misbehaves by these rules. */
 async function openHarness(...rules: readonly (readonly [When, Action])[]) {
-  return openWithAckTimeout(3_000, ...rules)
+  return openWithAckTimeout(10_000, ...rules)
 }
 
 /** Opens a linked instance that resends an unacknowledged message only after this time. */

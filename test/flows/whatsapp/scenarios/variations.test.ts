@@ -148,7 +148,7 @@ test.concurrent('a group gets messages although the only new device of its membe
 })
 
 test.concurrent('the first message to a group waits for the list of devices: no member has to ask for it', async () => {
-  await using world = await openHarness([], { ...SETTINGS, queryTimeoutMs: 1_000 })
+  await using world = await openHarness()
   const { harness, id, phone } = world
   await harness.network.joinGroup(GROUP, [CONTACT, phone])
   await misbehave(harness, [
