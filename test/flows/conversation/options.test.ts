@@ -36,7 +36,7 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
     const { instance } = talking.number
     const { media } = await instance.sendFile('5511987651092', Buffer.from('%PDF-1.7'))
     const body = { to, media, caption: 'olá @5511987651091', mentions: ['5511987651091'] }
-    const sendAt = new Date(Date.now() + 1_500).toISOString()
+    const sendAt = new Date(Date.now() + 10_000).toISOString()
     const more = { quote: String(question['messageId']), metadata: { order: 7 }, sendAt }
     const answer = await talking.call('POST', '/messages/media', { ...body, ...more })
     expect(answer.status).toBe(202)
@@ -167,7 +167,7 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
 
   test('a scheduled message joins the queue at its time, and delays nothing before that', async () => {
     const to = '5511987651008'
-    const sendAt = new Date(Date.now() + 3_000).toISOString()
+    const sendAt = new Date(Date.now() + 15_000).toISOString()
     const later = await talking.send({ to, text: 'depois', sendAt })
     const now = await talking.send({ to, text: 'agora' })
     await talking.becomes(now, 'sent', 'delivered', 'read')
@@ -182,7 +182,8 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
 
   test('a scheduled message is cancelled by its deletion, once and for all', async () => {
     const to = '5511987651009'
-    const sendAt = new Date(Date.now() + 2_000).toISOString()
+    const at = Date.now() + 10_000
+    const sendAt = new Date(at).toISOString()
     const id = await talking.send({ to, text: 'nunca', sendAt })
     const { status, body } = await talking.call('DELETE', `/messages/${id}`)
     expect([status, body.data.status]).toEqual([202, 'queued'])
@@ -191,7 +192,8 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
       code: 'cancelled',
     })
     await talking.event('command.done', data => data.id === body.data.id)
-    const next = await talking.send({ to, text: 'depois', sendAt: new Date(Date.now() + 2_500).toISOString() })
+    const after = new Date(Math.max(at, Date.now()) + 500).toISOString()
+    const next = await talking.send({ to, text: 'depois', sendAt: after })
     await talking.becomes(next, 'read')
     expect((await talking.inbox(to)).map(({ text }) => text)).toEqual(['depois'])
   })

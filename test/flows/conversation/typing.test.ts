@@ -21,8 +21,8 @@ describe.each(ONE_STORE)('typing, on %s', store => {
 
   test('is shown to the contact for as long as the caller says', async () => {
     const to = '5511987655001'
-    const answer = await type(to, 2)
-    expect([answer.status, answer.body]).toEqual([202, { data: { chat: to, seconds: 2 } }])
+    const answer = await type(to, 10)
+    expect([answer.status, answer.body]).toEqual([202, { data: { chat: to, seconds: 10 } }])
     await shows(to, 'composing')
     await shows(to, 'paused')
   })

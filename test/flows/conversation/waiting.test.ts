@@ -5,7 +5,7 @@ import { until } from '../../until.ts'
 import { Talking } from './harness.ts'
 
 /** A message is tried for this long. */
-const TTL_MS = 4_000
+const TTL_MS = 12_000
 const HOUR_MS = 3_600_000
 const EDIT_WINDOW_MS = 15 * 60_000
 
@@ -73,7 +73,7 @@ describe.each(ONE_STORE)('messages that wait, on %s', store => {
     await service.admin.untilState(one.number.id, 'stopped')
     const now = await one.call('POST', '/messages/text', { to, text: 'agora' })
     expect([now.status, now.body.error.code]).toEqual([422, 'instance_not_connected'])
-    const soon = await one.send({ to, text: 'já', sendAt: inMs(500) })
+    const soon = await one.send({ to, text: 'já', sendAt: inMs(10_000) })
     const late = await one.send({ to, text: 'depois', sendAt: inMs(HOUR_MS) })
     await waits(one, soon, 'connection')
     await service.admin.connect(one.number.id)
