@@ -61,6 +61,7 @@ class Exchange {
       sendFrom(this.#harness, this.#number, contact(n), form, { size: this.#size() }),
     )
     const callers = [this.#uploadUntilGone(client), this.#downloadUntilGone(client)]
+    if (kill === KILLS - 1) await until('a download', () => this.#downloads > 0)
     await sleep(this.#random.between(0, KILL_WITHIN_MS))
     await this.#harness.kill()
     await Promise.all(callers)

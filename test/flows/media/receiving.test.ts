@@ -30,7 +30,7 @@ beforeAll(async () => {
 afterEach(() => harness.network.misbehave({ kind: 'clear' }))
 afterAll(async () => harness?.[Symbol.asyncDispose]())
 
-const misbehave = (effect: object, times?: number) =>
+const misbehave = (effect: object | string, times?: number) =>
   harness.network.misbehave({
     kind: 'rule',
     rule: { when: { stanza: 'download', ...(times && { times }) }, do: effect },
@@ -70,7 +70,7 @@ test("the instance's webhook gets the message, and no event about its file", asy
 })
 
 test('a file that is not there yet is pending, and a call can wait for it', async () => {
-  await misbehave({ delayMs: 1_500 }, 1)
+  await misbehave('hold', 1)
   const sent = await sendFrom(harness, number, newContact())
   const [received] = await until('the message', async () => {
     const events = await eventsOf(harness, number, sent.id)
@@ -83,6 +83,8 @@ test('a file that is not there yet is pending, and a call can wait for it', asyn
   expect(await media.codeOf('GET', shown.id)).toBe('media_pending')
   const early = number.instance.sendMedia({ to: newContact(), media: shown.id }, 'too-early')
   await expect(early).rejects.toMatchObject({ status: 409, code: 'media_pending', retryAfter: '2' })
+  await until('the download to begin', async () => (await harness.network.scenario()).held.length === 1)
+  await harness.network.misbehave({ kind: 'release' })
   expect(await hashOf(harness, number, shown.id)).toBe(sent.hash)
 })
 
@@ -92,7 +94,7 @@ test.each([
   ['a byte is altered', 'garble', 1],
   ['it is slow', { bytesPerSecond: 40_000 }, 1],
 ] as const)('the file is fetched in the end although %s', async (_, effect, times) => {
-  await misbehave(effect as never, times)
+  await misbehave(effect, times)
   const sent = await sendFrom(harness, number, newContact())
   const events = await untilSettled(harness, number, sent.id)
   expect(events.map(({ event }) => event)).toEqual(['message.received', 'media.ready'])
