@@ -134,6 +134,11 @@ test.each(GAPS)('a double click, the second %s, sends one message from the form 
   expect(await sent()).toEqual(['From the dialog', 'From the form'])
 })
 
+/** True if the focus is on the element or inside it. */
+function hasFocus(element: Locator): Promise<boolean> {
+  return element.evaluate(one => one.contains(document.activeElement))
+}
+
 test('a dialog stays open while its call runs, so the answer cannot close the dialog of another person', async () => {
   const page = await harness.openSignedIn('/people')
   await page.getByRole('button', { name: en.people.invite }).click()
@@ -156,21 +161,28 @@ test('a dialog stays open while its call runs, so the answer cannot close the di
   await page.keyboard.press('Escape')
   expect(await inDialog(page, en.common.close).isDisabled()).toBe(true)
   expect(await dialog.isVisible()).toBe(true)
+  expect(await hasFocus(dialog)).toBe(true)
   gate.resolve()
   await dialog.waitFor({ state: 'detached' })
 
   // The same for a confirmation.
   const second = Promise.withResolvers<void>()
+  let refusal: object | null = { error: { code: 'account_not_found', message: 'Not found.' } }
   await page.route('**/accounts/*', async route => {
     await second.promise
-    await route.continue()
+    await (refusal ? route.fulfill({ status: 404, json: refusal }) : route.continue())
   })
   await page.getByRole('button', { name: en.people.removeLabel('Bia') }).click()
   await inDialog(page, en.people.remove).click()
   await until('the dialog to show that it is busy', () => inDialog(page, en.common.cancel).isDisabled())
   await page.keyboard.press('Escape')
   expect(await inDialog(page, en.common.cancel).isVisible()).toBe(true)
+  expect(await hasFocus(page.getByRole('dialog'))).toBe(true)
   second.resolve()
+  // After a refusal, the pressed button has the focus again.
+  await until('the focus on the button', () => hasFocus(inDialog(page, en.people.remove)))
+  refusal = null
+  await page.keyboard.press('Enter')
   await page.getByText(en.people.removed).waitFor()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
 })
