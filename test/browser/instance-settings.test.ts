@@ -36,13 +36,24 @@ test('a proxy is set in the settings once it works, shown without its password, 
   await page.getByText('The proxy refuses the user name or the password.').waitFor()
   expect(await admin.proxy(id)).toEqual({ url: null })
   await url.fill(proxy.url())
+  const answer = Promise.withResolvers<void>()
+  await page.route(/\/proxy$/, async route => {
+    await answer.promise
+    await route.continue()
+  })
   await save.click()
+  await url.fill('http://typed-meanwhile')
+  answer.resolve()
   await page.getByText('The proxy works.').waitFor()
+  expect(await url.inputValue()).toBe('http://typed-meanwhile')
+  await page.unrouteAll({ behavior: 'wait' })
+  await url.fill(proxy.url())
+  await save.click()
+  await until('an empty field', async () => (await url.inputValue()) === '')
   const shown = `socks5://shop@127.0.0.1:${proxy.port}`
   await page.getByText(shown).waitFor()
   expect(await admin.proxy(id)).toEqual({ url: shown })
   expect(await page.content()).not.toContain(LOGIN.password)
-  expect(await url.inputValue()).toBe('')
 
   await admin.connect(id)
   await network.scanQr(await until('a QR code', async () => (await admin.connection(id)).qr))

@@ -21,12 +21,12 @@ interface Writing {
   name?: string
 }
 
-function useWrite(instanceId: string, onWritten: () => void) {
+function useWrite(instanceId: string, onWritten: (written: Writing) => void) {
   const client = useQueryClient()
   return useAction({
     mutationFn: (body: Writing) => call(`/instances/${instanceId}/sandbox/incoming`, { method: 'POST', body }),
-    onSuccess: () => {
-      onWritten()
+    onSuccess: (_, written) => {
+      onWritten(written)
       void client.invalidateQueries(conversationsQuery(instanceId))
     },
   })
@@ -37,8 +37,8 @@ export function Reply({ instanceId, conversation }: { instanceId: string; conver
   const words = useWords()
   const toast = useToast()
   const [text, setText] = useState('')
-  const write = useWrite(instanceId, () => {
-    setText('')
+  const write = useWrite(instanceId, written => {
+    setText(now => (now === written.text ? '' : now))
     toast(words.phone.written)
   })
   const mayWrite = useMay('operator')

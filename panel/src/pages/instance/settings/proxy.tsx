@@ -29,9 +29,9 @@ function ProxyForm({ instanceId, current }: { instanceId: string; current: strin
   const save = useMutation({
     mutationFn: (next: string | null) =>
       callData<ProxySetting>(`/instances/${instanceId}/proxy`, { method: 'PUT', body: { url: next } }),
-    onSuccess: saved => {
+    onSuccess: (saved, next) => {
       client.setQueryData(proxyQuery(instanceId).queryKey, saved)
-      setUrl('')
+      setUrl(now => (now.trim() === next ? '' : now))
       toast(saved.url === null ? texts.removed : texts.saved)
     },
   })
