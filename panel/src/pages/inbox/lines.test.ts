@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { ChatEntry } from '../../api/types.ts'
 import { linesOf } from './lines.ts'
 
@@ -11,6 +11,7 @@ const REACTION = {
   type: 'reaction',
   from: '551',
   phone: '551',
+  chat: '551',
   name: 'Ana',
   reaction: { messageId: 'msg_1', emoji: '👍' },
 } as ChatEntry
@@ -23,4 +24,33 @@ test('lines that did not change stay the same objects', () => {
   expect(after.filter(line => !before.includes(line))).toMatchObject([
     { line: { id: 'msg_1' }, reactions: [{ emoji: '👍', by: 'Ana' }] },
   ])
+})
+
+describe('a person who changes a reaction has one', () => {
+  const reactions = (changed: Partial<ChatEntry>, first: Partial<ChatEntry>) =>
+    linesOf([
+      { ...REACTION, ...changed, id: 'msg_4', reaction: { messageId: 'msg_1', emoji: '🎉' } } as ChatEntry,
+      { ...REACTION, ...first } as ChatEntry,
+      ...TEXTS,
+    ]).find(({ line }) => line.id === 'msg_1')?.reactions
+  const changed = [{ emoji: '🎉', by: 'Ana' }]
+  const group = '120363000000000001@g.us'
+  const byLid = { from: '77', phone: null, lid: '77@lid' }
+  const byBoth = { from: '551', phone: '551', lid: '77@lid' }
+  const byNumber = { from: '551', phone: '551', lid: null }
+
+  test('when the phone number becomes known', () => {
+    expect(reactions({ ...byBoth, chat: '551' }, { ...byLid, chat: '77@lid' })).toEqual(changed)
+    expect(reactions({ ...byBoth, chat: group }, { ...byLid, chat: group })).toEqual(changed)
+    expect(reactions({ ...byNumber, chat: '551' }, { ...byLid, chat: '77@lid' })).toEqual(changed)
+  })
+
+  test('when the LID becomes known', () => {
+    expect(reactions({ ...byBoth, chat: group }, { ...byNumber, chat: group })).toEqual(changed)
+  })
+
+  test('while another member of the group keeps theirs', () => {
+    const other = { from: '88', phone: null, lid: '88@lid', chat: group }
+    expect(reactions({ ...byBoth, chat: group }, other)).toHaveLength(2)
+  })
 })

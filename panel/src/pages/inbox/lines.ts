@@ -23,6 +23,7 @@ export interface ShownLine {
 }
 
 const OWN = ''
+const OTHER_SIDE = 'other'
 const MAX_START = 200
 
 export function isSent(line: ChatLine): line is SentLine {
@@ -39,6 +40,7 @@ export function linesOf(entries: readonly ChatEntry[], before: readonly ShownLin
   const byId = new Map<string, ShownLine>()
   const reactions = new Map<string, Map<string, ShownReaction | null>>()
   const commands = new Map<string, Map<ChatCommand['command'], ChatCommand>>()
+  const lids = lidsOf(entries)
   const react = (messageId: string, who: string, reaction: ShownReaction | null) => {
     const all = reactions.get(messageId) ?? new Map()
     reactions.set(messageId, all.set(who, reaction))
@@ -52,9 +54,8 @@ export function linesOf(entries: readonly ChatEntry[], before: readonly ShownLin
         react(entry.messageId, OWN, entry.emoji === null ? null : { emoji: entry.emoji, by: null })
     } else if (!isSent(entry) && entry.reaction) {
       const { messageId, emoji } = entry.reaction
-      const who = entry.direction === 'in' ? senderOf(entry) : OWN
-      const by = entry.direction === 'in' ? (entry.name ?? who) : null
-      if (messageId !== null) react(messageId, who, emoji === null ? null : { emoji, by })
+      const who = entry.direction === 'in' ? personOf(entry, lids) : OWN
+      if (messageId !== null) react(messageId, who, emoji === null ? null : { emoji, by: authorOf(entry) })
     } else if (!byId.has(entry.id)) {
       const shown: ShownLine = { line: entry, reactions: [], pending: null, failed: [] }
       byId.set(entry.id, shown)
@@ -76,7 +77,23 @@ export function linesOf(entries: readonly ChatEntry[], before: readonly ShownLin
   return lines.map(shown => replaceEqualDeep(known.get(shown.line.id), shown))
 }
 
-function senderOf({ phone, lid, from }: Extract<ChatLine, { direction: 'in' }>): string {
+type ReceivedLine = Extract<ChatLine, { direction: 'in' }>
+
+/** The LIDs of the phone numbers in a conversation. */
+function lidsOf(entries: readonly ChatEntry[]): Map<string, string> {
+  const lids = new Map<string, string>()
+  for (const entry of entries)
+    if (entry.direction === 'in' && entry.phone !== null && entry.lid !== null) lids.set(entry.phone, entry.lid)
+  return lids
+}
+
+/** One value for each person, although the phone number or the LID may become known later than the other. */
+function personOf({ chat, phone, lid, from }: ReceivedLine, lids: ReadonlyMap<string, string>): string {
+  if (!chat.endsWith('@g.us')) return OTHER_SIDE
+  return lid ?? lids.get(phone ?? '') ?? phone ?? from
+}
+
+function senderOf({ phone, lid, from }: ReceivedLine): string {
   return phone === null ? (lid ?? from) : `+${phone}`
 }
 
