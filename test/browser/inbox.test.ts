@@ -247,6 +247,37 @@ test('older messages are loaded by scrolling, and a message that is found by its
   expect(harness.complaints).toEqual([])
 })
 
+test('an older message that changed while it was off screen is shown as it is now when it is scrolled to', async () => {
+  const from = '5511987670004'
+  const { id: edited } = await network.writeAs({ from, to: phone, name: 'Davi', text: 'see you at siz' })
+  await network.misbehave({ kind: 'write', from, to: phone, text: 'number ', count: 180 })
+  const page = await harness.openSignedIn('/settings', { reducedMotion: 'reduce' })
+  await page.addInitScript(() => {
+    // Every 20 s the service asks the panel to read everything again.
+    const listen = EventSource.prototype.addEventListener
+    EventSource.prototype.addEventListener = function (type: string, ...rest: [EventListener]) {
+      if (type !== 'refresh') listen.call(this, type, ...rest)
+    }
+  })
+  await page.goto(`${harness.url}/instances/${id}/inbox`)
+  await page.getByRole('link', { name: 'Davi' }).getByText('100+').waitFor()
+  await page.getByRole('link', { name: 'Davi' }).click()
+  const log = page.getByRole('log')
+  const scrollTo = (place: 'top' | 'end') =>
+    log.evaluate((box, top) => box.scrollTo({ top: top ? -box.scrollHeight : 0 }), place === 'top')
+  await until('the first message', async () => {
+    await scrollTo('top')
+    return (await log.getByText('see you at siz', { exact: true }).count()) === 1
+  })
+  await scrollTo('end')
+  await network.writeAs({ from, to: phone, name: 'Davi', edit: { id: edited, text: 'see you at six' } })
+  await network.writeAs({ from, to: phone, name: 'Davi', text: 'the newest' })
+  await log.getByText('the newest', { exact: true }).waitFor()
+  await scrollTo('top')
+  await log.getByText('see you at six', { exact: true }).waitFor()
+  expect(harness.complaints).toEqual([])
+})
+
 test('a text has the direction of its language, and a name cannot turn around what follows it', async () => {
   const subject = 'Book club'
   const group = await network.createGroup({ by: ANA, subject, members: [phone] })

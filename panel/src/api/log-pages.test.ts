@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { PAGE_SIZE, type Pages, putAgain, readAgain, rowsOf } from './log-pages.ts'
+import { PAGE_SIZE, type Pages, putAgain, type Row, readAgain, rowsBetween, rowsOf } from './log-pages.ts'
 import type { Page } from './types.ts'
 
 interface Numbered {
@@ -11,6 +11,8 @@ interface Numbered {
 class Listed {
   rows: Numbered[]
   reads = 0
+  /** The rows that were read after the last change. */
+  current = new WeakSet<Row>()
 
   constructor(count: number) {
     this.rows = Array.from({ length: count }, (_, index) => ({ id: `row ${count - index}`, text: 'old' }))
@@ -24,6 +26,7 @@ class Listed {
     this.reads += 1
     const from = cursor === undefined ? 0 : this.rows.findIndex(({ id }) => id === cursor) + 1
     const data = structuredClone(this.rows.slice(from, from + PAGE_SIZE))
+    for (const row of data) this.current.add(row)
     return { data, nextCursor: from + PAGE_SIZE < this.rows.length ? data.at(-1)!.id : null }
   }
 
@@ -40,7 +43,7 @@ class Listed {
 
   async refresh(before: Pages<Numbered>, visible = { from: 0, to: 20 }): Promise<Pages<Numbered>> {
     const fresh = await readAgain(before, visible, this.read)
-    return putAgain(before, fresh!)
+    return putAgain(before, fresh!, this.current)
   }
 }
 
@@ -92,6 +95,20 @@ describe('a live list', () => {
     const changed = rowsOf(after.pages).filter((row, index) => row !== rowsOf(before.pages)[index])
     expect(changed).toEqual([{ id: 'row 150', text: 'edited' }])
     expect(after.pages[2]).toBe(before.pages[2])
+  })
+
+  test('after a change exactly the rows that were read again are current, whether they changed or not', async () => {
+    const listed = new Listed(300)
+    const before = await listed.readPages(3)
+    listed.current = new WeakSet()
+    listed.prepend('row 301')
+    listed.rows[150] = { id: listed.rows[150]!.id, text: 'edited' }
+    const after = await listed.refresh(before, { from: 140, to: 160 })
+    const isCurrent = (from: number, to: number) => rowsBetween(after, { from, to }).map(row => listed.current.has(row))
+    expect(isCurrent(-50, 99)).toEqual(Array(100).fill(true))
+    expect(isCurrent(100, 100)).toEqual([false])
+    expect(isCurrent(101, 200)).toEqual(Array(100).fill(true))
+    expect(isCurrent(201, 400)).toEqual(Array(100).fill(false))
   })
 
   test('a growing list is cut back to the rows near the top while they are shown, and can be read on', async () => {

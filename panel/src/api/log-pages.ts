@@ -57,18 +57,26 @@ export async function readAgain<T extends Row>(
   return { ...newest, others: new Map(others) }
 }
 
-/** Puts pages that were read again into the list. Rows that did not change stay the same objects. */
-export function putAgain<T extends Row>(now: Pages<T>, { first, isCut, others }: Fresh<T>): Pages<T> {
+/**
+ * Puts pages that were read again into the list. Rows that did not change stay the same objects.
+ * @param current the rows that were read after the last change
+ */
+export function putAgain<T extends Row>(
+  now: Pages<T>,
+  { first, isCut, others }: Fresh<T>,
+  current: WeakSet<Row>,
+): Pages<T> {
   const fresh = new Map([[0, first], ...others])
   const known = new Map([...fresh.keys()].flatMap(index => now.pages[index]?.data ?? []).map(row => [keyOf(row), row]))
   const taken = new Set<string>()
   const take = (row: T) => taken.size !== taken.add(keyOf(row)).size
+  const keep = (row: T) => {
+    const kept = replaceEqualDeep(known.get(keyOf(row)), row)
+    if (current.has(row)) current.add(kept)
+    return kept
+  }
   const again = new Map<number, T[]>()
-  for (const [index, { data }] of fresh)
-    again.set(
-      index,
-      data.filter(take).map(row => replaceEqualDeep(known.get(keyOf(row)), row)),
-    )
+  for (const [index, { data }] of fresh) again.set(index, data.filter(take).map(keep))
   if (isCut) return { pages: [{ ...first, data: again.get(0)! }], pageParams: now.pageParams.slice(0, 1) }
   const pages = now.pages.map((page, index) => {
     const data = again.get(index)
@@ -110,6 +118,15 @@ async function catchUp<T extends Row>(
   const fresh = new Set(rows.map(keyOf))
   const below = before.data.slice(last + 1).filter(row => !fresh.has(keyOf(row)))
   return { first: { data: [...rows, ...below], nextCursor: before.nextCursor }, isCut: false }
+}
+
+export function rowsBetween<T>({ pages }: Pages<T>, { from, to }: Range): T[] {
+  let start = 0
+  return pages.flatMap(({ data }) => {
+    const rows = data.slice(Math.max(0, from - start), Math.max(0, to + 1 - start))
+    start += data.length
+    return rows
+  })
 }
 
 function pagesBetween<T>({ pages }: Pages<T>, { from, to }: Range): number[] {

@@ -1,8 +1,18 @@
 import { type QueryClient, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
-import { useCallback, useEffect, useMemo, useRef } from 'react'
+import { type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
 import type { Query } from './client.ts'
 import { onLogChange } from './live.ts'
-import { PAGE_SIZE, type Pages, putAgain, type Range, type ReadPage, type Row, readAgain, rowsOf } from './log-pages.ts'
+import {
+  PAGE_SIZE,
+  type Pages,
+  putAgain,
+  type Range,
+  type ReadPage,
+  type Row,
+  readAgain,
+  rowsBetween,
+  rowsOf,
+} from './log-pages.ts'
 import { listPage } from './queries.ts'
 import type { Page } from './types.ts'
 
@@ -25,17 +35,25 @@ export interface Log<T> {
 }
 
 type Key = readonly unknown[]
+type Current = RefObject<WeakSet<Row>>
 
 /**
  * A live list, newest first, read page by page as it is scrolled. When a change of `instanceId` (null: the list of
- * instances) is reported, the visible rows and the newest ones are read again.
+ * instances) is reported, the visible rows and the newest ones are read again, and the other rows when they become visible.
  */
 export function useLog<T extends Row>(name: string, path: string, query: Query, instanceId: string | null): Log<T> {
   const client = useQueryClient()
   const key = useMemo(() => ['log', name, path, query], [name, path, query])
   const visible = useRef({ from: 0, to: 0 })
+  /** The rows that were read after the last change. */
+  const current = useRef(new WeakSet<Row>())
   const read = useCallback<ReadPage<T>>(
-    (cursor, signal) => listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor }, signal),
+    async (cursor, signal) => {
+      const { current: readNow } = current
+      const page = await listPage<T>(path, { ...query, limit: PAGE_SIZE, cursor }, signal)
+      for (const row of page.data) readNow.add(row)
+      return page
+    },
     [path, query],
   )
 
@@ -52,9 +70,10 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
     // After a change of the search or filter, the old rows stay until the new ones arrive.
     placeholderData: (before, earlier) => (earlier?.queryKey[1] === name ? before : undefined),
   })
-  useRefresh(
+  const requestRefresh = useRefresh(
     instanceId,
-    useCallback(() => refresh(client, key, visible.current, read), [client, key, read]),
+    useCallback(() => refresh(client, key, visible.current, read, current), [client, key, read]),
+    current,
   )
 
   const rows = useMemo(() => rowsOf(list.data?.pages ?? []), [list.data])
@@ -70,15 +89,25 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
       if (hasNextPage && !isFetching) void fetchNextPage()
     }, [hasNextPage, isFetching, fetchNextPage]),
     retry: useCallback(() => void list.refetch(), [list.refetch]),
-    onVisible: useCallback((from, to) => {
-      visible.current = { from, to }
-    }, []),
+    onVisible: useCallback(
+      (from, to) => {
+        visible.current = { from, to }
+        const shown = client.getQueryData<Pages<T>>(key)
+        if (shown && rowsBetween(shown, visible.current).some(row => !current.current.has(row))) requestRefresh()
+      },
+      [client, key, requestRefresh],
+    ),
     find: useCallback((isSought, signal) => find(client, key, read, isSought, signal), [client, key, read]),
   }
 }
 
-/** Runs `read` after a change, one run after the other. */
-function useRefresh(instanceId: string | null, read: () => Promise<void>): void {
+/**
+ * Runs `read` after a change, one run after the other.
+ * @param current is emptied by a change
+ * @returns requests a run without a change
+ */
+function useRefresh(instanceId: string | null, read: () => Promise<void>, current: Current): () => void {
+  const request = useRef(() => {})
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined
     let running = false
@@ -91,18 +120,29 @@ function useRefresh(instanceId: string | null, read: () => Promise<void>): void 
       running = false
       if (again) due = setTimeout(run, REFRESH_EVERY_MS)
     }
-    const stop = onLogChange(instanceId, () => {
+    request.current = () => {
       if (running) again = true
       else due ??= setTimeout(run, REFRESH_EVERY_MS)
+    }
+    const stop = onLogChange(instanceId, () => {
+      current.current = new WeakSet()
+      request.current()
     })
     return () => {
       stop()
       clearTimeout(due)
     }
-  }, [read, instanceId])
+  }, [read, instanceId, current])
+  return useCallback(() => request.current(), [])
 }
 
-async function refresh<T extends Row>(client: QueryClient, key: Key, visible: Range, read: ReadPage<T>): Promise<void> {
+async function refresh<T extends Row>(
+  client: QueryClient,
+  key: Key,
+  visible: Range,
+  read: ReadPage<T>,
+  current: Current,
+): Promise<void> {
   const before = client.getQueryData<Pages<T>>(key)
   const first = before?.pages[0]
   if (!before || !first) {
@@ -114,7 +154,7 @@ async function refresh<T extends Row>(client: QueryClient, key: Key, visible: Ra
   const put = () =>
     client.setQueryData<Pages<T>>(key, now => {
       if (!now || now.pages[0] !== first) return now
-      return fresh ? putAgain(now, fresh) : { pages: [], pageParams: [] }
+      return fresh ? putAgain(now, fresh, current.current) : { pages: [], pageParams: [] }
     })
   const loading = client.getQueryCache().find({ queryKey: key, exact: true })?.promise
   put()
