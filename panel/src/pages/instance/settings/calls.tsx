@@ -38,6 +38,9 @@ function CallsForm({ instanceId, calls }: { instanceId: string; calls: Calls }) 
     },
     onSuccess: (saved, changed) => {
       client.setQueryData(callsQuery(instanceId).queryKey, saved)
+      // Somebody else has switched rejecting off meanwhile: the text is not saved, and stays for when it is on again.
+      const isTextLeft = changed.text !== undefined && changed.reject === undefined && !saved.reject
+      if (isTextLeft) return
       form.onSaved(changed)
       toast(texts.saved)
     },
