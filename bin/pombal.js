@@ -6,7 +6,7 @@ import { createRequire } from 'node:module'
 import net from 'node:net'
 import os from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { COMMANDS, USAGE, usageOf } from './commands.js'
 
 const BIN = dirname(fileURLToPath(import.meta.url))
@@ -131,7 +131,8 @@ async function run(command) {
   const { COMPILED, isCompiled } = await import('./compiled.js')
   // Commands read their arguments from the third on, as a program of their own would.
   if (process.argv[2] === command) process.argv.splice(2, 1)
-  await import(isCompiled() ? join(COMPILED, `${command}.js`) : join(BIN, '..', COMMANDS[command].source))
+  const program = isCompiled() ? join(COMPILED, `${command}.js`) : join(BIN, '..', COMMANDS[command].source)
+  await import(pathToFileURL(program).href)
 }
 
 const command = readCommand()

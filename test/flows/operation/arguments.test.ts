@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -44,6 +44,15 @@ test.each([
   const refused = await run(...args)
   expect(refused).toMatchObject({ code: 1, output: expect.stringContaining(`usage: pombal ${args[0]}`) })
   expect(readdirSync(dataDir)).toEqual([])
+})
+
+test('a command runs from a folder whose name has characters with a meaning in URLs', () => {
+  const root = join(import.meta.dirname, '../../..')
+  const copy = join(dataDir, '50%25 #1')
+  for (const name of ['bin', 'package.json']) cpSync(join(root, name), join(copy, name), { recursive: true })
+  symlinkSync(join(root, 'dist'), join(copy, 'dist'))
+  const output = execFileSync(process.execPath, [join(copy, 'bin/pombal.js'), 'listen', '--help'], { encoding: 'utf8' })
+  expect(output).toContain('usage: pombal listen')
 })
 
 describe('pombal demo', () => {
