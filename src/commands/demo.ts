@@ -64,6 +64,8 @@ function say(line: string): void {
 async function until<T>(what: string, check: () => Promise<T | false> | T | false): Promise<T> {
   while (performance.now() - startedAt < GIVE_UP_AFTER_MS) {
     interrupted.signal.throwIfAborted()
+    const end = service.signalCode ?? service.exitCode
+    if (end !== null) throw new Error(`The service ended (${end}).\n${output()}`)
     const found = await check()
     if (found !== false) return found
     await sleep(50)
@@ -189,10 +191,7 @@ async function run(url: string): Promise<void> {
 const { service, url, output } = startService()
 try {
   say(`Starting Pombal on an empty folder, ${dataDir}`)
-  const at = await until('the service to start', () => {
-    if (service.exitCode !== null) throw new Error(`The service ended immediately.\n${output()}`)
-    return url()
-  })
+  const at = await until('the service to start', url)
   say(`Pombal listens on ${at}`)
   await run(at)
   say(`All ${events.length} events arrived, in order and signed.`)

@@ -75,6 +75,15 @@ describe('pombal demo', () => {
     expect(readdirSync(dataDir)).toEqual([])
   })
 
+  test('reports a service that is killed while it starts', async () => {
+    const killService = "process.argv.includes('demo') || process.kill(process.pid, 'SIGKILL')"
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(killService)}`
+    const { code, output } = await runCommand(['demo'], { NODE_OPTIONS, TMPDIR: dataDir })
+    expect(output).toContain('FAILED: The service ended (SIGKILL).')
+    expect(code).toBe(1)
+    expect(readdirSync(dataDir)).toEqual([])
+  })
+
   test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('stops its service and erases its folder on %s', async signal => {
     const child = spawn(process.execPath, [PROGRAM, 'demo'], {
       env: { PATH: process.env['PATH'], TMPDIR: dataDir },
