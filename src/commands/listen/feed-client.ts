@@ -13,13 +13,14 @@ export interface FeedItem {
 export class CallFailed extends Error {
   override readonly name = 'CallFailed'
   readonly status: number
-  /** Seconds. */
+  /** Seconds; null if the answer has no such number. A proxy may send a date instead. */
   readonly retryAfter: number | null
 
   constructor(path: string, status: number, retryAfter: string | null, text: string) {
     super(`${path} answered ${status}: ${text}`)
     this.status = status
-    this.retryAfter = retryAfter === null ? null : Number(retryAfter)
+    const seconds = Number(retryAfter)
+    this.retryAfter = seconds > 0 && Number.isFinite(seconds) ? seconds : null
   }
 }
 
