@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -41,4 +41,19 @@ test('every line is complete, also if a write is short or fails in the middle', 
   ).toEqual([lines[0], lines[2]])
   expect([tokens.has('inst_1'), tokens.has('inst_2')]).toEqual([true, false])
   tokens.close()
+})
+
+test('a file that others can read is refused, but not on Windows, where every file looks like one', () => {
+  const { platform } = process
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-tokens-'))
+  onTestFinished(() => {
+    Object.defineProperty(process, 'platform', { value: platform })
+    rmSync(folder, { recursive: true })
+  })
+  const path = join(folder, 'tokens.jsonl')
+  writeFileSync(path, '')
+  chmodSync(path, 0o666)
+  expect(() => new TokenFile(path)).toThrow('can be read by others')
+  Object.defineProperty(process, 'platform', { value: 'win32' })
+  new TokenFile(path).close()
 })

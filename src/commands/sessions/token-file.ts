@@ -20,7 +20,8 @@ export class TokenFile {
   constructor(path: string) {
     this.path = path
     this.#file = openSync(path, 'a', PRIVATE_FILE)
-    if ((fstatSync(this.#file).mode & OTHERS) !== 0) {
+    // Windows shows the same mode for every file.
+    if (process.platform !== 'win32' && (fstatSync(this.#file).mode & OTHERS) !== 0) {
       closeSync(this.#file)
       throw new BadSettings([`${path} can be read by others: run "chmod 600 ${path}", or name another file.`])
     }
