@@ -107,7 +107,8 @@ interface ExecuteOptions {
   credentials: { baseUrl: string; token: string }
   parameters: Json
   items?: Item[]
-  executionId?: string
+  /** Null: the node runs without an execution, as a tool of an MCP Server Trigger. */
+  executionId?: string | null
   continueOnFail?: boolean
   /** The time zone of the workflow. */
   timezone?: string
@@ -140,7 +141,7 @@ export async function execute(options: ExecuteOptions): Promise<Result[]> {
       return options?.ensureType === 'string' ? ensureString(name, value) : value
     },
     getTimezone: () => timezone,
-    getExecutionId: () => executionId,
+    getExecutionId: () => executionId ?? undefined,
     evaluateExpression: () => 0,
     continueOnFail: () => continueOnFail,
     helpers: {

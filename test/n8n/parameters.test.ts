@@ -31,9 +31,9 @@ describe.skipIf(!IS_BUILT)('the node Pombal', () => {
     server.close()
   })
 
-  const act = async (operation: string, parameters: object, timezone = 'UTC') => {
+  const act = async (operation: string, parameters: object, run: Partial<Parameters<typeof execute>[0]> = {}) => {
     const credentials = { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: 'x' }
-    const [result] = await execute({ credentials, parameters: { operation, ...parameters }, timezone })
+    const [result] = await execute({ credentials, parameters: { operation, ...parameters }, ...run })
     return result!.json
   }
 
@@ -67,7 +67,7 @@ describe.skipIf(!IS_BUILT)('the node Pombal', () => {
     [Date.UTC(2026, 11, 1, 10), '2026-12-01T10:00:00.000Z'],
   ])("in the workflow's time zone, Send At %s is %s", async (sendAt, sent) => {
     const parameters = { to: '5511987654321', text: 'a', options: { sendAt } }
-    expect(await act('sendText', parameters, 'America/Sao_Paulo')).toMatchObject({ sendAt: sent })
+    expect(await act('sendText', parameters, { timezone: 'America/Sao_Paulo' })).toMatchObject({ sendAt: sent })
   })
 
   test('refuses a Send At that is not a date', async () => {
@@ -77,5 +77,12 @@ describe.skipIf(!IS_BUILT)('the node Pombal', () => {
       name: 'NodeOperationError',
       message: 'Send At is not a valid date: soon',
     })
+  })
+
+  test('as a tool without an execution, sends each message under another key, unless the user has set one', async () => {
+    const keyOf = async (options: object) =>
+      (await act('sendText', { to: '5511987654321', text: 'a', options }, { executionId: null }))['key']
+    expect(await keyOf({})).not.toBe(await keyOf({}))
+    expect(await keyOf({ idempotencyKey: 'order-7' })).toBe('order-7')
   })
 })

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   type IDataObject,
   type IExecuteFunctions,
@@ -222,7 +223,13 @@ function parseMetadata(context: IExecuteFunctions, item: number, metadata: strin
  * node, item and round of a loop has another key.
  */
 function keyOf(context: IExecuteFunctions, item: number, { idempotencyKey }: SendOptions = {}): IDataObject {
+  return { 'X-Idempotency-Key': String(idempotencyKey || generateKey(context, item)) }
+}
+
+function generateKey(context: IExecuteFunctions, item: number): string {
+  const execution = context.getExecutionId()
+  // As a tool of an MCP Server Trigger, the node runs without an execution.
+  if (!execution) return `n8n-${randomUUID()}`
   const round = String(context.evaluateExpression('{{ $runIndex }}', item))
-  const made = `n8n-${context.getWorkflow().id ?? ''}-${context.getExecutionId()}-${context.getNode().id}-${round}-${item}`
-  return { 'X-Idempotency-Key': String(idempotencyKey || made) }
+  return `n8n-${context.getWorkflow().id ?? ''}-${execution}-${context.getNode().id}-${round}-${item}`
 }
