@@ -109,6 +109,9 @@ interface ExecuteOptions {
   items?: Item[]
   /** Null: the node runs without an execution, as a tool of an MCP Server Trigger. */
   executionId?: string | null
+  /** The node is a tool of an agent. */
+  isTool?: boolean
+  round?: number
   continueOnFail?: boolean
   /** The time zone of the workflow. */
   timezone?: string
@@ -127,6 +130,8 @@ export async function execute(options: ExecuteOptions): Promise<Result[]> {
     parameters,
     items = [{ json: {} }],
     executionId = `run-${++runs}`,
+    isTool = false,
+    round = 0,
     continueOnFail = false,
     timezone = 'UTC',
   } = options
@@ -142,7 +147,8 @@ export async function execute(options: ExecuteOptions): Promise<Result[]> {
     },
     getTimezone: () => timezone,
     getExecutionId: () => executionId ?? undefined,
-    evaluateExpression: () => 0,
+    evaluateExpression: () => round,
+    isToolExecution: () => isTool,
     continueOnFail: () => continueOnFail,
     helpers: {
       ...base.helpers,

@@ -85,4 +85,23 @@ describe.skipIf(!IS_BUILT)('the node Pombal', () => {
     expect(await keyOf({})).not.toBe(await keyOf({}))
     expect(await keyOf({ idempotencyKey: 'order-7' })).toBe('order-7')
   })
+
+  test('as a tool of an agent, repeats its key in a retry, and has another key for another message', async () => {
+    // n8n gives a retry another number, and messages for several items of the agent the same number.
+    const keyOf = async (operation: string, parameters: object, round: number, executionId = 'agent-1') =>
+      (await act(operation, parameters, { executionId, isTool: true, round }))['key']
+    const ana = { to: '5511987654321', text: 'a' }
+    const key = await keyOf('sendText', ana, 0)
+    expect(await keyOf('sendText', ana, 1)).toBe(key)
+    const others = [
+      await keyOf('sendText', { ...ana, text: 'b' }, 0),
+      await keyOf('sendText', { ...ana, to: '15005550005' }, 0),
+      await keyOf('sendText', ana, 0, 'agent-2'),
+      await keyOf('delete', { messageId: 'msg_1' }, 0),
+      await keyOf('delete', { messageId: 'msg_2' }, 0),
+      await keyOf('markRead', { messageId: 'msg_1' }, 0),
+    ]
+    expect(new Set([key, ...others]).size).toBe(7)
+    expect(await keyOf('sendText', { ...ana, options: { idempotencyKey: 'order-7' } }, 0)).toBe('order-7')
+  })
 })

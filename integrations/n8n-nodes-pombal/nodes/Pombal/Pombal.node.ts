@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import {
   type IDataObject,
   type IExecuteFunctions,
@@ -82,8 +82,8 @@ function rawTextOf(context: IExecuteFunctions, name: string, item: number): stri
 async function run(context: IExecuteFunctions, item: number): Promise<INodeExecutionData[]> {
   const of = (name: string) => textOf(context, name, item)
   const message = (action = '') => `/v1/messages/${encodeURIComponent(of('messageId'))}${action}`
-  const command = async (method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: IDataObject) =>
-    one(await callForData(context, path, { method, headers: keyOf(context, item), ...(body && { body }) }))
+  const command = (method: Call['method'], path: string, body?: IDataObject) =>
+    once(context, item, { method, path, ...(body && { body }) })
   switch (of('operation')) {
     case 'sendText':
       return sendText(context, item, {})
@@ -133,8 +133,7 @@ async function sendText(context: IExecuteFunctions, item: number, more: IDataObj
     ...more,
     ...shared(context, item, options),
   }
-  const headers = keyOf(context, item, options)
-  return one(await callForData(context, '/v1/messages/text', { method: 'POST', headers, body }))
+  return once(context, item, { method: 'POST', path: '/v1/messages/text', body }, options)
 }
 
 async function sendFile(context: IExecuteFunctions, item: number): Promise<INodeExecutionData[]> {
@@ -148,8 +147,7 @@ async function sendFile(context: IExecuteFunctions, item: number): Promise<INode
     ...(as && { as }),
     ...shared(context, item, options),
   }
-  const headers = keyOf(context, item, options)
-  return one(await callForData(context, '/v1/messages/media', { method: 'POST', headers, body }))
+  return once(context, item, { method: 'POST', path: '/v1/messages/media', body }, options)
 }
 
 /** The value of `media`. The same content gets the same ID again, so a repeated upload does not change the message. */
@@ -218,18 +216,34 @@ function parseMetadata(context: IExecuteFunctions, item: number, metadata: strin
   }
 }
 
-/**
- * The user's idempotency key, or else a generated one. A retry of this node repeats the generated key. Every other run,
- * node, item and round of a loop has another key.
- */
-function keyOf(context: IExecuteFunctions, item: number, { idempotencyKey }: SendOptions = {}): IDataObject {
-  return { 'X-Idempotency-Key': String(idempotencyKey || generateKey(context, item)) }
+interface Call {
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  path: string
+  body?: IDataObject
 }
 
-function generateKey(context: IExecuteFunctions, item: number): string {
+/** Makes a call with the user's idempotency key, or else a generated one, so that a retry of this node does nothing twice. */
+async function once(
+  context: IExecuteFunctions,
+  item: number,
+  call: Call,
+  { idempotencyKey }: SendOptions = {},
+): Promise<INodeExecutionData[]> {
+  const { path, ...request } = call
+  const headers = { 'X-Idempotency-Key': String(idempotencyKey || generateKey(context, item, call)) }
+  return one(await callForData(context, path, { ...request, headers }))
+}
+
+/** A retry of this node repeats the key. Every other run, node, item and round of a loop has another key. */
+function generateKey(context: IExecuteFunctions, item: number, { method, path, body }: Call): string {
   const execution = context.getExecutionId()
   // As a tool of an MCP Server Trigger, the node runs without an execution.
   if (!execution) return `n8n-${randomUUID()}`
-  const round = String(context.evaluateExpression('{{ $runIndex }}', item))
-  return `n8n-${context.getWorkflow().id ?? ''}-${execution}-${context.getNode().id}-${round}-${item}`
+  const key = `n8n-${context.getWorkflow().id ?? ''}-${execution}-${context.getNode().id}`
+  // For a tool, n8n counts each retry as a round, and starts counting again for each item of the agent.
+  if (context.isToolExecution()) {
+    const content = JSON.stringify([method, path, body])
+    return `${key}-${createHash('sha256').update(content).digest('hex')}`
+  }
+  return `${key}-${String(context.evaluateExpression('{{ $runIndex }}', item))}-${item}`
 }
