@@ -20,11 +20,13 @@ interface Row extends QueuedMessage {
 }
 
 /** A sender with rows in memory and a link whose answers the test gives. */
-export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number } = {}) {
+export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; paces?: Paces } = {}) {
   const hints = new LocalHints()
   const rows: Row[] = []
   const expiresAt = Date.now() + 3_600_000
   const numbers = new Map<string, LookedUpNumber>([['5511987654321', { address: ADDRESS, expiresAt }]])
+  /** When each contact last exchanged a message with the instance. */
+  const contacts = new Map([['5511987654321', 0]])
   const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
   const messages = {
     releaseDue: async () => null,
@@ -43,6 +45,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     async recordProgress(_: unknown, whatsappId: string, reached: string) {
       const row = findPrepared(whatsappId)
       if (row) row.ended = reached
+      if (row) contacts.set(row.to, Date.now())
       return row ? 'recorded' : 'unknown_message'
     },
     async recordFailure(_: unknown, message: MessageReference, failure: { code: string; message: string }) {
@@ -54,12 +57,14 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
   const store = {
     hints,
     messages: messages as unknown as Messages,
-    paces: { find: async () => null, take: async () => ({ kind: 'granted' }) } as unknown as Paces,
+    paces: settings.paces ?? ({ find: async () => null } as Partial<Paces> as Paces),
     numbers: {
       find: async (_: string, number: string) => numbers.get(number) ?? null,
       record: async (_: unknown, number: string, address: string | null) =>
         void numbers.set(number, { address, expiresAt }),
-      isContact: async () => true,
+      isContact: vi.fn(async (_: string, names: readonly string[], before = Number.POSITIVE_INFINITY) =>
+        names.some(name => (contacts.get(name) ?? before) < before),
+      ),
       listOrders: async () => [],
     } as Partial<Numbers> as Numbers,
   }
@@ -129,6 +134,8 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number }
     accept,
     answer,
     numbers,
+    contacts,
+    isContact: store.numbers.isContact,
     expiresAt,
     failed,
     close: () => closing.abort(),

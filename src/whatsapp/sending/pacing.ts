@@ -121,12 +121,13 @@ export class Pacing {
   }
 
   /** The time until which the pace has made this message wait. The age of an earlier message counts from this time. */
-  async waitedUntil(message: Pick<QueuedMessage, 'to'>): Promise<number> {
+  async waitedUntil(message: Pick<QueuedMessage, 'to' | 'createdAt'>): Promise<number> {
     await this.#loaded
     const opened = Math.max(this.#opensAt, this.#state?.opensAt ?? 0)
     const renewed = Math.max(this.#newRecipientsAt, this.#state?.newRecipientsAt ?? 0)
     if (renewed <= opened) return opened
-    const { known } = await this.#options.addresses.findContactStatus(message.to)
+    // A recipient who became a contact after the message was accepted was a stranger until then.
+    const { known } = await this.#options.addresses.findContactStatus(message.to, message.createdAt)
     return known ? opened : renewed
   }
 
