@@ -27,6 +27,9 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
   const numbers = new Map<string, LookedUpNumber>([['5511987654321', { address: ADDRESS, expiresAt }]])
   /** When each contact last exchanged a message with the instance. */
   const contacts = new Map([['5511987654321', 0]])
+  const isContact = vi.fn(async (_: string, names: readonly string[], before = Number.POSITIVE_INFINITY) =>
+    names.some(name => (contacts.get(name) ?? before) < before),
+  )
   const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
   const messages = {
     releaseDue: async () => null,
@@ -62,9 +65,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
       find: async (_: string, number: string) => numbers.get(number) ?? null,
       record: async (_: unknown, number: string, address: string | null) =>
         void numbers.set(number, { address, expiresAt }),
-      isContact: vi.fn(async (_: string, names: readonly string[], before = Number.POSITIVE_INFINITY) =>
-        names.some(name => (contacts.get(name) ?? before) < before),
-      ),
+      isContact,
       listOrders: async () => [],
     } as Partial<Numbers> as Numbers,
   }
@@ -135,7 +136,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
     answer,
     numbers,
     contacts,
-    isContact: store.numbers.isContact,
+    isContact,
     expiresAt,
     failed,
     close: () => closing.abort(),

@@ -3,6 +3,7 @@ import { CONDITION_WITHIN_MS } from '../../../test/deadlines.ts'
 import { stage } from '../../../test/units/sender-harness.ts'
 import { NO_PACE } from '../../domain/pace.ts'
 import type { PaceState, Paces } from '../../store/pace/paces.ts'
+import { chatKeyOf } from './queue/queued-chat.ts'
 
 const HOUR_MS = 3_600_000
 const CONTACT = '5511987654321'
@@ -26,6 +27,52 @@ test('a message that waited for the new recipients of a day does not expire beca
   await vi.waitFor(() => expect(old.ended).toContain('expired'), CONDITION_WITHIN_MS)
   await vi.waitFor(
     () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([waited.whatsappId]),
+    CONDITION_WITHIN_MS,
+  )
+})
+
+test.each([
+  ['before', 'the next one is deferred'],
+  ['after', 'the next one was deferred'],
+])('the next message to a recipient of today is sent although the acknowledgement is recorded %s %s', async when => {
+  const tomorrow = Date.now() + 12 * HOUR_MS
+  const { sender, accept, answer, link, written, contacts, messages, isContact } = paced(
+    {},
+    async (_, __, recipient) =>
+      recipient === null || recipient === chatKeyOf(ANA)
+        ? { kind: 'granted' }
+        : { kind: 'waits', for: 'new_recipients', until: tomorrow },
+  )
+  const commit = Promise.withResolvers<void>()
+  const { recordProgress } = messages
+  messages.recordProgress = async (...args) => {
+    await commit.promise
+    return recordProgress(...args)
+  }
+  const readStatus = isContact.getMockImplementation()!
+  const asksAboutAna = () => isContact.mock.calls.filter(([, names]) => names.includes(ANA)).length
+  // The first message to Ana asks when it is classified and when it takes its turn.
+  const ASKED_BY_FIRST = 2
+  isContact.mockImplementation(async (...args) => {
+    const answered = await readStatus(...args)
+    if (when === 'after' || answered || asksAboutAna() <= ASKED_BY_FIRST || !args[1].includes(ANA)) return answered
+    commit.resolve()
+    await vi.waitFor(() => expect(contacts.has(ANA)).toBe(true), CONDITION_WITHIN_MS)
+    return answered
+  })
+  const first = accept(ANA)
+  accept(BIA)
+  const next = accept(ANA)
+  sender.start()
+  sender.attach(link)
+  await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
+  await vi.waitFor(() => expect(isContact.mock.calls.flatMap(([, names]) => names)).toContain(BIA), CONDITION_WITHIN_MS)
+  answer(first.whatsappId)
+  await vi.waitFor(() => expect(asksAboutAna()).toBeGreaterThan(ASKED_BY_FIRST), CONDITION_WITHIN_MS)
+  await new Promise(resolve => setTimeout(resolve, 20))
+  commit.resolve()
+  await vi.waitFor(
+    () => expect(written.map(({ whatsappId }) => whatsappId)).toContain(next.whatsappId),
     CONDITION_WITHIN_MS,
   )
 })

@@ -131,9 +131,23 @@ export class Pacing {
     return known ? opened : renewed
   }
 
-  /** This number wrote to the instance, so messages to it no longer count as messages to a stranger. */
+  /** This number may have become a contact: it wrote to the instance, or WhatsApp acknowledged a message to it. */
   noteContact(name: string): void {
     for (const [message, numbers] of this.#strangers) if (numbers.includes(name)) this.#strangers.delete(message)
+    this.#options.queue.wakeDeferred(name)
+    this.#options.onRoom()
+  }
+
+  /** The messages to a stranger wait in the database until the stranger becomes a contact, or all deferred chats are woken. */
+  deferStranger(message: QueuedMessage, numbers: readonly string[]): void {
+    const { addresses, queue, onFailed } = this.#options
+    const chat = queue.chatOf(message)
+    if (chat) queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
+    // The recipient may have become a contact between the first check and `defer`. No other call would wake the chat.
+    addresses
+      .findContactStatus(message.to)
+      .then(({ known }) => known && this.noteContact(message.to))
+      .catch(onFailed)
   }
 
   /** How long to show that the instance is typing before this message; 0: not at all. */
@@ -212,7 +226,7 @@ export class Pacing {
     const chat = queue.chatOf(message)
     if (!chat || chat.isBusy) return
     this.#hasDeferred = true
-    queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
+    this.deferStranger(message, numbers)
     this.#wakeLater()
     onRoom()
   }

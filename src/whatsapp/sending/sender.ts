@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import { namesOf } from '../../domain/recipients/recipient.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
@@ -112,10 +113,7 @@ export class Sender {
       ...options,
       messages: store.messages,
       signal,
-      onRecorded: message => {
-        this.#queue.remove(message)
-        this.#claimSoon()
-      },
+      onRecorded: message => this.#remove(message),
       onFailed,
     })
     const composer = new Composer({ ...options, outcomes: this.#recorder, signal })
@@ -220,14 +218,8 @@ export class Sender {
     const { addressing, lid } = message
     const from = written ? message.chat : message.from
     if (addressing === undefined && lid !== null) this.#queue.noteSame(from, lid)
-    if (addressing !== 'lid' || lid === null) this.#noteContact(from)
-    if (lid !== null) this.#noteContact(lid)
-  }
-
-  #noteContact(name: string): void {
-    this.#pacing.noteContact(name)
-    this.#queue.wakeDeferred(name)
-    this.#claims.read()
+    if (addressing !== 'lid' || lid === null) this.#pacing.noteContact(from)
+    if (lid !== null) this.#pacing.noteContact(lid)
   }
 
   // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
@@ -293,10 +285,10 @@ export class Sender {
         return
       case 'restricted':
         // If the restriction has ended in the meantime, the message is tried again without a delay.
-        if (this.#options.restriction.isInForce) this.#deferStranger(message, outcome.numbers)
+        if (this.#options.restriction.isInForce) this.#pacing.deferStranger(message, outcome.numbers)
         return
       case 'paced':
-        if (outcome.numbers !== null) this.#deferStranger(message, outcome.numbers)
+        if (outcome.numbers !== null) this.#pacing.deferStranger(message, outcome.numbers)
         return
       case 'unanswered':
         // No pause if there is a new link.
@@ -308,16 +300,6 @@ export class Sender {
     this.#recorder.record(message, outcome)
     if (outcome.kind === 'acknowledged') logger.info(facts, 'message.sent')
     else logger.info({ ...facts, code: outcome.failure.code }, 'message.failed')
-  }
-
-  #deferStranger(message: QueuedMessage, numbers: readonly string[]): void {
-    const chat = this.#queue.chatOf(message)
-    if (chat) this.#queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
-    // The recipient may have written between the first check and `defer`. No other call would wake the chat.
-    this.#addresses
-      .findContactStatus(message.to)
-      .then(({ known }) => known && this.#noteContact(message.to))
-      .catch(error => this.#failed(error))
   }
 
   async #recordLate(ack: Acknowledgement): Promise<void> {
@@ -336,11 +318,15 @@ export class Sender {
     this.#removeWaiting(ack.whatsappId)
   }
 
-  /** The outcome is recorded, so a waiting message is not sent again and the next one of its chat follows. */
   #removeWaiting(whatsappId: string): void {
     const message = this.#queue.findWaiting(whatsappId)
-    if (!message) return
+    if (message) this.#remove(message)
+  }
+
+  /** The outcome is recorded: the message is not sent again, the next one of its chat follows, and the recipient may be a contact now. */
+  #remove(message: QueuedMessage): void {
     this.#queue.remove(message)
+    for (const name of namesOf(message.to, message.prepared?.address)) this.#pacing.noteContact(name)
     this.#claimSoon()
   }
 
