@@ -9,6 +9,7 @@ import type { Acknowledgement } from '../../src/whatsapp/baileys/link.ts'
 import type { QueuedRows } from '../../src/whatsapp/sending/queue/send-queue.ts'
 import type { SendingLink } from '../../src/whatsapp/sending/send.ts'
 import { Sender } from '../../src/whatsapp/sending/sender.ts'
+import type { Files } from '../../src/whatsapp/sending/uploads.ts'
 import { queuedRows } from '../queued-messages.ts'
 import { createGroupDirectory } from './group-directory.ts'
 
@@ -20,7 +21,7 @@ interface Row extends QueuedMessage {
 }
 
 /** A sender with rows in memory and a link whose answers the test gives. */
-export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; paces?: Paces } = {}) {
+export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; paces?: Paces; files?: Files } = {}) {
   const hints = new LocalHints()
   const rows: Row[] = []
   const expiresAt = Date.now() + 3_600_000
@@ -74,7 +75,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
     lease: LEASE,
     store,
     groups: createGroupDirectory().groups,
-    files: null,
+    files: settings.files ?? null,
     restriction: { isInForce: false },
     eventLoopBudget: new EventLoopBudget(),
     messageTtlMs: settings.messageTtlMs ?? 86_400_000,

@@ -1,17 +1,22 @@
 import { expect, test, vi } from 'vitest'
 import { CONDITION_WITHIN_MS } from '../../../test/deadlines.ts'
 import { stage } from '../../../test/units/sender-harness.ts'
+import type { StoredFile } from '../../domain/media.ts'
 import { NO_PACE } from '../../domain/pace.ts'
 import type { PaceState, Paces } from '../../store/pace/paces.ts'
 import { chatKeyOf } from './queue/queued-chat.ts'
+import type { Files } from './uploads.ts'
 
 const HOUR_MS = 3_600_000
 const CONTACT = '5511987654321'
 const [ANA, BIA] = ['5511900000001', '5511900000002']
 
-function paced(state: Partial<PaceState>, take: Paces['take'] = async () => ({ kind: 'granted' })) {
+function paced(state: Partial<PaceState>, take: Paces['take'] = async () => ({ kind: 'granted' }), files?: Files) {
   const found = { pace: { ...NO_PACE, newRecipientsPerDay: 1 }, opensAt: 0, newRecipientsAt: 0, ...state }
-  const staged = stage({ paces: { find: async () => found, take: vi.fn(take) } as Partial<Paces> as Paces })
+  const staged = stage({
+    paces: { find: async () => found, take: vi.fn(take) } as Partial<Paces> as Paces,
+    ...(files && { files }),
+  })
   for (const number of [ANA, BIA])
     staged.numbers.set(number, { address: `${number}@s.whatsapp.net`, expiresAt: staged.expiresAt })
   return staged
@@ -75,4 +80,26 @@ test.each([
     () => expect(written.map(({ whatsappId }) => whatsappId)).toContain(next.whatsappId),
     CONDITION_WITHIN_MS,
   )
+})
+
+test('a file whose upload outlasts its turn waits for another turn, and is not uploaded again', async () => {
+  const granted = { kind: 'granted' } as const
+  const take = vi
+    .fn<Paces['take']>(async () => granted)
+    .mockResolvedValueOnce(granted)
+    .mockImplementationOnce(async () => ({ kind: 'waits', for: 'all', until: Date.now() + 500 }))
+  const media = { mimetype: 'image/jpeg', size: 1, filename: null }
+  const file = { media, open: vi.fn() } as unknown as StoredFile
+  const { sender, accept, link, written } = paced({}, take, { find: async () => file, readPicture: async () => null })
+  const message = accept(CONTACT)
+  message.file = { mediaId: 'med_1', form: 'image', filename: null }
+  sender.start()
+  sender.attach(link)
+  await vi.waitFor(() => expect(take).toHaveBeenCalledTimes(2), CONDITION_WITHIN_MS)
+  expect(written).toEqual([])
+  await vi.waitFor(
+    () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([message.whatsappId]),
+    CONDITION_WITHIN_MS,
+  )
+  expect(link.uploadFile).toHaveBeenCalledOnce()
 })

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { Command } from '../../domain/conversation.ts'
+import type { MessageId } from '../../domain/ids.ts'
 import { expiryFailure, type MessageFailure, messageFailure } from '../../domain/message.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
@@ -21,6 +22,8 @@ import { isStale, STALE_ADDRESSING, STALE_DEVICES, shareKeyAgain } from './stale
 import type { ContentOutcome, Uploads } from './uploads.ts'
 
 const MAX_HASHES = 2_000
+/** The file of an evicted one is uploaded again. */
+const MAX_UPLOADED = 100
 /** A retry that is evicted from this cache may be repeated once. */
 const MAX_RETRIED = 2_000
 
@@ -86,6 +89,8 @@ export class Transmitter {
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
   /** Retries because of `isStale`, by code and WhatsApp ID. The second refusal with the same code is final. */
   readonly #retriedStale = new BoundedMap<string, true>(MAX_RETRIED)
+  /** Contents whose file is uploaded while the pace makes their messages wait again. */
+  readonly #uploaded = new BoundedMap<MessageId, Uint8Array>(MAX_UPLOADED)
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
 
@@ -118,9 +123,17 @@ export class Transmitter {
     const encoded = await this.#encode(message, address, link)
     if (encoded.kind !== 'encoded') return encoded
     const { content } = encoded
-    // An upload may take a long time.
-    const late = message.file && (await this.#expiryFailure(message))
-    if (late) return { kind: 'refused', failure: late }
+    if (message.file) {
+      // An upload may take a long time.
+      const late = await this.#expiryFailure(message)
+      if (late) return { kind: 'refused', failure: late }
+      const pacedAgain = await pacing.take(message)
+      if (pacedAgain) {
+        if (pacedAgain.kind === 'paced') this.#uploaded.set(message.id, content)
+        return pacedAgain
+      }
+      this.#uploaded.delete(message.id)
+    }
     const prepared = message.prepared ?? { address, content }
     let recorded = message.prepared ? Promise.resolve() : null
     let obstacle: unknown = null
@@ -199,6 +212,8 @@ export class Transmitter {
       const thumbnail = image === undefined ? null : await uploads.findThumbnail(message, image, link)
       return composer.compose(message, extras, address, link, thumbnail)
     }
+    const uploaded = this.#uploaded.get(id)
+    if (uploaded) return { kind: 'encoded', content: uploaded }
     const found = await composer.findContext(id, extras, address, link)
     if (found.kind !== 'found') return found
     return uploads.upload(message, file, link, { extras, context: found.context })
