@@ -3,7 +3,7 @@ import { alertChanges, isNothing, type Problem } from '../domain/alert.ts'
 import type { DiskSpace } from '../domain/disk.ts'
 import { backoffMs } from '../kit/backoff.ts'
 import { type Repeated, repeat } from '../kit/repeat.ts'
-import type { Alerts } from '../store/alerts/alerts.ts'
+import { type Alerts, LONGEST_RETRY_MS } from '../store/alerts/alerts.ts'
 import { renderMessage } from './message.ts'
 import type { AlertSender } from './send.ts'
 
@@ -11,7 +11,6 @@ const EVERY_MS = 15_000
 /** Late enough for the instances to connect after a start. */
 const FIRST_AFTER_MS = 30_000
 const FIRST_RETRY_MS = 10_000
-const LONGEST_RETRY_MS = 30 * 60_000
 /** Messages in one round. The others wait for the next round. */
 const MAX_MESSAGES = 50
 

@@ -54,6 +54,13 @@ describe('changes of alerts', () => {
     expect(at(gone, [], NOW + 1 + SOLVED_AFTER_MS)).toEqual({ ...NONE, ended: ['alt_1'] })
   })
 
+  test('a problem is announced, and counts as solved, although the clock was set back by an hour', () => {
+    const later = NOW + 60 * MINUTE_MS
+    const at = (open: Alert, problems: Problem[]) => alertChanges([open], problems, DEFAULT_ALERT_DELAYS, NOW)
+    expect(at(alert({ since: later }), [DOWN])).toEqual({ ...NONE, began: ['alt_1'] })
+    expect(at(alert({ beganAt: later, goneSince: later }), [])).toEqual({ ...NONE, ended: ['alt_1'] })
+  })
+
   test('a problem that ends before it is announced is forgotten immediately', () => {
     expect(alertChanges([alert()], [], DEFAULT_ALERT_DELAYS, NOW)).toEqual({ ...NONE, ended: ['alt_1'] })
   })

@@ -79,7 +79,9 @@ export function alertChanges(
 ): AlertChanges {
   const key = ({ rule, subject }: Problem) => `${rule}/${subject}`
   const present = new Map(problems.filter(({ rule }) => delays[rule] !== null).map(problem => [key(problem), problem]))
-  const isDue = ({ rule, since }: Pick<Alert, 'rule' | 'since'>) => now - since >= (delays[rule] ?? 0) * 60_000
+  // A moment that is far in the future was recorded before the clock was set back.
+  const hasPassed = (ms: number, since: number) => Math.abs(now - since) >= ms
+  const isDue = ({ rule, since }: Pick<Alert, 'rule' | 'since'>) => hasPassed((delays[rule] ?? 0) * 60_000, since)
   const changes: AlertChanges = { noticed: [], reworded: [], began: [], gone: [], returned: [], ended: [], dropped: [] }
   for (const alert of open) {
     if (delays[alert.rule] === null) {
@@ -94,7 +96,7 @@ export function alertChanges(
       if (alert.beganAt === null && isDue(alert)) changes.began.push(alert.id)
     } else if (alert.beganAt === null) changes.ended.push(alert.id)
     else if (alert.goneSince === null) changes.gone.push(alert.id)
-    else if (now - alert.goneSince >= SOLVED_AFTER_MS) changes.ended.push(alert.id)
+    else if (hasPassed(SOLVED_AFTER_MS, alert.goneSince)) changes.ended.push(alert.id)
   }
   for (const problem of present.values()) {
     const since = Math.min(problem.since ?? now, now)

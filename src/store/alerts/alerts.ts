@@ -75,9 +75,11 @@ export interface Alerts {
   claimNotices(): Promise<DueNotices | null>
   /** Removes the notices and resets the target's failures. */
   recordSent(due: DueNotices, now: number): Promise<void>
-  /** Keeps the notices for the next attempt. */
+  /** Keeps the notices for the next attempt. @param retryInMs at most `LONGEST_RETRY_MS` */
   recordFailed(due: DueNotices, error: string, retryInMs: number): Promise<void>
 }
 
 export const MAX_ALERT_TARGETS = 20
 export const CLAIMED_FOR_MS = 60_000
+/** The longest pause after a failed attempt. A target that is due later than this was recorded before the clock was set back. */
+export const LONGEST_RETRY_MS = 30 * 60_000

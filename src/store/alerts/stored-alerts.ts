@@ -1,4 +1,4 @@
-import { sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import {
   ALERT_RULES,
   type Alert,
@@ -22,6 +22,7 @@ import {
   CLAIMED_FOR_MS,
   type DueNotices,
   type ListedAlert,
+  LONGEST_RETRY_MS,
   MAX_ALERT_TARGETS,
   type NewAlertTarget,
 } from './alerts.ts'
@@ -129,7 +130,7 @@ export class StoredAlerts implements Alerts {
       db
         .selectFrom('alert_targets')
         .select('id')
-        .where('due_at', '<=', now)
+        .where(isDue(now))
         .where(({ exists, selectFrom }) =>
           exists(selectFrom('alert_notices').select('target_id').whereRef('target_id', '=', 'alert_targets.id')),
         )
@@ -212,7 +213,7 @@ function operations({ statements }: Core) {
           .updateTable('alert_targets')
           .set({ due_at: sql`${clock} + ${sql.lit(CLAIMED_FOR_MS)}` })
           .where('id', '=', id)
-          .where('due_at', '<=', clock)
+          .where(isDue(clock))
           .returningAll(),
       )
       if (target === undefined) return null
@@ -267,6 +268,10 @@ function operations({ statements }: Core) {
       },
     ),
   }
+}
+
+function isDue(now: RawBuilder<number>) {
+  return sql<boolean>`(due_at <= ${now} or due_at > ${now} + ${sql.lit(LONGEST_RETRY_MS)})`
 }
 
 /** The ID of a node is the name of its host, its process ID and a random part, joined by hyphens. */

@@ -191,6 +191,14 @@ export function alertsContract(createHarness: CreateHarness): void {
       expect(await store.alerts.listTargets()).toMatchObject([{ failures: 0, lastError: null }])
     })
 
+    test('a target that failed before the clock was set back gets its notices', async () => {
+      await store.alerts.createTarget(NTFY, 0)
+      await begin()
+      await store.alerts.recordFailed((await store.alerts.claimNotices())!, 'Answered 500.', 60 * MINUTE_MS)
+      expect((await store.alerts.claimNotices())?.notices).toHaveLength(1)
+      expect(await store.alerts.claimNotices()).toBeNull()
+    })
+
     test('a target gets no notice of the end of a problem that began before it existed', async () => {
       await store.alerts.apply(noticed({ beganAt: 10 }), 10)
       await store.alerts.createTarget(NTFY, 20)
