@@ -82,7 +82,7 @@ export interface Accounts {
   findByName(name: string): Promise<Account | null>
   /** Binds an identity to an account. If the account was not active, its invitation ends. */
   bind(accountId: string, identity: Identity, now: number): Promise<Binding>
-  /** Sets a new password and ends the account's sessions except `keptId`, in one commit. */
+  /** Sets a new password, ends the open invitation and ends the account's sessions except `keptId`, in one commit. */
   changePassword(id: string, hashes: { old: string; new: string }, keptId: string): Promise<PasswordChange>
   /** The account of a name that has a password, with its hash. */
   findForSignIn(name: string): Promise<{ account: Account; passwordHash: string } | null>

@@ -225,7 +225,8 @@ function operations({ statements }: Core) {
           .where('id', '=', keptId)
           .where('account_id', '=', id)
         if ((await tx.query(statements.locking(kept, 'share', 'account_sessions'))).length === 0) return 'signed_out'
-        await tx.query(db.updateTable('accounts').set({ password_hash: hashes.new }).where('id', '=', id))
+        const set = { password_hash: hashes.new, invitation_digest: null, invitation_ends_at: null }
+        await tx.query(db.updateTable('accounts').set(set).where('id', '=', id))
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id).where('id', '!=', keptId))
         return 'changed'
       },

@@ -167,6 +167,19 @@ export function accountsContract(createHarness: CreateHarness): void {
         expect((await store.accounts.findForSignIn('zoe'))?.passwordHash).toBe(HASH)
       }))
 
+    test('a person who changes their own password ends an open link for setting it', () =>
+      withOwnStore(async store => {
+        const { id } = await createActive(store, 'Ana')
+        const open = invitation()
+        await store.accounts.invite(id, open)
+        const { id: session } = await signIn(store, id)
+        expect(await store.accounts.changePassword(id, { old: 'scrypt$wrong', new: HASH }, session)).not.toBe('changed')
+        expect(await store.accounts.findInvited(open.digest)).not.toBeNull()
+        expect(await store.accounts.changePassword(id, { old: HASH, new: 'scrypt$new' }, session)).toBe('changed')
+        expect(await store.accounts.accept(open.digest, 'scrypt$foreign')).toBeNull()
+        expect(await store.accounts.list()).toMatchObject([{ id, invitationEndsAt: null }])
+      }))
+
     test('an identity is bound to one account until the account is removed, and signs in while it is bound', () =>
       withOwnStore(async store => {
         const { accounts } = store

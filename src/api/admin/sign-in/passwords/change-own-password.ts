@@ -27,7 +27,7 @@ export function changeOwnPassword(api: Api, { store, settings }: ApiContext): vo
         operationId: 'changeOwnPassword',
         summary: "Change the password of the caller's account",
         description:
-          "Ends the account's other sessions. Only for a session of an account: `PUT /admin/v1/password` sets the panel's password.",
+          "Ends the account's other sessions and an open link for setting the password. Only for a session of an account: `PUT /admin/v1/password` sets the panel's password.",
         tags: ['Panel'],
         body: bodySchema,
         response: { 204: Type.Null({ description: 'Changed.' }) },
