@@ -80,16 +80,13 @@ export function finishOidcSignIn(api: Api, context: ApiContext, { wrongKeys, fai
       const provider = providerFor(context, request)
       const { answer } = request.body
       const isSecure = isHttps(request, settings.publicUrl ?? null)
-      const endAttempt = () => reply.header('set-cookie', endedAttemptCookie(isSecure))
       const attempt = readAttempt(request, now(), { adminKey: settings.adminKey, client: provider.id, isSecure })
-      if (attempt === null || !isAnswerTo(attempt.state, answer)) {
-        endAttempt()
-        throw new Refusal('oidc_attempt_ended')
-      }
+      // An answer of another tab, or one that another site made up, leaves the attempt as it is.
+      if (attempt === null || !isAnswerTo(attempt.state, answer)) throw new Refusal('oidc_attempt_ended')
       const limits = limitsOfAnswers(callerAddress(request))
       const waitMs = await wrongKeys.count(limits)
       if (waitMs > 0) throw refuseWrongKey(waitMs)
-      endAttempt()
+      reply.header('set-cookie', endedAttemptCookie(isSecure))
       const who = await calls
         .run(() => identify(context, request, provider, answer, attempt))
         .catch(async error => {
