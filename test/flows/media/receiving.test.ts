@@ -88,6 +88,25 @@ test('a file that is not there yet is pending, and a call can wait for it', asyn
   expect(await hashOf(harness, number, shown.id)).toBe(sent.hash)
 })
 
+test('a call that waits for a file gets nothing once its key has expired', async () => {
+  const key = { name: 'CRM', scopes: ['media'], expiresAt: new Date(Date.now() + 1_500).toISOString() }
+  const created = await fetch(`${harness.service.url}/admin/v1/instances/${number.id}/keys`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(key),
+  })
+  const { data } = (await created.json()) as { data: { key: string } }
+  await misbehave({ delayMs: 2_500 }, 1)
+  const sent = await sendFrom(harness, number, newContact())
+  const [received] = await until('the message', async () => {
+    const events = await eventsOf(harness, number, sent.id)
+    return events.length > 0 && events
+  })
+  const caller = new MediaClient(harness.service.url!, { token: data.key })
+  expect(await caller.codeOf('GET', `${received!.data.media.id}?wait=20`)).toBe('invalid_token')
+  expect(await hashOf(harness, number, received!.data.media.id)).toBe(sent.hash)
+})
+
 test.each([
   ['the media host fails', { error: '500' }, 1],
   ['the transfer is cut', 'cut', 2],

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import type { InstanceId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
+import { checkAgain } from '../../check-again.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { closedSignal } from '../../http/closed-signal.ts'
 import { isId } from '../../input.ts'
@@ -21,7 +22,8 @@ const querySchema = Type.Object({
   ),
 })
 
-export function getMedia(api: Api, { media, store }: ApiContext): void {
+export function getMedia(api: Api, context: ApiContext): void {
+  const { media, store } = context
   const waiting = new Map<InstanceId, number>()
   api.get(
     '/media/:id',
@@ -46,7 +48,13 @@ export function getMedia(api: Api, { media, store }: ApiContext): void {
       const { id } = request.params
       if (!isId(id)) throw new Refusal('media_not_found')
       const { wait: seconds = 0 } = request.query
-      const wait = { hints: store.hints, waiting, waitMs: seconds * 1_000, gone: closedSignal(reply.raw) }
+      const wait = {
+        hints: store.hints,
+        waiting,
+        waitMs: seconds * 1_000,
+        gone: closedSignal(reply.raw),
+        checkAgain: () => checkAgain(context, request),
+      }
       return serveFile(request, reply, await openWhenThere(media, request.instanceId, id, wait))
     },
   )

@@ -17,6 +17,8 @@ export interface Wait {
   waitMs: number
   /** Aborted when the caller has disconnected. */
   gone: AbortSignal
+  /** Called after a wait: the key of the caller may have expired or been revoked. */
+  checkAgain(): Promise<void>
 }
 
 /**
@@ -27,13 +29,13 @@ export async function openWhenThere(
   media: Pick<MediaApi, 'open'>,
   instanceId: InstanceId,
   id: string,
-  { hints, waiting, waitMs, gone }: Wait,
+  { waiting, ...wait }: Wait,
 ): ReturnType<MediaApi['open']> {
   const others = waiting.get(instanceId) ?? 0
-  if (waitMs === 0 || others >= MAX_WAITING) return media.open(instanceId, id)
+  if (wait.waitMs === 0 || others >= MAX_WAITING) return media.open(instanceId, id)
   waiting.set(instanceId, others + 1)
   try {
-    return await untilThere(media, instanceId, id, { hints, waitMs, gone })
+    return await untilThere(media, instanceId, id, wait)
   } finally {
     const left = waiting.get(instanceId)! - 1
     if (left === 0) waiting.delete(instanceId)
@@ -45,16 +47,18 @@ async function untilThere(
   media: Pick<MediaApi, 'open'>,
   instanceId: InstanceId,
   id: string,
-  { hints, waitMs, gone }: Omit<Wait, 'waiting'>,
+  { hints, waitMs, gone, checkAgain }: Omit<Wait, 'waiting'>,
 ): ReturnType<MediaApi['open']> {
   const until = performance.now() + waitMs
   const ended = new AbortController()
   const closed = AbortSignal.any([gone, ended.signal])
   // The key of the caller may have been revoked.
   using _ = { [Symbol.dispose]: hints.on('access', () => ended.abort(), instanceId) }
-  for (;;) {
+  for (let hasWaited = false; ; hasWaited = true) {
     try {
-      return await media.open(instanceId, id)
+      const found = await media.open(instanceId, id)
+      if (hasWaited) await checkAgain()
+      return found
     } catch (error) {
       const leftMs = until - performance.now()
       const isPending = error instanceof Refusal && error.code === 'media_pending'
