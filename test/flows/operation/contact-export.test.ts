@@ -2,6 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { fromBufferPromise } from 'yauzl'
@@ -10,6 +11,7 @@ import { ONE_STORE } from '../../databases/one-store.ts'
 import { LinkedHarness, type LinkedNumber } from '../../linked-harness.ts'
 import { until } from '../../until.ts'
 import { ADMIN_KEY, ApiHarness } from '../api/harness.ts'
+import { createPerson } from '../api/people/people.ts'
 import { MediaClient, sha256 } from '../media/harness.ts'
 import { newContact, sendFrom, untilSettled } from '../media/receiving-harness.ts'
 import { sampleFile } from '../media/sample-files.ts'
@@ -210,4 +212,35 @@ test('exports whose audit record cannot be written do not keep later ones from r
   for (let count = 0; count < 3; count += 1) expect(await statusOf()).toBe(503)
   isDown = false
   expect(await statusOf()).toBe(200)
+})
+
+test('an export breaks off when the account of its caller is removed', async () => {
+  let onMessages = async () => {}
+  await using api = await ApiHarness.start({
+    store: ({ retention }) => ({
+      retention: new Proxy(retention, {
+        get(target, name: keyof typeof retention) {
+          if (name !== 'openContact') return target[name].bind(target)
+          return async (...args: Parameters<typeof retention.openContact>) => {
+            const data = await target.openContact(...args)
+            async function* messages() {
+              await onMessages()
+              yield* data.messages()
+            }
+            return { ...data, messages }
+          }
+        },
+      }),
+    }),
+  })
+  const { id } = await api.createInstance()
+  const [owner, other] = [await createPerson(api, 'owner'), await createPerson(api, 'owner')]
+  const read = async ({ headers }: typeof owner) =>
+    (await fetch(`${api.url}/admin/v1/instances/${id}/contacts/${newContact()}/export`, { headers })).arrayBuffer()
+  onMessages = async () => {
+    await api.store.accounts.remove(owner.id)
+    await setTimeout(1_100)
+  }
+  await expect(read(owner)).rejects.toThrow('terminated')
+  expect((await read(other)).byteLength).toBeGreaterThan(0)
 })

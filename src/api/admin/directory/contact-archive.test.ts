@@ -25,6 +25,7 @@ test.each([
     },
     store: { clock: { now: () => 0 }, media: { findListed: async () => null } },
     media: { open: async () => ({ media: { size: 1 }, read }) },
+    checkAgain: async () => undefined,
     closing: new AbortController().signal,
   } as unknown as ContactArchiveOptions)
   if (reads) archive.resume()

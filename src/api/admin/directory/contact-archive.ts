@@ -13,6 +13,9 @@ import { toIso } from '../../resources/schema-kit.ts'
 /** How long the reader may take for one piece of the archive. */
 const READ_WITHIN_MS = 60_000
 
+/** How often the access of the reader is checked. An archive with large files may be read for hours. */
+const CHECK_EVERY_MS = 1_000
+
 const READ_ME = `This archive contains what is stored about one person for one WhatsApp number.
 
 contact.json     The numbers and addresses of the person, the names, cached look-ups, and the groups of the number's owner that
@@ -38,6 +41,8 @@ export interface ContactArchiveOptions {
   data: ContactData
   store: Pick<Store, 'media' | 'clock'>
   media: MediaApi | null
+  /** Called while the archive is read. If it rejects, the archive ends early. */
+  checkAgain(): Promise<void>
   /** Ends the archive early, so that it cannot be opened. */
   closing: AbortSignal
 }
@@ -46,7 +51,7 @@ export interface ContactArchiveOptions {
 export function createContactArchive(options: ContactArchiveOptions): Readable {
   const zip = new ZipFile()
   const output = zip.outputStream as Readable
-  const body = Readable.from(paced(output), { objectMode: false })
+  const body = Readable.from(paced(output, options.checkAgain), { objectMode: false })
   const fail = (error: unknown) => {
     // The body closes only when it no longer waits for a piece.
     output.destroy()
@@ -170,9 +175,14 @@ function extensionOf(filename: string | null, mimetype: string): string {
   return extension === undefined ? '' : `.${extension.toLowerCase()}`
 }
 
-/** Ends an archive whose reader has stopped reading. */
-async function* paced(output: Readable): AsyncGenerator<Uint8Array, void> {
+/** Ends an archive whose reader has stopped reading, or may no longer read it. */
+async function* paced(output: Readable, checkAgain: () => Promise<void>): AsyncGenerator<Uint8Array, void> {
+  let checkedAt = performance.now()
   for await (const piece of output) {
+    if (performance.now() - checkedAt >= CHECK_EVERY_MS) {
+      await checkAgain()
+      checkedAt = performance.now()
+    }
     const late = setTimeout(() => output.destroy(new Error('The archive was not read.')), READ_WITHIN_MS)
     try {
       yield piece

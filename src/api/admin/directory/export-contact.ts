@@ -1,5 +1,6 @@
 import { finished } from 'node:stream'
 import { Refusal } from '../../../domain/refusal.ts'
+import { checkAgain } from '../../check-again.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { attachmentHeader } from '../../media/download-headers.ts'
 import { BYTES } from '../../media/serve-file.ts'
@@ -12,7 +13,8 @@ import { checkContact, contactParams } from './erase-contact.ts'
 const AT_ONCE = 2
 const RETRY_AFTER_SECONDS = 10
 
-export function exportContact(api: Api, { store, media, closing }: ApiContext): void {
+export function exportContact(api: Api, context: ApiContext): void {
+  const { store, media, closing } = context
   let open = 0
   api.get(
     '/instances/:id/contacts/:contact/export',
@@ -44,7 +46,15 @@ export function exportContact(api: Api, { store, media, closing }: ApiContext): 
       open += 1
       try {
         const data = await store.retention.openContact(instance.id, contact, store.clock.now())
-        const archive = createContactArchive({ instance, contact, data, store, media, closing })
+        const archive = createContactArchive({
+          instance,
+          contact,
+          data,
+          store,
+          media,
+          checkAgain: () => checkAgain(context, request),
+          closing,
+        })
         archive.once('close', () => {
           open -= 1
         })
