@@ -30,6 +30,8 @@ export interface Invitation {
   /** SHA-256 of the link's token. */
   digest: Uint8Array
   lastsMs: number
+  /** The account that creates it. Null: none. */
+  invitedBy: string | null
 }
 
 export type AccountChange = { kind: 'changed'; account: Account } | { kind: 'no_account' } | { kind: 'last_owner' }
@@ -44,26 +46,27 @@ export type PasswordChange = 'changed' | 'wrong_password' | 'signed_out'
 export type Binding = 'bound' | 'other_login' | 'taken' | 'no_account'
 
 export interface Accounts {
-  /** `exists`: another account has this name; `full`: there are `MAX_ACCOUNTS`. */
+  /** `exists`: another account has this name; `full`: there are `MAX_ACCOUNTS`; `not_owner`: the inviting account is not an owner. */
   create(
     account: Pick<Account, 'id' | 'name'> & AccountAccess,
     invitation: Invitation,
     now: number,
-  ): Promise<Account | 'exists' | 'full'>
+  ): Promise<Account | 'exists' | 'full' | 'not_owner'>
   /** By name. */
   list(): Promise<Account[]>
   /**
-   * Takes effect immediately on every node. The last active owner keeps its role. If the account is no longer an owner
-   * and had set the panel's password, this clears the password and ends all sessions without an account.
+   * Takes effect immediately on every node. The last active owner keeps its role. If the account is no longer an owner,
+   * this ends the open invitations that it created, and those without a known creator. If it had set the panel's password,
+   * this also clears the password and ends all sessions without an account.
    */
   change(id: string, access: AccountAccess): Promise<AccountChange>
   /**
-   * Deletes the account and its sessions in one commit, and clears the panel's password like `change`. The last active
-   * owner is not deleted.
+   * Deletes the account and its sessions in one commit, and ends invitations and clears the panel's password like `change`.
+   * The last active owner is not deleted.
    */
   remove(id: string): Promise<AccountChange>
-  /** Replaces the open invitation, if there is one. Null if there is no such account. */
-  invite(id: string, invitation: Invitation): Promise<Account | null>
+  /** Replaces the open invitation, if there is one. Null: there is no such account. `not_owner`: the inviting account is not an owner. */
+  invite(id: string, invitation: Invitation): Promise<Account | 'not_owner' | null>
   /** The account of an invitation that is open and has not ended, by the database's clock. Changes nothing. */
   findInvited(digest: Uint8Array): Promise<Account | null>
   /**

@@ -2,6 +2,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import type { Account, Binding, Identity } from './accounts.ts'
+import { NO_INVITATION } from './invitations.ts'
 import { hasIdentity, isActive, toAccount } from './rows.ts'
 
 /** The writes that bind an identity to an account. */
@@ -49,8 +50,7 @@ export function identityOperations({ statements }: Core) {
         if (account.password_hash !== null || (await tx.query(others)).length > 0) return 'other_login'
         if (!(await insert(tx, accountId, identity, now))) return 'taken'
         if (isActive(account)) return 'bound'
-        const ended = { invitation_digest: null, invitation_ends_at: null }
-        await tx.query(db.updateTable('accounts').set(ended).where('id', '=', accountId))
+        await tx.query(db.updateTable('accounts').set(NO_INVITATION).where('id', '=', accountId))
         return 'bound'
       },
       outcome => outcome === 'bound',
@@ -82,7 +82,7 @@ export function identityOperations({ statements }: Core) {
         const [row] = await tx.query(
           db
             .updateTable('accounts')
-            .set({ password_hash: null, invitation_digest: null, invitation_ends_at: null })
+            .set({ password_hash: null, ...NO_INVITATION })
             .where('id', '=', id)
             .returningAll()
             .returning(hasIdentity),

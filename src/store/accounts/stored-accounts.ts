@@ -1,4 +1,4 @@
-import { type SelectQueryBuilder, sql } from 'kysely'
+import type { SelectQueryBuilder } from 'kysely'
 import { accountNameKey, MAX_ACCOUNTS } from '../../domain/access.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
@@ -17,6 +17,7 @@ import type {
   PasswordChange,
 } from './accounts.ts'
 import { identityOperations } from './identities.ts'
+import { endInvitationsOf, invitationOf, NO_INVITATION } from './invitations.ts'
 import { type AccountRow, hasIdentity, isActive, toAccount } from './rows.ts'
 
 export class StoredAccounts implements Accounts {
@@ -45,7 +46,7 @@ export class StoredAccounts implements Accounts {
     return this.#core.write(this.#operations.change, { id, access: null })
   }
 
-  invite(id: string, invitation: Invitation): Promise<Account | null> {
+  invite(id: string, invitation: Invitation): Promise<Account | 'not_owner' | null> {
     return this.#core.write(this.#operations.invite, { id, invitation })
   }
 
@@ -102,20 +103,19 @@ export class StoredAccounts implements Accounts {
 function operations({ statements }: Core) {
   const { db, now: clock } = statements
   const noInstance = () => ''
-  const invitationOf = ({ digest, lastsMs }: Invitation) => ({
-    invitation_digest: digest,
-    invitation_ends_at: sql<number>`${clock} + ${lastsMs}`,
-  })
 
-  /** Locks every owner, so that two owners cannot remove each other at the same time. */
-  async function isLastOwner(tx: Transaction, id: string): Promise<boolean> {
+  /** With this lock, two owners cannot remove each other at the same time, and no link is created by an owner who is being removed. */
+  async function lockOwners(tx: Transaction) {
     const query = db
       .selectFrom('accounts')
       .select(['id', 'password_hash', hasIdentity])
       .where('role', '=', 'owner')
       .orderBy('id')
-    const active = (await tx.query(statements.locking(query, 'update', 'accounts'))).filter(isActive)
-    return active.length === 1 && active[0]!.id === id
+    return tx.query(statements.locking(query, 'update', 'accounts'))
+  }
+
+  async function mayInvite(tx: Transaction, { invitedBy }: Invitation): Promise<boolean> {
+    return invitedBy === null || (await lockOwners(tx)).some(({ id }) => id === invitedBy)
   }
 
   return {
@@ -125,8 +125,9 @@ function operations({ statements }: Core) {
       async (
         tx,
         input: { account: Pick<Account, 'id' | 'name'> & AccountAccess; invitation: Invitation; now: number },
-      ): Promise<Account | 'exists' | 'full'> => {
+      ): Promise<Account | 'exists' | 'full' | 'not_owner'> => {
         const { account, invitation, now } = input
+        if (!(await mayInvite(tx, invitation))) return 'not_owner'
         const known = await tx.query(db.selectFrom('accounts').select('id').limit(MAX_ACCOUNTS))
         if (known.length >= MAX_ACCOUNTS) return 'full'
         const [row] = await tx.query(
@@ -137,7 +138,7 @@ function operations({ statements }: Core) {
               name: account.name,
               name_key: accountNameKey(account.name),
               ...accessOf(account),
-              ...invitationOf(invitation),
+              ...invitationOf(invitation, statements),
               created_at: now,
             })
             .onConflict(oc => oc.column('name_key').doNothing())
@@ -154,8 +155,10 @@ function operations({ statements }: Core) {
       'accounts.change',
       noInstance,
       async (tx, { id, access }: { id: string; access: AccountAccess | null }): Promise<AccountChange> => {
-        const isLast = await isLastOwner(tx, id)
-        if (isLast && access?.role !== 'owner') return { kind: 'last_owner' }
+        const owners = await lockOwners(tx)
+        const isNoLongerOwner = access?.role !== 'owner' && owners.some(owner => owner.id === id)
+        const active = owners.filter(isActive)
+        if (isNoLongerOwner && active.length === 1 && active[0]!.id === id) return { kind: 'last_owner' }
         if (access === null) await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id))
         const [row] =
           access === null
@@ -170,6 +173,7 @@ function operations({ statements }: Core) {
               )
         if (row === undefined) return { kind: 'no_account' }
         if (access?.role !== 'owner') await clearPanelPasswordOf(tx, statements, id)
+        if (isNoLongerOwner) await endInvitationsOf(tx, statements, id)
         return { kind: 'changed', account: toAccount(row) }
       },
       ({ kind }) => kind === 'changed',
@@ -178,11 +182,13 @@ function operations({ statements }: Core) {
     invite: oneByOne(
       'accounts.invite',
       noInstance,
-      async (tx, { id, invitation }: { id: string; invitation: Invitation }): Promise<Account | null> => {
-        const update = db.updateTable('accounts').set(invitationOf(invitation)).where('id', '=', id)
+      async (tx, { id, invitation }: { id: string; invitation: Invitation }): Promise<Account | 'not_owner' | null> => {
+        if (!(await mayInvite(tx, invitation))) return 'not_owner'
+        const update = db.updateTable('accounts').set(invitationOf(invitation, statements)).where('id', '=', id)
         const [row] = await tx.query(update.returningAll().returning(hasIdentity))
         return row === undefined ? null : toAccount(row)
       },
+      outcome => typeof outcome === 'object' && outcome !== null,
     ),
 
     accept: oneByOne(
@@ -192,7 +198,7 @@ function operations({ statements }: Core) {
         const [row] = await tx.query(
           db
             .updateTable('accounts')
-            .set({ password_hash: passwordHash, invitation_digest: null, invitation_ends_at: null })
+            .set({ password_hash: passwordHash, ...NO_INVITATION })
             .where('invitation_digest', '=', digest)
             .where('invitation_ends_at', '>', clock)
             .returningAll(),
@@ -225,7 +231,7 @@ function operations({ statements }: Core) {
           .where('id', '=', keptId)
           .where('account_id', '=', id)
         if ((await tx.query(statements.locking(kept, 'share', 'account_sessions'))).length === 0) return 'signed_out'
-        const set = { password_hash: hashes.new, invitation_digest: null, invitation_ends_at: null }
+        const set = { password_hash: hashes.new, ...NO_INVITATION }
         await tx.query(db.updateTable('accounts').set(set).where('id', '=', id))
         await tx.query(db.deleteFrom('account_sessions').where('account_id', '=', id).where('id', '!=', keptId))
         return 'changed'

@@ -10,8 +10,8 @@ import { newEntry } from './audit.ts'
 const HASH = 'scrypt$of a password'
 const HOUR_MS = 60 * 60_000
 
-function invitation(lastsMs = HOUR_MS) {
-  return { digest: randomBytes(32), lastsMs }
+function invitation(lastsMs = HOUR_MS, invitedBy: string | null = null) {
+  return { digest: randomBytes(32), lastsMs, invitedBy }
 }
 
 async function createAccount(store: Store, name: string, role: Role = 'viewer', instances: string[] | null = null) {
@@ -311,6 +311,37 @@ export function accountsContract(createHarness: CreateHarness): void {
         await sessions.setPasswordHash(HASH, null)
         await accounts.remove(three.id)
         expect(await sessions.findPasswordHash()).toBe(HASH)
+      }))
+
+    test('when an owner leaves or stops being an owner, the open links that the owner may know end', () =>
+      withOwnStore(async store => {
+        const { accounts } = store
+        const [one, two, viewer] = [
+          await createActive(store, 'one', 'owner'),
+          await createActive(store, 'two', 'owner'),
+          await createActive(store, 'viewer'),
+        ]
+        const { account: created, digest: ofCreated } = await createAccount(store, 'created', 'owner')
+        const [ofOne, ofTwo] = [invitation(HOUR_MS, one.id), invitation(HOUR_MS, two.id)]
+        await accounts.invite(two.id, ofOne)
+        await accounts.invite(viewer.id, ofTwo)
+        await accounts.change(one.id, { role: 'owner', instances: null })
+        await accounts.change(created.id, { role: 'owner', instances: null })
+        for (const digest of [ofOne.digest, ofTwo.digest, ofCreated])
+          expect(await accounts.findInvited(digest)).not.toBeNull()
+
+        await accounts.change(one.id, { role: 'operator', instances: null })
+        for (const digest of [ofOne.digest, ofCreated]) expect(await accounts.accept(digest, HASH)).toBeNull()
+        expect(await accounts.findInvited(ofTwo.digest)).toMatchObject({ id: viewer.id })
+        const late = invitation(HOUR_MS, one.id)
+        expect(await accounts.invite(two.id, late)).toBe('not_owner')
+        const third = { id: newAccountId(), name: 'third', role: 'owner' as const, instances: null }
+        expect(await accounts.create(third, late, 5)).toBe('not_owner')
+
+        await createActive(store, 'four', 'owner')
+        const race = invitation(HOUR_MS, two.id)
+        await Promise.all([accounts.remove(two.id), accounts.invite(created.id, race)])
+        for (const digest of [ofTwo.digest, race.digest]) expect(await accounts.accept(digest, HASH)).toBeNull()
       }))
 
     test('the 101st session of an account ends its oldest one', () =>

@@ -175,8 +175,8 @@ describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
     await fill()
     const undoLastStep = () =>
       database.run(
-        `drop index deliveries_redelivery; drop index deliveries_retried; drop index finished_deliveries_endpoint;
-         delete from kysely_migration where name = '0153-few-deliveries'`,
+        `alter table accounts drop invited_by;
+         delete from kysely_migration where name = '0154-makers-of-links'`,
         dataDir,
       )
     await undoLastStep()

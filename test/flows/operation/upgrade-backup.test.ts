@@ -7,9 +7,9 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
-const NEWEST_STEP = '0153-few-deliveries'
-/** The newest migration has not been applied: its indexes and its name are missing. */
-const DOWNGRADE = `drop index if exists deliveries_redelivery; drop index if exists deliveries_retried; drop index if exists finished_deliveries_endpoint; delete from kysely_migration where name >= '${NEWEST_STEP}'`
+const NEWEST_STEP = '0154-makers-of-links'
+/** The newest migration has not been applied: its column and its name are missing. */
+const DOWNGRADE = `alter table accounts drop invited_by; delete from kysely_migration where name >= '${NEWEST_STEP}'`
 
 let dataDir: string
 let service: Service

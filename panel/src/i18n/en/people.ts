@@ -43,6 +43,8 @@ export const people = {
   passwordEnds:
     'This account set the panel’s password. The password stops working too, and everybody who signed in with it is signed out. You can set a new one under Settings.',
   passwordStays: 'The panel’s password stays. If this person knows it, set a new one under Settings.',
+  linksEnd:
+    'Links for setting a password that this person created and nobody has used become invalid, and so do those that were created without an account, for example with the admin key. Create new links for the people who still need one.',
   removed: 'The account was removed.',
   noInstances: 'No instance is assigned to you yet. Ask an owner.',
 }

@@ -44,6 +44,8 @@ export const people: Words['people'] = {
   passwordEnds:
     'Esta conta definiu a senha do painel. A senha também deixa de funcionar, e quem entrou com ela sai. Você pode definir uma nova em Configurações.',
   passwordStays: 'A senha do painel continua valendo. Se esta pessoa a conhece, defina uma nova em Configurações.',
+  linksEnd:
+    'Os links para definir uma senha que esta pessoa criou e ninguém usou deixam de valer, e também os criados sem uma conta, por exemplo com a chave de administração. Crie novos links para quem ainda precisa.',
   removed: 'A conta foi removida.',
   noInstances: 'Nenhuma instância foi atribuída a você ainda. Fale com um dono.',
 }

@@ -112,6 +112,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
               minRows={2}
             />
           )}
+          {account?.role === 'owner' && role !== 'owner' && <p>{words.people.linksEnd}</p>}
           {account?.panelPassword && role !== 'owner' && <p>{words.people.passwordEnds}</p>}
           <Problem error={save.error} />
           <Group justify="flex-end">

@@ -113,6 +113,7 @@ function Person({ account, onEdit, onLink }: PersonProps) {
         }}
       >
         <p>{words.people.removeText}</p>
+        {role === 'owner' && <p>{words.people.linksEnd}</p>}
         {account.panelPassword && <p>{words.people.passwordEnds}</p>}
         {!account.panelPassword && role === 'owner' && session?.passwordSet && <p>{words.people.passwordStays}</p>}
       </Confirm>

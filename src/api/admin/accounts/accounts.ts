@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 import type { Role } from '../../../domain/access.ts'
 import { newAccountId } from '../../../domain/ids.ts'
@@ -24,12 +25,19 @@ const TOKEN_BYTES = 32
 const accountParams = Type.Object({ id: Type.String({ description: 'The account.' }) })
 const accessProperties = { role: roleSchema, instances: Type.Optional(accountInstancesSchema) }
 
-function newInvitation(publicUrl: URL | null) {
+function newInvitation(publicUrl: URL | null, { account }: FastifyRequest) {
   const token = randomBytes(TOKEN_BYTES).toString('base64url')
   // Browsers send no fragment to servers, so the token appears in no log of a proxy.
   const path = `/invitation#${token}`
   const url = publicUrl === null ? path : new URL(path, publicUrl).href
-  return { url, invitation: { digest: Buffer.from(tokenDigest(token), 'hex'), lastsMs: INVITATION_MS } }
+  return {
+    url,
+    invitation: {
+      digest: Buffer.from(tokenDigest(token), 'hex'),
+      lastsMs: INVITATION_MS,
+      invitedBy: account?.id ?? null,
+    },
+  }
 }
 
 /** @throws Refusal */
@@ -88,11 +96,12 @@ export function createAccount(api: Api, { store, settings, now }: ApiContext): v
     async (request, reply) => {
       const name = parseName('name', request.body.name)
       const access = parseAccess(request.body)
-      const { url, invitation } = newInvitation(settings.publicUrl ?? null)
+      const { url, invitation } = newInvitation(settings.publicUrl ?? null, request)
       const id = newAccountId()
       noteForAudit(request, { id, name, ...grantOf(access) })
       const account = await store.accounts.create({ id, name, ...access }, invitation, now())
       if (account === 'exists') throw new Refusal('account_exists')
+      if (account === 'not_owner') throw new Refusal('forbidden')
       if (account === 'full') throw new Refusal('too_many_accounts')
       return reply.code(201).send({ data: { account: accountView(account, null), url } })
     },
@@ -108,8 +117,8 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         summary: 'Change what an account may do',
         description:
           'Takes effect at once, on every node, also for open sessions. The last active owner must stay an owner. If ' +
-          'an account that set the password of the panel (`panelPassword`) is no longer an owner, the password ' +
-          'becomes invalid, and all sessions without an account end.',
+          'the account is no longer an owner, the open links that it created become invalid, and those that no account created. If ' +
+          'it set the password of the panel (`panelPassword`), the password becomes invalid too, and all sessions without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
@@ -137,9 +146,9 @@ export function removeAccount(api: Api, { store }: ApiContext): void {
         operationId: 'removeAccount',
         summary: 'Remove an account',
         description:
-          'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account set the ' +
-          'password of the panel (`panelPassword`), that password becomes invalid, and all sessions ' +
-          'without an account end.',
+          'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account was ' +
+          'an owner, the open links that it created become invalid, and those that no account created. If it set the password of the ' +
+          'panel (`panelPassword`), that password becomes invalid too, and all sessions without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         response: { 204: Type.Null({ description: 'Removed.' }) },
@@ -172,9 +181,10 @@ export function inviteAccount(api: Api, { store, settings }: ApiContext): void {
       config: { refusals: ['account_not_found'] },
     },
     async request => {
-      const { url, invitation } = newInvitation(settings.publicUrl ?? null)
+      const { url, invitation } = newInvitation(settings.publicUrl ?? null, request)
       const account = await store.accounts.invite(request.params.id, invitation)
       if (account === null) throw new Refusal('account_not_found')
+      if (account === 'not_owner') throw new Refusal('forbidden')
       return { data: { account: accountView(account, await store.sessions.findPasswordSetter()), url } }
     },
   )

@@ -49,6 +49,7 @@ import { filesFromUrls } from './steps/media/0092-files-from-urls.ts'
 import { fetchesByInstance } from './steps/media/0151-fetches-by-instance.ts'
 import { settingsOfNodes } from './steps/nodes/0130-settings-of-nodes.ts'
 import { accountIdentities } from './steps/people/0090-account-identities.ts'
+import { makersOfLinks } from './steps/people/0154-makers-of-links.ts'
 import { traceContexts } from './steps/traces/0150-trace-contexts.ts'
 import { operatorEndpoints } from './steps/webhooks/0094-operator-endpoints.ts'
 import { fewDeliveries } from './steps/webhooks/0153-few-deliveries.ts'
@@ -101,6 +102,7 @@ const STEPS: Record<string, (flavour: Flavour) => string[]> = {
   '0151-fetches-by-instance': fetchesByInstance,
   '0152-scheduled-commands': scheduledCommands,
   '0153-few-deliveries': fewDeliveries,
+  '0154-makers-of-links': makersOfLinks,
 }
 
 /**

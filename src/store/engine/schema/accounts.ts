@@ -14,6 +14,8 @@ export interface AccountsTable {
   invitation_digest: Uint8Array | null
   /** On the database's clock. */
   invitation_ends_at: number | null
+  /** The account that created the link. Null: the admin key, a session without an account, or a node of an earlier version. */
+  invited_by: string | null
   created_at: number
 }
 

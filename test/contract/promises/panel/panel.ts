@@ -94,7 +94,7 @@ export function panelContract(createHarness: CreateHarness): void {
       const { sessions, accounts } = context.store
       const digest = randomBytes(32)
       const account = { id: 'acc_ended', name: 'Ended', role: 'owner' as const, instances: null }
-      await accounts.create(account, { digest, lastsMs: HOUR_MS }, 0)
+      await accounts.create(account, { digest, lastsMs: HOUR_MS, invitedBy: null }, 0)
       await accounts.accept(digest, 'scrypt$own')
       const own = newSession({ accountId: account.id, passwordHash: 'scrypt$own' })
       for (const [session, setBy] of [[newSession(), null] as const, [own, account.id] as const]) {

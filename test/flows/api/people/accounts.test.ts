@@ -69,7 +69,7 @@ describe('accounts', () => {
   test('a link that has ended is refused, and so are short passwords', async () => {
     const { id, token } = await invite('late')
     expect((await accept(token, 'short')).status).toBe(400)
-    await api.store.accounts.invite(id, { digest: randomBytes(32), lastsMs: -1 })
+    await api.store.accounts.invite(id, { digest: randomBytes(32), lastsMs: -1, invitedBy: null })
     expect((await accept(token)).body.error.code).toBe('invitation_not_found')
   })
 
@@ -212,6 +212,24 @@ describe('accounts', () => {
     expect((await api.call({ path: '/admin/v1/session', headers: cookieOf(session) })).status).toBe(401)
     const [record] = (await api.admin('GET', '/audit?action=removeAccount&limit=1')).body.data
     expect(record.details).toEqual({ id: leaving.id, panelPasswordRemoved: true })
+  })
+
+  test('a removed owner cannot come back with a link that they created for another owner', async () => {
+    const [leaving, staying, other] = [
+      await createPerson(api, 'owner'),
+      await createPerson(api, 'owner'),
+      await createPerson(api, 'owner'),
+    ]
+    const linkFor = async (id: string, { headers }: typeof leaving) => {
+      const path = `/admin/v1/accounts/${id}/invitation`
+      return (await api.call({ method: 'POST', path, headers })).body.data.url.split('#')[1] as string
+    }
+    const kept = await linkFor(staying.id, leaving)
+    const foreign = await linkFor(other.id, staying)
+    expect((await api.admin('DELETE', `/accounts/${leaving.id}`)).status).toBe(204)
+    expect((await accept(kept)).body.error.code).toBe('invitation_not_found')
+    expect((await api.call({ path: '/admin/v1/session', headers: staying.headers })).status).toBe(200)
+    expect((await accept(foreign)).status).toBe(200)
   })
 
   test('a change of role takes effect immediately, also in open sessions', async () => {

@@ -11,7 +11,11 @@ export async function createPerson(api: ApiHarness, role: Role, instances: strin
   const { accounts } = api.store
   const digest = randomBytes(32)
   const id = newAccountId()
-  await accounts.create({ id, name: `${role} ${id}`, role, instances }, { digest, lastsMs: 60_000 }, Date.now())
+  await accounts.create(
+    { id, name: `${role} ${id}`, role, instances },
+    { digest, lastsMs: 60_000, invitedBy: null },
+    Date.now(),
+  )
   await accounts.accept(digest, HASH)
   return { id, name: `${role} ${id}`, ...(await startSession(api, id)) }
 }
