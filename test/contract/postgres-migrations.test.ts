@@ -140,6 +140,7 @@ test('a step that waits for a lock keeps neither the locks nor the work of the s
       'drop index connections_phone, media_fetches_first, deliveries_redelivery, deliveries_retried, finished_deliveries_endpoint',
       'create index media_fetches_due on media_fetches (due_at)',
       'alter table accounts drop invited_by',
+      'alter table handouts drop created_by',
       'alter table messages drop traceparent',
       'alter table events drop traceparent',
     ])

@@ -26,6 +26,8 @@ export interface NewHandout extends Pick<Handout, 'id' | 'instanceId' | 'title' 
   /** SHA-256 of the link's token. */
   digest: Uint8Array
   lastsMs: number
+  /** The account that creates it: once it may not create links of the instance any more, nobody can use this one. Null: none. */
+  createdBy: string | null
 }
 
 /** The token of a link, and the cookie of the browser that presents it, as digests. */
@@ -34,7 +36,7 @@ export interface HandoutKey {
   browser: Uint8Array
 }
 
-/** `none`: the link was used or revoked, has expired, or never existed. `in_use`: another browser has opened it. */
+/** `none`: the link was used or revoked, its creator has lost the right to create it, has expired, or never existed. `in_use`: another browser has opened it. */
 export type FoundHandout = { kind: 'found'; handout: Handout } | { kind: 'in_use' } | { kind: 'none' }
 
 /** `under_way`: the link is bound to this browser, and a QR code is already requested. Nothing changed. */

@@ -1,10 +1,12 @@
 import { sql } from 'kysely'
 import { isLinked } from '../../domain/connection/connection.ts'
 import type { InstanceId } from '../../domain/ids.ts'
+import { parseInstances } from '../accounts/rows.ts'
 import { requestedGoal } from '../connections/connection-columns.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
+import type { AccountsTable } from '../engine/schema/accounts.ts'
 import type { HandoutsTable } from '../engine/schema/handouts.ts'
 import type { ConnectionsTable } from '../engine/schema/instances.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -85,8 +87,7 @@ export class StoredHandouts implements Handouts {
   }
 
   async #findRow(digest: Uint8Array): Promise<HandoutsTable | undefined> {
-    const [row] = await this.#core.reader.query(openWith(this.#core.statements, digest))
-    return row
+    return (await this.#core.reader.query(openWith(this.#core.statements, digest))).find(isCreatorEntitled)
   }
 
   #announce(instanceId: InstanceId): void {
@@ -99,10 +100,20 @@ function openWith({ db, now }: Statements, digest: Uint8Array) {
   return db
     .selectFrom('handouts')
     .innerJoin('instances', 'instances.id', 'handouts.instance_id')
+    .leftJoin('accounts', 'accounts.id', 'handouts.created_by')
     .selectAll('handouts')
+    .select(['accounts.role', 'accounts.instances'])
     .where('handouts.token_digest', '=', digest)
     .where('handouts.expires_at', '>', now)
     .where('instances.deleted_at', 'is', null)
+}
+
+type OpenRow = HandoutsTable & { [column in 'role' | 'instances']: AccountsTable[column] | null }
+
+/** The role and instances are null if the account was removed. */
+function isCreatorEntitled({ created_by, instance_id, role, instances }: OpenRow): boolean {
+  if (created_by === null) return true
+  return role !== null && role !== 'viewer' && (parseInstances(instances)?.includes(instance_id) ?? true)
 }
 
 function expiredUnderWay({ db, now }: Statements) {
@@ -187,7 +198,7 @@ function operations(statements: Statements) {
       'handouts.create',
       ({ handout }: { handout: NewHandout; now: number }) => handout.instanceId,
       async (tx, { handout, now }): Promise<Handout | 'full' | 'linked' | null> => {
-        const { id, instanceId, title, returnUrl, digest, lastsMs } = handout
+        const { id, instanceId, title, returnUrl, digest, lastsMs, createdBy } = handout
         const connection = await lockConnection(tx, instanceId)
         if (connection === undefined) return null
         if (connection.phone !== null || isLinked(connection.state)) return 'linked'
@@ -213,6 +224,7 @@ function operations(statements: Statements) {
               created_at: now,
               expires_at: sql<number>`${clock} + ${lastsMs}`,
               pairing_codes: 0,
+              created_by: createdBy,
             })
             .returningAll(),
         )
@@ -263,7 +275,8 @@ function operations(statements: Statements) {
       ({ instanceId }: Requesting) => instanceId,
       async (tx, { instanceId, key, phone }): Promise<HandoutRequest> => {
         const connection = await lockConnection(tx, instanceId)
-        const [row] = await tx.query(statements.locking(openWith(statements, key.digest), 'update', 'handouts'))
+        const open = await tx.query(statements.locking(openWith(statements, key.digest), 'update', 'handouts'))
+        const row = open.find(isCreatorEntitled)
         if (connection === undefined || row === undefined) return { kind: 'none' }
         const refused = refusalOf(row, key)
         if (refused !== null) return { kind: refused }

@@ -175,7 +175,7 @@ describe.each(ONE_STORE)('pombal rotate-keys on %s', kind => {
     await fill()
     const undoLastStep = () =>
       database.run(
-        `alter table accounts drop invited_by;
+        `alter table accounts drop invited_by; alter table handouts drop created_by;
          delete from kysely_migration where name = '0154-makers-of-links'`,
         dataDir,
       )

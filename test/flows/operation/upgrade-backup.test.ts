@@ -8,8 +8,8 @@ import { Service } from '../../service.ts'
 
 const PROGRAM = join(import.meta.dirname, '../../../bin/pombal.js')
 const NEWEST_STEP = '0154-makers-of-links'
-/** The newest migration has not been applied: its column and its name are missing. */
-const DOWNGRADE = `alter table accounts drop invited_by; delete from kysely_migration where name >= '${NEWEST_STEP}'`
+/** The newest migration has not been applied: its columns and its name are missing. */
+const DOWNGRADE = `alter table accounts drop invited_by; alter table handouts drop created_by; delete from kysely_migration where name >= '${NEWEST_STEP}'`
 
 let dataDir: string
 let service: Service

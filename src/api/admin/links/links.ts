@@ -50,7 +50,7 @@ export function createLink(api: Api, { store, settings, now }: ApiContext): void
         description:
           'Give the link to the person who has the phone. It opens a page without sign-in that shows the QR code or ' +
           'a pairing code of this instance, and nothing else. It works in one browser, until a number is linked. It ' +
-          'never logs out or replaces a number.',
+          'never logs out or replaces a number. It ends when the account that created it may no longer create it.',
         tags: ['Connection'],
         params: instanceParams,
         body: bodySchema,
@@ -70,6 +70,7 @@ export function createLink(api: Api, { store, settings, now }: ApiContext): void
         returnUrl,
         digest: Buffer.from(tokenDigest(token), 'hex'),
         lastsMs: expiresInMinutes * MINUTE_MS,
+        createdBy: request.account?.id ?? null,
       }
       noteForAudit(request, { linkId: handout.id, expiresInMinutes })
       const created = orNotFound(isId(instanceId) ? await store.handouts.create(handout, now()) : null)

@@ -19,6 +19,8 @@ export interface HandoutsTable {
   pairing_codes: number
   /** When a number was linked. */
   used_at: number | null
+  /** The account that created the link. Null: a caller without an account, or a node of an earlier version. */
+  created_by: string | null
 }
 
 /** A person's answer in a linking with a passkey: at most one per instance, for at most a minute. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { newHandoutId } from '../../../../src/domain/ids.ts'
+import { newAccountId, newHandoutId } from '../../../../src/domain/ids.ts'
 import { type HandoutKey, MAX_HANDOUTS, type NewHandout } from '../../../../src/store/handouts/handouts.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { createConnected, createOwned, newInstance, watchHints, withStore } from '../../fixture.ts'
@@ -17,6 +17,7 @@ function newHandout(instanceId: string, changes: Partial<NewHandout> = {}): NewH
     returnUrl: null,
     digest: randomBytes(32),
     lastsMs: HOUR_MS,
+    createdBy: null,
     ...changes,
   }
 }
@@ -47,6 +48,33 @@ export function handoutsContract(createHarness: CreateHarness): void {
       expect(await store.handouts.find(elsewhere)).toEqual({ kind: 'in_use' })
       expect(await store.handouts.request(elsewhere, null)).toEqual({ kind: 'in_use' })
       expect((await store.connections.find(id))?.goalVersion).toBe(1)
+    })
+
+    test('a link works only while the account that created it may create links of its instance', async () => {
+      const { store } = context
+      const { id } = await store.instances.create(newInstance(), 0)
+      const account = { id: newAccountId(), name: newAccountId(), role: 'operator' as const, instances: [id] }
+      await store.accounts.create(account, { digest: randomBytes(32), lastsMs: HOUR_MS, invitedBy: null }, 0)
+      const { key } = await handOut(store, id, { createdBy: account.id })
+      const isUsable = async () => {
+        const found = await store.handouts.find(key)
+        const requested = await store.handouts.request(key, null)
+        expect(requested.kind !== 'none').toBe(found.kind === 'found')
+        return found.kind === 'found'
+      }
+      expect(await isUsable()).toBe(true)
+      for (const [role, instances, expected] of [
+        ['operator', ['inst_other'], false],
+        ['operator', null, true],
+        ['viewer', null, false],
+        ['owner', null, true],
+      ] as const) {
+        await store.accounts.change(account.id, { role, instances })
+        expect([role, instances, await isUsable()]).toEqual([role, instances, expected])
+      }
+      await store.accounts.change(account.id, { role: 'operator', instances: null })
+      await store.accounts.remove(account.id)
+      expect(await isUsable()).toBe(false)
     })
 
     test('of many browsers that open a link at the same time, one succeeds', async () => {

@@ -7,6 +7,7 @@ import { type Network, startNetwork } from '../../../network.ts'
 import { type Service, startService } from '../../../service.ts'
 import { until } from '../../../until.ts'
 import { ApiHarness } from '../../api/harness.ts'
+import { createPerson } from '../../api/people/people.ts'
 
 let network: Network
 let service: Service
@@ -188,6 +189,21 @@ describe('a linking link', () => {
       return state === 'unlinked' && shown === null
     })
     await expect(network.scanQr(qr)).rejects.toThrow()
+  })
+
+  test('is not found any more once the operator who created it is removed', async () => {
+    await using api = await ApiHarness.start()
+    const { body: created } = await api.admin('POST', '/instances', { name: 'Shop', kind: 'whatsapp' })
+    noteSecret(created.data.token)
+    const { id, headers } = await createPerson(api, 'operator')
+    const path = `/admin/v1/instances/${created.data.id}/links`
+    const { body } = await api.call({ method: 'POST', path, headers, body: { expiresInMinutes: 5 } })
+    const [, token] = body.data.url.split('#')
+    noteSecret(token)
+    const read = async () => (await api.call({ method: 'POST', path: '/link/read', body: { token } })).status
+    expect(await read()).toBe(200)
+    await api.admin('DELETE', `/accounts/${id}`)
+    expect(await read()).toBe(404)
   })
 
   test('says when its pairing codes are used up', async () => {

@@ -1,6 +1,6 @@
 import type { Flavour } from '../../flavour.ts'
 
-/** The account that created the open invitation of another one. */
+/** The accounts that created the open invitation of another account, and a linking link. */
 export function makersOfLinks({ id }: Flavour): string[] {
-  return [`alter table accounts add column invited_by ${id}`]
+  return [`alter table accounts add column invited_by ${id}`, `alter table handouts add column created_by ${id}`]
 }
