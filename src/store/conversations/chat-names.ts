@@ -1,26 +1,35 @@
-import { sql } from 'kysely'
+import type { NotNull } from 'kysely'
 import type { InstanceId } from '../../domain/ids.ts'
 import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Core } from '../engine/core.ts'
 import { addressOf, type Names, namesOf } from './chat-lines.ts'
 
-/** All names of a chat: the given one, those that the contacts show, and the other spelling if a look-up shows it. */
+/**
+ * All names of a chat: the given one, those that the contacts show, and the other spellings that a look-up shows. Somebody
+ * who changed numbers has several, all with the same LID.
+ */
 export async function findNames(core: Core, instanceId: InstanceId, chat: string): Promise<Names> {
   const kind = parseRecipient(chat)?.kind
-  if (kind === 'number') {
-    const spellings = await findSpellings(core, instanceId, chat)
-    return namesOf(chat, ...spellings, ...(await findLids(core, instanceId, spellings)))
-  }
-  if (kind !== 'lid') return namesOf(chat)
-  const number = await findNumber(core, instanceId, chat)
-  return namesOf(chat, ...(number === null ? [] : await findSpellings(core, instanceId, number)))
+  if (kind !== 'number' && kind !== 'lid') return namesOf(chat)
+  const spellings = kind === 'number' ? await findSpellings(core, instanceId, [chat]) : []
+  const lids = kind === 'lid' ? [chat] : await findLids(core, instanceId, spellings)
+  if (lids.length === 0) return namesOf(chat, ...spellings)
+  const numbers = await findNumbers(core, instanceId, lids)
+  return namesOf(chat, ...spellings, ...lids, ...(await findSpellings(core, instanceId, numbers)))
 }
 
 /** The two spellings may belong to different people, unless a look-up of one spelling returned the other. */
-async function findSpellings({ reader, statements }: Core, instanceId: InstanceId, number: string): Promise<string[]> {
-  const other = otherSpelling(number)
-  if (other === null) return [number]
-  const spellings = [number, other]
+async function findSpellings(
+  { reader, statements }: Core,
+  instanceId: InstanceId,
+  numbers: readonly string[],
+): Promise<string[]> {
+  const pairs = numbers.flatMap(number => {
+    const other = otherSpelling(number)
+    return other === null ? [] : [[number, other]]
+  })
+  if (pairs.length === 0) return [...numbers]
+  const spellings = pairs.flat()
   const rows = await reader.query(
     statements.db
       .selectFrom('numbers')
@@ -29,43 +38,40 @@ async function findSpellings({ reader, statements }: Core, instanceId: InstanceI
       .where('number', 'in', spellings)
       .where('address', 'in', spellings.map(addressOf)),
   )
-  return rows.some(row => row.address !== addressOf(row.number)) ? spellings : [number]
+  const changed = new Set(rows.filter(row => row.address !== addressOf(row.number)).map(row => row.number))
+  return [...numbers, ...pairs.filter(pair => pair.some(spelling => changed.has(spelling))).flat()]
 }
 
 async function findLids(
   { reader, statements }: Core,
   instanceId: InstanceId,
   numbers: readonly string[],
-): Promise<(string | null)[]> {
+): Promise<string[]> {
   const rows = await reader.query(
     statements.db
       .selectFrom('contacts')
       .select('lid')
       .where('instance_id', '=', instanceId)
-      .where('number', 'in', numbers),
+      .where('number', 'in', numbers)
+      .where('lid', 'is not', null)
+      .$narrowType<{ lid: NotNull }>(),
   )
   return rows.map(({ lid }) => lid)
 }
 
-async function findNumber({ reader, statements }: Core, instanceId: InstanceId, lid: string): Promise<string | null> {
-  const [row] = await reader.query(
+async function findNumbers(
+  { reader, statements }: Core,
+  instanceId: InstanceId,
+  lids: readonly string[],
+): Promise<string[]> {
+  const rows = await reader.query(
     statements.db
       .selectFrom('contacts')
       .select('number')
       .where('instance_id', '=', instanceId)
-      // SQLite uses the index of LIDs only in a query that reads no other columns.
-      .where('number', 'in', eb =>
-        eb
-          .selectFrom('contacts as k')
-          .select('k.number')
-          .where('k.instance_id', '=', instanceId)
-          .where('k.lid', '=', lid),
-      )
+      .where('lid', 'in', lids)
       // A person known only by LID has a row under the LID.
-      .where('number', '<>', lid)
-      // Somebody who changed numbers has several.
-      .orderBy(sql`coalesce(last_at, 0)`, 'desc')
-      .limit(1),
+      .where('number', 'not in', lids),
   )
-  return row?.number ?? null
+  return rows.map(({ number }) => number)
 }

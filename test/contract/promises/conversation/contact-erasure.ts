@@ -286,5 +286,28 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(await store.retention.eraseContact(instanceId, OTHER, now)).toMatchObject({ messages: 1, kept: 0 })
       expect(await everything()).toMatch(/written by another/)
     })
+
+    test.each([THEM, OTHER, LID])('erases both numbers of a person who changed numbers, named as %s', async name => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const then = now - 2 * DAY_MS
+      const message = newMessage(instanceId, { id: newMessageId(then), to: THEM, text: 'to the old number' })
+      await store.messages.accept(message, then)
+      await store.messages.recordPrepared(lease, message.id, { ...PREPARED, address: `${THEM}@s.whatsapp.net` })
+      await store.messages.recordProgress(lease, message.whatsappId, 'read', then)
+      for (const from of [THEM, OTHER])
+        await store.events.storeIncoming(lease, incoming({ from, lid: LID, name: 'Their Name' }), then)
+      await deliverAll(store, lease)
+      const { data } = await store.conversations.listLines(instanceId, { limit: 9 }, { chat: name })
+      expect(data).toHaveLength(3)
+      expect(new Set((await store.retention.openContact(instanceId, name, now)).names)).toEqual(
+        new Set([THEM, OTHER, LID]),
+      )
+      expect(await store.retention.eraseContact(instanceId, name, now)).toMatchObject({ messages: 3, kept: 0 })
+      expect(await everything()).not.toMatch(new RegExp(`${THEM}|${OTHER}|${LID}|Their Name|old number`))
+    })
   })
 }

@@ -205,7 +205,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(data.map(({ chat }) => chat)).not.toContain(ANA_LID)
     })
 
-    test('a LID leads to the number that its owner used last', async () => {
+    test('a person who changed numbers has one conversation, under every number and the LID', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const numbers = ['5511988880002', '5511988880004', '5511988880001', '5511988880003']
@@ -213,8 +213,10 @@ export function inboxContract(createHarness: CreateHarness): void {
         at += 120_000
         await receive(store, lease, { from, lid: ANA_LID })
       }
-      const { data } = await store.conversations.listLines(lease.instanceId, { limit: 9 }, { chat: ANA_LID })
-      expect(data.map(line => line.direction === 'in' && line.message.from)).toEqual([numbers.at(-1)])
+      for (const chat of [ANA_LID, ...numbers]) {
+        const { data } = await store.conversations.listLines(lease.instanceId, { limit: 9 }, { chat })
+        expect(data.map(line => line.direction === 'in' && line.message.from)).toEqual(numbers.toReversed())
+      }
     })
 
     test('messages of both directions are found by a part of their text, without regard to case and accents', async () => {
