@@ -230,7 +230,7 @@ function whichWritten(direction: LineFilter['direction'], status: LineFilter['st
 
 /** A group's subject; else the name in the phone's address book, or the push name. */
 const NAME = sql<string | null>`coalesce(
-  (select g.subject from groups as g where g.instance_id = contacts.instance_id and g.id = contacts.number),
+  (select nullif(g.subject, '""') from groups as g where g.instance_id = contacts.instance_id and g.id = contacts.number),
   saved_name, name)`
 
 /** Names are compared as JSON strings, without the quotes around them. */

@@ -24,11 +24,12 @@ export function columnsOf(details: GroupDetails, self: OwnAddresses) {
 /** Nothing about the group has to be queried. */
 export const NOT_DUE = { query_due_at: null, has_joined: 0 } as const
 
-/** The columns of a group that the account is not a member of. */
+/** The subject of a group that WhatsApp has not described. */
+export const UNNAMED = { search_name: '', subject: '""' } as const
+
+/** The columns of a group that the account is not a member of. A group that it has left keeps its subject. */
 export const NO_MEMBER = {
   member: 0,
-  search_name: '',
-  subject: '""',
   member_count: 0,
   can_send: 0,
   is_admin: 0,

@@ -19,7 +19,7 @@ import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { DescribedGroup, Directory, DueGroup, KnownGroup, ListedGroup } from './directory.ts'
 import { groupEventsOf } from './group-reports.ts'
-import { columnsOf, LISTED, NO_MEMBER, NOT_DUE, toDetails, toKnown, toListed } from './group-rows.ts'
+import { columnsOf, LISTED, NO_MEMBER, NOT_DUE, toDetails, toKnown, toListed, UNNAMED } from './group-rows.ts'
 
 /** Groups in one commit. A large group has 100 KB. */
 const STEP = 20
@@ -260,6 +260,7 @@ export class StoredGroups {
         .deleteFrom('groups')
         .where('instance_id', '=', instanceId)
         .where('member', '=', 0)
+        .where('subject', '=', UNNAMED.subject)
         .where('query_due_at', 'is', null)
         .where('queried_at', '<', now - DENIED_MS),
     )
@@ -322,7 +323,7 @@ export class StoredGroups {
       db.updateTable('groups').set(columns).where('instance_id', '=', instance_id).where('id', '=', id).returning('id'),
     )
     if (changed.length > 0) return
-    const row = { ...NO_MEMBER, ...NOT_DUE, as_of: 0, queried_at: 0, ...columns }
+    const row = { ...UNNAMED, ...NO_MEMBER, ...NOT_DUE, as_of: 0, queried_at: 0, ...columns }
     await tx.query(db.insertInto('groups').values({ instance_id, id, ...row }))
   }
 }

@@ -4,7 +4,10 @@ import type { Generated } from 'kysely'
 export interface GroupsTable {
   instance_id: string
   id: string
-  /** 0: the account is not a member, or the group was not described yet. The other facts are then empty. */
+  /**
+   * 0: the account is not a member, or the group was not described yet. The other facts are then empty, but a group that
+   * it has left keeps its subject.
+   */
   member: number
   /** The folded subject. Searches and the order of lists use it. */
   search_name: string

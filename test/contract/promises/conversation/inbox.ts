@@ -13,6 +13,7 @@ const ANA = '5511988880000'
 const ANA_LID = '990000007654321@lid'
 const BEA = '5511988880001'
 const GROUP = '120363000000000777@g.us'
+const OTHER_GROUP = '120363000000000778@g.us'
 const START = 1_790_000_000_000
 
 export function inboxContract(createHarness: CreateHarness): void {
@@ -106,7 +107,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(lastLine).toMatchObject({ direction: 'out', message: { id: last } })
     })
 
-    test('a group has its subject as its name, and a contact the name in the address book; both are found by it', async () => {
+    test('a group has its subject as its name, and a contact the name in the address book; both are found by it, also after leaving the group', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -124,6 +125,10 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(await names('LIMA')).toEqual(['Ana Lima'])
       expect(await names('aninha')).toEqual(['Ana Lima'])
       expect(await names('nobody')).toEqual([])
+      await receive(store, lease, { from: BEA, group: OTHER_GROUP })
+      for (const id of [GROUP, OTHER_GROUP]) await store.directory.recordNoMember(lease, id, 2)
+      expect(await names()).toEqual([null, 'Ação de sexta', 'Ana Lima'])
+      expect(await names('acao')).toEqual(['Ação de sexta'])
     })
 
     test('a conversation has the messages under every address of the other side and what was done with them, in their order', async () => {
