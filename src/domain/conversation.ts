@@ -41,6 +41,18 @@ type CommandContent =
 /** A reaction, edit, deletion or read mark. It is sent and retried like a message of its chat. */
 export type Command = CommandContent & { target: MessageReferenced }
 
+/** What is to be done with which message. `emoji` only for a reaction; null if it is removed. */
+export interface CommandSummary {
+  kind: CommandKind
+  messageId: MessageId
+  emoji?: string | null
+}
+
+export function summaryOf(command: Command): CommandSummary {
+  const { kind, target } = command
+  return { kind, messageId: target.messageId, ...(kind === 'reaction' && { emoji: command.emoji }) }
+}
+
 /** The parts of a message other than its text and file. A plain text has none. */
 export interface MessageExtras {
   quote?: Quote
@@ -60,10 +72,8 @@ export interface RequestedExtras extends Pick<MessageExtras, 'mentions' | 'previ
 }
 
 /** A command as the API shows it. */
-export interface CommandState {
+export interface CommandState extends CommandSummary {
   id: string
-  kind: CommandKind
-  messageId: MessageId
   createdAt: number
   doneAt: number | null
   failedAt: number | null

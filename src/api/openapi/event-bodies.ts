@@ -19,7 +19,7 @@ import {
 import type { ReceivingFailure } from '../../domain/media.ts'
 import { type MessageFailure, messageFailure } from '../../domain/message.ts'
 import type { DocumentedSettings } from '../context.ts'
-import { commandIdSchema } from '../resources/conversation/command.ts'
+import { commandIdSchema, reactionEmojiSchema } from '../resources/conversation/command.ts'
 import { senderProperties } from '../resources/incoming-message.ts'
 import { eventMediaSchema } from '../resources/media.ts'
 import { failureSchema, messageIdSchema, recipientSchema } from '../resources/message.ts'
@@ -62,12 +62,13 @@ function commandDoc(summary: string, failure: MessageFailure | null): EventDoc {
       id: commandIdSchema,
       command: oneOf(COMMAND_KINDS, { description: 'What was to be done.' }),
       messageId: messageIdSchema,
+      emoji: Type.Optional(reactionEmojiSchema),
       status: Type.Unsafe<string>({ type: 'string', const: status }),
       ...(failure && { error: failureSchema }),
     },
     { additionalProperties: false },
   )
-  const body = commandBody(command, { kind: 'reaction', messageId }, failure, AT)
+  const body = commandBody(command, { kind: 'reaction', messageId, emoji: '👍' }, failure, AT)
   return { summary, schema: envelope(`command.${status}`, data), example: JSON.parse(body) }
 }
 

@@ -1,4 +1,4 @@
-import type { CommandKind } from '../conversation.ts'
+import type { CommandSummary } from '../conversation.ts'
 import type { InstanceId, MessageId } from '../ids.ts'
 import { type IncomingChange, type IncomingDetails, type IncomingMessage, phoneOf } from '../incoming-message.ts'
 import { type FileFacts, RECEIVING_FAILURES, type ReceivingFailure } from '../media.ts'
@@ -88,12 +88,12 @@ function echoOf({ metadata, quoted }: Echo): Echo {
 /** `command.done`, or `command.failed` if there is a failure. */
 export function commandBody(
   { instanceId, messageId: id, metadata }: Omit<Subject, 'to'>,
-  command: { kind: CommandKind; messageId: MessageId },
+  { kind, ...target }: CommandSummary,
   error: MessageFailure | null,
   at: number,
 ): string {
   const status = error === null ? 'done' : 'failed'
-  const data = { id, command: command.kind, messageId: command.messageId, status, ...(error && { error }) }
+  const data = { id, command: kind, ...target, status, ...(error && { error }) }
   return body(`command.${status}`, instanceId, at, { ...data, ...echoOf({ metadata }) })
 }
 

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { MessageExtras } from '../../domain/conversation.ts'
+import { type MessageExtras, summaryOf } from '../../domain/conversation.ts'
 import { firstCommandId, type InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
@@ -123,8 +123,7 @@ export function toCommand(row: SentRow): StoredCommand {
   const { command }: MessageExtras = JSON.parse(row.extras ?? '{}')
   return {
     id: row.id,
-    kind: command!.kind,
-    messageId: command!.target.messageId,
+    ...summaryOf(command!),
     createdAt: row.created_at,
     doneAt: row.sent_at,
     failedAt: row.failed_at,

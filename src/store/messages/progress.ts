@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely'
-import type { MessageExtras } from '../../domain/conversation.ts'
+import { type MessageExtras, summaryOf } from '../../domain/conversation.ts'
 import { commandBody, failureBody, progressBody } from '../../domain/events/event.ts'
 import { type InstanceId, isCommandId, type MessageId, newEventId } from '../../domain/ids.ts'
 import {
@@ -265,10 +265,9 @@ function eventOf(message: MovingMessage, move: Move, now: number): NewEvent {
   }
   const subject = { instanceId: instance_id, messageId: message_id, to: message.recipient, metadata }
   if (command !== undefined) {
-    const about = { kind: command.kind, messageId: command.target.messageId }
     const failure = typeof move === 'string' ? null : move
     const kind = failure === null ? 'command.done' : 'command.failed'
-    return { ...row, kind, body: commandBody(subject, about, failure, timestamp) }
+    return { ...row, kind, body: commandBody(subject, summaryOf(command), failure, timestamp) }
   }
   const shown = { ...subject, ...(quote?.dropped && { quoted: false as const }) }
   if (typeof move === 'string') return { ...row, kind: `message.${move}`, body: progressBody(shown, move, timestamp) }

@@ -1,4 +1,4 @@
-import type { CommandState, MessageExtras } from '../../domain/conversation.ts'
+import { type CommandState, type MessageExtras, summaryOf } from '../../domain/conversation.ts'
 import type { InstanceId, MessageId } from '../../domain/ids.ts'
 import type { MessageFailure } from '../../domain/message.ts'
 import type { Core } from '../engine/core.ts'
@@ -74,8 +74,7 @@ export class QuotesAndCommands {
     const { failure_code: code, failure_message: message } = row
     return {
       id,
-      kind: command.kind,
-      messageId: command.target.messageId,
+      ...summaryOf(command),
       createdAt: row.created_at,
       doneAt: row.sent_at,
       failedAt: row.failed_at,

@@ -33,7 +33,8 @@ describe.each(ONE_STORE)('commands, on %s', store => {
     })
     expect(done).toMatchObject({ status: 'done', error: null, doneAt: expect.any(String) })
     const event = await talking.event('command.done', data => data.id === id)
-    expect(event.data).toEqual({ id, command: done.command, messageId: done.messageId, status: 'done' })
+    const { command, messageId, emoji } = done
+    expect(event.data).toEqual({ id, command, messageId, status: 'done', ...(emoji !== undefined && { emoji }) })
     return id
   }
 
@@ -46,9 +47,13 @@ describe.each(ONE_STORE)('commands, on %s', store => {
     const to = '5511987652001'
     const received = await talking.receive(to, 'oi')
     const own = await talking.send({ to, text: 'olá' })
-    await run('PUT', `/messages/${received['messageId']}/reaction`, { emoji: '👍' })
-    await run('PUT', `/messages/${own}/reaction`, { emoji: '❤️' })
-    await run('DELETE', `/messages/${received['messageId']}/reaction`)
+    const done = [
+      await run('PUT', `/messages/${received['messageId']}/reaction`, { emoji: '👍' }),
+      await run('PUT', `/messages/${own}/reaction`, { emoji: '❤️' }),
+      await run('DELETE', `/messages/${received['messageId']}/reaction`),
+    ]
+    const commands = await Promise.all(done.map(id => talking.call('GET', `/commands/${id}`)))
+    expect(commands.map(({ body }) => body.data.emoji)).toEqual(['👍', '❤️', null])
     const [text, ...reactions] = await talking.inbox(to)
     const shown = reactions.map(({ details }) => details.reactionMessage)
     expect(shown).toMatchObject([

@@ -14,11 +14,16 @@ export const acceptedCommandSchema = Type.Object(
   { title: 'AcceptedCommand' },
 )
 
+export const reactionEmojiSchema = nullable(
+  Type.String({ description: 'Of a reaction, else absent; null if the reaction is removed.' }),
+)
+
 export const commandSchema = Type.Object(
   {
     id: commandIdSchema,
     command: oneOf(COMMAND_KINDS, { description: 'What is to be done.' }),
     messageId: messageIdSchema,
+    emoji: Type.Optional(reactionEmojiSchema),
     status: oneOf(['queued', 'done', 'failed'], { description: 'The state of the command.' }),
     createdAt: moment('When it was accepted.'),
     doneAt: nullable(moment("When WhatsApp's server acknowledged it.")),
@@ -32,6 +37,7 @@ export function commandView({
   id,
   kind,
   messageId,
+  emoji,
   createdAt,
   doneAt,
   failedAt,
@@ -42,6 +48,7 @@ export function commandView({
     id,
     command: kind,
     messageId,
+    ...(emoji !== undefined && { emoji }),
     status,
     createdAt: toIso(createdAt),
     doneAt: toIsoOrNull(doneAt),

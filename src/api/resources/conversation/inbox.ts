@@ -64,7 +64,5 @@ export function lineView(line: Line, waits?: Waits): LineView {
 
 export function chatEntryView(entry: ChatEntry, waits: Waits): ChatEntryView {
   if (entry.direction !== 'command') return lineView(entry, waits)
-  const { command } = entry.command
-  const emoji = command.kind === 'reaction' ? command.emoji : null
-  return { ...commandView(entry.command), direction: 'command', emoji }
+  return { emoji: null, ...commandView(entry.command), direction: 'command' }
 }
