@@ -139,6 +139,7 @@ export function expiryFailure(
  */
 export type Message = MessageContent & {
   id: MessageId
+  whatsappId: string
   state: MessageState
   /** The recipient as the caller wrote it. */
   to: string

@@ -123,6 +123,9 @@ export const changeProperties = {
 
 export const messageProperties = {
   id: messageIdSchema,
+  whatsappId: Type.String({
+    description: "WhatsApp's ID of the message, as events about quotes, reactions and edits name it.",
+  }),
   status: oneOf(MESSAGE_STATES, { description: 'The state of the message.' }),
   to: recipientSchema,
   text: Type.String({
@@ -188,6 +191,7 @@ export function messageView(message: Message, waits?: Waits): MessageView {
   const waiting = waits?.get(message.id)
   return {
     id: message.id,
+    whatsappId: message.whatsappId,
     status: message.state,
     to: message.to,
     text: message.text,

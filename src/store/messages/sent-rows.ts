@@ -11,6 +11,7 @@ import { BYTES, type FoundMessage } from './sizes.ts'
 
 const BESIDES_TEXT = [
   'id',
+  'whatsapp_id',
   'state',
   'recipient',
   'created_at',
@@ -83,6 +84,7 @@ export type SentRow = Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>
 export function toMessage(row: SentRow): Message {
   return {
     id: row.id,
+    whatsappId: row.whatsapp_id,
     state: row.state,
     to: row.recipient,
     text: row.text,

@@ -25,6 +25,7 @@ export function acceptingContract(createHarness: CreateHarness): void {
       expect(hints).toEqual(['queued'])
       expect(await store.messages.find(instanceId, message.id)).toEqual({
         id: message.id,
+        whatsappId: message.whatsappId,
         state: 'queued',
         to: message.to,
         text: 'Olá 👋\nsecond line',

@@ -264,6 +264,7 @@ describe.each(ONE_STORE)('on %s', on => {
       const queued = await read()
       expect(queued).toEqual({
         id,
+        whatsappId: expect.stringMatching(/^[0-9A-F]{16,}$/),
         direction: 'out',
         status: 'queued',
         to: TO,
@@ -279,7 +280,7 @@ describe.each(ONE_STORE)('on %s', on => {
       })
       await api.progress(own, id, 'sent')
       const sent = await read()
-      expect(sent).toMatchObject({ status: 'sent', sentAt: expect.any(String), deliveredAt: null })
+      expect(sent).toMatchObject({ status: 'sent', sentAt: expect.any(String), whatsappId: queued.whatsappId })
       await until('a later moment', () => Date.now() > Date.parse(sent.sentAt))
       await api.progress(own, id, 'read')
       const last = await read()

@@ -15,7 +15,7 @@ function message(id: string, to: string, createdAt: number): Message {
     deletedAt: null,
     failure: null,
   }
-  return { id, state: 'sent', to, text: `text of ${id}`, createdAt, ...never }
+  return { id, whatsappId: 'WA1', state: 'sent', to, text: `text of ${id}`, createdAt, ...never }
 }
 
 function received(id: string, createdAt: number, more: { from: string; text?: string; group?: string; name?: string }) {
