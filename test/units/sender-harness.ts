@@ -26,11 +26,8 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
   const rows: Row[] = []
   const expiresAt = Date.now() + 3_600_000
   const numbers = new Map<string, LookedUpNumber>([['5511987654321', { address: ADDRESS, expiresAt }]])
-  /** When each contact last exchanged a message with the instance. */
-  const contacts = new Map([['5511987654321', 0]])
-  const isContact = vi.fn(async (_: string, names: readonly string[], before = Number.POSITIVE_INFINITY) =>
-    names.some(name => (contacts.get(name) ?? before) < before),
-  )
+  const contacts = new Set(['5511987654321'])
+  const isContact = vi.fn(async (_: string, names: readonly string[]) => names.some(name => contacts.has(name)))
   const findPrepared = (whatsappId: string) => rows.find(row => row.prepared && row.whatsappId === whatsappId)
   const messages = {
     releaseDue: async () => null,
@@ -49,7 +46,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
     async recordProgress(_: unknown, whatsappId: string, reached: string) {
       const row = findPrepared(whatsappId)
       if (row) row.ended = reached
-      if (row) contacts.set(row.to, Date.now())
+      if (row) contacts.add(row.to)
       return row ? 'recorded' : 'unknown_message'
     },
     async recordFailure(_: unknown, message: MessageReference, failure: { code: string; message: string }) {

@@ -173,7 +173,8 @@ function operations({ statements }: Core) {
               )
         if (row === undefined) return { kind: 'no_account' }
         if (access?.role !== 'owner') await clearPanelPasswordOf(tx, statements, id)
-        if (isNoLongerOwner) await endInvitationsOf(tx, statements, id)
+        // An owner who never signed in knows no link.
+        if (isNoLongerOwner && active.some(owner => owner.id === id)) await endInvitationsOf(tx, statements, id)
         return { kind: 'changed', account: toAccount(row) }
       },
       ({ kind }) => kind === 'changed',

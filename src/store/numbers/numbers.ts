@@ -34,9 +34,8 @@ export interface Numbers {
    * Whether one of these people wrote to the instance (not only in a group), or WhatsApp acknowledged a message to one
    * of them, since the account was linked. Contacts are recorded with that event and are not subject to retention.
    * @param names numbers and LIDs. A LID also finds a contact that is recorded under its number
-   * @param before only contacts whose last message from or to the instance is older
    */
-  isContact(instanceId: InstanceId, names: readonly string[], before?: number): Promise<boolean>
+  isContact(instanceId: InstanceId, names: readonly string[]): Promise<boolean>
 
   /**
    * Orders look-ups, which the owner of the instance makes. Numbers that are already ordered do not count against the

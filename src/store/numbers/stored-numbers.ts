@@ -94,11 +94,8 @@ export class StoredNumbers implements Numbers {
     return this.#orders.settle(lease, number)
   }
 
-  async isContact(instanceId: InstanceId, names: readonly string[], before?: number): Promise<boolean> {
-    const contacts = await this.#findContacts(instanceId, names)
-    if (before === undefined) return contacts.length > 0
-    const times = contacts.flatMap(({ last_at }) => last_at ?? [])
-    return times.length > 0 && Math.max(...times) < before
+  async isContact(instanceId: InstanceId, names: readonly string[]): Promise<boolean> {
+    return (await this.#findContacts(instanceId, names)).length > 0
   }
 
   async #findContacts(

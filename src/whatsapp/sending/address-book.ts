@@ -48,15 +48,12 @@ export class AddressBook {
     return recipient?.kind === 'group' ? this.#findGroup(recipient.group, link) : this.findNumber(to, link)
   }
 
-  /**
-   * `known`: the recipient is a contact or a group. `numbers`: the numbers and the LID that the recipient may write from.
-   * @param before only contacts whose last message is older are known
-   */
-  async findContactStatus(to: string, before?: number): Promise<{ known: boolean; numbers: readonly string[] }> {
+  /** `known`: the recipient is a contact or a group. `numbers`: the numbers and the LID that the recipient may write from. */
+  async findContactStatus(to: string): Promise<{ known: boolean; numbers: readonly string[] }> {
     if (parseRecipient(to)?.kind === 'group') return { known: true, numbers: [] }
     const { numbers, lease, signal } = this.#options
     const asked = namesOf(to, (await this.#recall(to))?.address)
-    const known = await untilStored(() => numbers.isContact(lease.instanceId, asked, before), signal)
+    const known = await untilStored(() => numbers.isContact(lease.instanceId, asked), signal)
     return { known, numbers: asked }
   }
 

@@ -23,17 +23,18 @@ function paced(state: Partial<PaceState>, take: Paces['take'] = async () => ({ k
 }
 
 test('a message that waited for the new recipients of a day does not expire because its recipient became a contact', async () => {
-  const { sender, accept, link, written, contacts } = paced({ newRecipientsAt: Date.now() - HOUR_MS })
-  const waited = accept(ANA, Date.now() - 48 * HOUR_MS)
-  contacts.set(ANA, Date.now())
-  const old = accept(CONTACT, Date.now() - 48 * HOUR_MS)
+  const { sender, accept, answer, link, written } = paced({ newRecipientsAt: Date.now() - HOUR_MS })
+  const twoDaysAgo = Date.now() - 48 * HOUR_MS
+  const [first, next] = [accept(ANA, twoDaysAgo), accept(ANA, twoDaysAgo)]
+  const old = accept(CONTACT, twoDaysAgo)
   sender.start()
   sender.attach(link)
   await vi.waitFor(() => expect(old.ended).toContain('expired'), CONDITION_WITHIN_MS)
-  await vi.waitFor(
-    () => expect(written.map(({ whatsappId }) => whatsappId)).toEqual([waited.whatsappId]),
-    CONDITION_WITHIN_MS,
-  )
+  const ids = () => written.map(({ whatsappId }) => whatsappId)
+  await vi.waitFor(() => expect(ids()).toEqual([first.whatsappId]), CONDITION_WITHIN_MS)
+  answer(first.whatsappId)
+  await vi.waitFor(() => expect(ids()).toEqual([first.whatsappId, next.whatsappId]), CONDITION_WITHIN_MS)
+  expect(next.ended).toBeUndefined()
 })
 
 test.each([

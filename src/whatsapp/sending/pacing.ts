@@ -1,4 +1,5 @@
 import { isNoPace, typingMs } from '../../domain/pace.ts'
+import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { PaceState, Paces } from '../../store/pace/paces.ts'
@@ -10,6 +11,7 @@ import type { SendQueue } from './queue/send-queue.ts'
 /** The most messages to strangers in memory. Others stay in the database, so that there is space for messages to contacts. */
 const MAX_STRANGERS = 256
 const MAX_CLASSIFYING = 32
+const MAX_WAITS = 20_000
 /** Finds a pace whose hint was lost. */
 const POLL_INTERVAL_MS = 60_000
 /** If the clock goes back by more than this, the waits that `paces.take` returned are decided again. */
@@ -21,7 +23,7 @@ interface PacingOptions {
   lease: Lease
   paces: Pick<Paces, 'find' | 'take'>
   addresses: Pick<AddressBook, 'findContactStatus'>
-  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'wakeDeferred' | 'wantsMore'>
+  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'wakeDeferred' | 'wakeDeferredChat' | 'wantsMore'>
   now: () => number
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
@@ -60,6 +62,8 @@ export class Pacing {
   #answersTaking = 0
   /** Messages to contacts, from the call of `take` until `release`. */
   readonly #answersInFlight = new Set<QueuedMessage>()
+  /** Until when the budget for new recipients makes, or made, the messages of these chats wait. */
+  readonly #waits = new BoundedMap<string, number>(MAX_WAITS)
   /** Whether some messages to strangers wait in the database and not in memory. */
   #hasDeferred = false
   #wake: NodeJS.Timeout | undefined
@@ -121,17 +125,33 @@ export class Pacing {
   }
 
   /** The time until which the pace has made this message wait. The age of an earlier message counts from this time. */
-  async waitedUntil(message: Pick<QueuedMessage, 'to' | 'createdAt'>): Promise<number> {
+  async waitedUntil(message: Pick<QueuedMessage, 'to'>): Promise<number> {
     await this.#loaded
     const opened = Math.max(this.#opensAt, this.#state?.opensAt ?? 0)
     const renewed = Math.max(this.#newRecipientsAt, this.#state?.newRecipientsAt ?? 0)
     if (renewed <= opened) return opened
-    // A recipient who became a contact after the message was accepted was a stranger until then.
-    const { known } = await this.#options.addresses.findContactStatus(message.to, message.createdAt)
-    return known ? opened : renewed
+    const { known } = await this.#options.addresses.findContactStatus(message.to)
+    if (!known) {
+      this.#noteWait(message, renewed)
+      return renewed
+    }
+    // For a recipient who has become a contact, the wait ended then, or it ended before.
+    return Math.max(opened, Math.min(this.#waits.get(chatKeyOf(message.to)) ?? 0, this.#options.now()))
   }
 
-  /** This number may have become a contact: it wrote to the instance, or WhatsApp acknowledged a message to it. */
+  #noteWait({ to }: Pick<QueuedMessage, 'to'>, until: number): void {
+    this.#waits.set(chatKeyOf(to), until)
+  }
+
+  /** The outcome of this message is recorded, so its recipient may be a contact now. */
+  noteOutcome(message: QueuedMessage): void {
+    const { queue, onRoom } = this.#options
+    const next = queue.chatOf(message)?.messages[0]
+    if (next) this.#strangers.delete(next)
+    if (queue.wakeDeferredChat(message)) onRoom()
+  }
+
+  /** This number wrote to the instance, so messages to it no longer count as messages to a stranger. */
   noteContact(name: string): void {
     for (const [message, numbers] of this.#strangers) if (numbers.includes(name)) this.#strangers.delete(message)
     this.#options.queue.wakeDeferred(name)
@@ -143,6 +163,7 @@ export class Pacing {
     const { addresses, queue, onFailed } = this.#options
     const chat = queue.chatOf(message)
     if (chat) queue.defer(chat, Number.POSITIVE_INFINITY, numbers)
+    if (this.#newRecipientsAt > 0) this.#noteWait(message, this.#newRecipientsAt)
     // The recipient may have become a contact between the first check and `defer`. No other call would wake the chat.
     addresses
       .findContactStatus(message.to)

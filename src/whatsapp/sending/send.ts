@@ -89,7 +89,7 @@ export class Transmitter {
   readonly #waiting = new Map<string, (ack: Acknowledgement | null) => void>()
   /** Retries because of `isStale`, by code and WhatsApp ID. The second refusal with the same code is final. */
   readonly #retriedStale = new BoundedMap<string, true>(MAX_RETRIED)
-  /** Contents whose file is uploaded while the pace makes their messages wait again. */
+  /** Contents whose file is uploaded while the pace makes their messages wait again. Quotes and mentions may change meanwhile. */
   readonly #uploaded = new BoundedMap<MessageId, Uint8Array>(MAX_UPLOADED)
   /** The latest hash of each recipient's devices, by address. */
   readonly #devicesHashes = new BoundedMap<string, string>(MAX_HASHES)
@@ -129,7 +129,8 @@ export class Transmitter {
       if (late) return { kind: 'refused', failure: late }
       const pacedAgain = await pacing.take(message)
       if (pacedAgain) {
-        if (pacedAgain.kind === 'paced') this.#uploaded.set(message.id, content)
+        const { quote, mentions } = message.extras ?? {}
+        if (pacedAgain.kind === 'paced' && !quote && !mentions) this.#uploaded.set(message.id, content)
         return pacedAgain
       }
       this.#uploaded.delete(message.id)

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino'
 import type { IncomingMessage } from '../../domain/incoming-message.ts'
-import { namesOf } from '../../domain/recipients/recipient.ts'
 import type { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
@@ -326,7 +325,7 @@ export class Sender {
   /** The outcome is recorded: the message is not sent again, the next one of its chat follows, and the recipient may be a contact now. */
   #remove(message: QueuedMessage): void {
     this.#queue.remove(message)
-    for (const name of namesOf(message.to, message.prepared?.address)) this.#pacing.noteContact(name)
+    this.#pacing.noteOutcome(message)
     this.#claimSoon()
   }
 

@@ -131,6 +131,14 @@ export class SendQueue {
     this.#update(chat)
   }
 
+  /** @returns false if the chat of this message is not deferred */
+  wakeDeferredChat(message: QueuedMessage): boolean {
+    const chat = this.chatOf(message)
+    if (chat?.notBefore !== NEVER) return false
+    this.#retry(chat)
+    return true
+  }
+
   /** Wakes the chats that are deferred for this number, or for any number. */
   wakeDeferred(number?: string): void {
     for (const chat of this.#chats.values()) {

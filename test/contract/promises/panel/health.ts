@@ -116,8 +116,6 @@ export function healthContract(createHarness: CreateHarness): void {
       await store.events.storeIncoming(lease, incoming({ from: '5511977770001', group: '12036@g.us' }), 1)
       await store.events.storeIncoming(lease, incoming({ from: '5511977770002', addressing: 'lid' }), 1)
       expect(await store.numbers.isContact(lease.instanceId, ['5511900000000', NUMBER])).toBe(true)
-      expect(await store.numbers.isContact(lease.instanceId, [NUMBER], 1)).toBe(false)
-      expect(await store.numbers.isContact(lease.instanceId, [NUMBER], 2)).toBe(true)
       expect(await store.numbers.isContact(lease.instanceId, ['5511977770001', '5511977770002'])).toBe(false)
       expect(await store.numbers.isContact(other.instanceId, [NUMBER])).toBe(false)
     })
