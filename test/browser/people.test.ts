@@ -185,7 +185,7 @@ test('the audit lists who did what, and can be checked', async () => {
   await page.getByRole('row').filter({ hasText: id }).first().waitFor()
   // A record that is made elsewhere in the panel is there when the page is opened again.
   await page.getByRole('link', { name: 'Alerts' }).click()
-  await page.waitForURL('**/alerts')
+  await page.getByRole('heading', { name: 'Alerts', level: 1 }).waitFor()
   const later = await harness.service.admin.createInstance('sandbox', 'Later')
   await page.goBack()
   await page.getByRole('row').filter({ hasText: later.id }).first().waitFor()
