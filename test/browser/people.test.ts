@@ -105,7 +105,7 @@ test('a viewer sees failing deliveries and the phone of a sandbox, and no action
   })
   const owner = await harness.openSignedIn('/people')
   await owner.getByRole('button', { name: 'Invite a person' }).click()
-  await owner.getByLabel('Name to sign in with').fill('rui@example.com')
+  await owner.getByLabel('Name to sign in with').fill('watcher@example.com')
   await owner.getByRole('radio', { name: 'Viewer' }).check()
   await owner.getByRole('button', { name: 'Create the link' }).click()
   const { pathname, hash } = new URL(await owner.getByRole('dialog').locator('code').innerText())
