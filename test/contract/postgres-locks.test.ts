@@ -99,7 +99,8 @@ describe('while a node holds a lock and does not answer, the others', () => {
     await holdKey(one.instanceId, 'held')
     const startedAt = performance.now()
     const repeated = accept(one.instanceId, 'held')
-    const together = Array.from({ length: 100 }, (_, n) =>
+    // So few that a slow machine too finds the waiting one among them before the time for this is over.
+    const together = Array.from({ length: 20 }, (_, n) =>
       accept(n % 2 === 0 ? one.instanceId : other.instanceId, `${n}`),
     )
     await expect(repeated).rejects.toThrow(StoreUnavailable)
@@ -109,7 +110,7 @@ describe('while a node holds a lock and does not answer, the others', () => {
     await holder.query('rollback')
     expect((await accept(one.instanceId, 'held')).kind).toBe('accepted')
     expect((await accept(one.instanceId, 'held')).kind).toBe('replayed')
-    expect(await store.messages.listQueued(one.instanceId, 500)).toHaveLength(52)
+    expect(await store.messages.listQueued(one.instanceId, 500)).toHaveLength(12)
   })
 
   test('soon accept messages again after many calls whose idempotency keys are locked, none of which is recorded', async () => {
