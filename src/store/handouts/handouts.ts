@@ -36,7 +36,7 @@ export interface HandoutKey {
   browser: Uint8Array
 }
 
-/** `none`: the link was used or revoked, its creator has lost the right to create it, has expired, or never existed. `in_use`: another browser has opened it. */
+/** `none`: the link was used or revoked, has expired or never existed, or its creator may no longer create it. `in_use`: another browser has opened it. */
 export type FoundHandout = { kind: 'found'; handout: Handout } | { kind: 'in_use' } | { kind: 'none' }
 
 /** `under_way`: the link is bound to this browser, and a QR code is already requested. Nothing changed. */

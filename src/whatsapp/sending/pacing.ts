@@ -11,6 +11,7 @@ import type { SendQueue } from './queue/send-queue.ts'
 /** The most messages to strangers in memory. Others stay in the database, so that there is space for messages to contacts. */
 const MAX_STRANGERS = 256
 const MAX_CLASSIFYING = 32
+/** As many as the send queue has chats. */
 const MAX_WAITS = 20_000
 /** Finds a pace whose hint was lost. */
 const POLL_INTERVAL_MS = 60_000
@@ -135,7 +136,7 @@ export class Pacing {
       this.#noteWait(message, renewed)
       return renewed
     }
-    // For a recipient who has become a contact, the wait ended then, or it ended before.
+    // The wait of a recipient who has become a contact is over.
     return Math.max(opened, Math.min(this.#waits.get(chatKeyOf(message.to)) ?? 0, this.#options.now()))
   }
 

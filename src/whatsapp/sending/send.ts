@@ -276,7 +276,7 @@ export class Transmitter {
   ): Promise<SendOutcome> {
     const areDevicesStale = ack.error === STALE_DEVICES
     if (areDevicesStale || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
-      // A hash is no reason to query the devices of all members of a group: whoever misses a message asks for it.
+      // A group's hash does not discard its members' device lists: a device that cannot decrypt the message requests it again.
       if (areDevicesStale || !isGroup(prepared.address))
         await link.forgetDevices(prepared.address).catch(() => undefined)
       this.#options.groups.doubt(prepared.address)

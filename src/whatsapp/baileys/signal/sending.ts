@@ -41,7 +41,7 @@ const MAX_UNANSWERED = 1_000
 const unanswered = new WeakMap<object, BoundedMap<string, true>>()
 
 /**
- * @throws QueryUnanswered if WhatsApp has not answered a query of this send. For a person not twice in a row over a link: if WhatsApp
+ * @throws QueryUnanswered if WhatsApp has not answered a query of this send. Never twice in a row for one person over one link: if WhatsApp
  * never answers such queries, the message goes to the devices that are known or assumed. For a group none can be assumed.
  */
 export function assertAnswered(): void {
