@@ -175,7 +175,7 @@ export interface ReceivedMessage extends MessageActions {
   /** WhatsApp's ID of the message that it quotes. */
   quoted?: string
   /**
-   * The whole message with the names of WhatsApp's encoding, unless it is a file or a text without anything else: a reaction,
+   * The whole message with the field names of WhatsApp's `Message`, unless it is a file or a text without anything else: a reaction,
    * an edit, a deletion, a text with mentions.
    */
   details?: Record<string, unknown>
@@ -201,7 +201,7 @@ export interface ReceivedMessage extends MessageActions {
   reactions?: Record<string, string>
   /** The votes in a poll: the chosen options, by the number of the voter. */
   votes?: Record<string, string[]>
-  /** The whole message with the names of WhatsApp's encoding. Only if it was asked for. */
+  /** The whole message with the field names of WhatsApp's `Message`. Only if it was asked for. */
   message?: Record<string, unknown>
 }
 

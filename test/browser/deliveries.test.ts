@@ -93,7 +93,7 @@ test('all exhausted events can be redelivered together, with a count before and 
   await page.getByText('6 events of the last 7 days were given up').waitFor()
   await page.getByRole('link', { name: 'Show why, and redeliver' }).click()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
-  await page.getByText('6 events will be posted again.').waitFor()
+  await page.getByText('6 events will be posted.').waitFor()
   const broken = { error: { code: 'internal_error', message: 'Broken.' } }
   await page.route(/\/deliveries\/counts/, route => route.fulfill({ status: 500, json: broken }))
   await page.getByRole('button', { name: 'Redeliver 6 events' }).click()
@@ -125,7 +125,7 @@ test('events without a URL can be filtered and counted, and are posted on reques
   await page.getByRole('row').nth(3).getByText('Not posted').waitFor()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
   await page.locator('label', { hasText: 'Not posted' }).click()
-  await page.getByText('3 events will be posted again.').waitFor()
+  await page.getByText('3 events will be posted.').waitFor()
   await page.getByRole('button', { name: 'Redeliver 3 events' }).click()
   await page.getByText('3 of 3 done').waitFor()
   await page.keyboard.press('Escape')

@@ -13,10 +13,10 @@ const INCOMING = { stanza: 'message', direction: 'out' } as const
 /** The client's receipts for a message. */
 const RECEIPTS = ['', 'inactive'].map(type => ({ stanza: 'receipt', direction: 'in', attrs: { type } }) as const)
 
-/** Before this schema step, an incoming message was stored only as an event, under the name of its sender known then. */
+/** Before this schema step, an incoming message was stored only as an event, under the address of its sender that was known then. */
 const WITHOUT_ROWS = '0012'
 
-describe('a message whose receipt was lost, redelivered after kill -9 under another name of its sender', () => {
+describe('a message whose receipt was lost, redelivered after kill -9 under another address of its sender', () => {
   test.each(
     STORES.flatMap(store => (['this version', 'the version before'] as const).map(first => [store, first] as const)),
   )(

@@ -111,7 +111,7 @@ describe('a live list', () => {
     expect(isCurrent(201, 400)).toEqual(Array(100).fill(false))
   })
 
-  test('a growing list is cut back to the rows near the top while they are shown, and can be read on', async () => {
+  test('a growing list is cut back to the rows near the top while they are shown, and reading can continue from there', async () => {
     const listed = new Listed(250)
     let now = await listed.readPages(2)
     for (let round = 0; round < 10; round += 1) {

@@ -30,10 +30,13 @@ export interface Unsent {
 }
 
 const NOTHING: Unsent = {}
-/** Unsent messages outlive the page that shows them: only a reload or a sign-out erases them. */
+/**
+ * The unsent messages, by the place where each is written: an account, an instance and a form. They outlive the page that
+ * shows them: only a reload or a sign-out erases them.
+ */
 const messages = new Map<string, Unsent>()
 const keys = new Map<string, { content: string; key: string }>()
-/** Places that have moved, with their new place. A call that began before writes its outcome there. */
+/** For each place whose message was moved: the new place. A call that began at the old place writes its outcome to the new one. */
 const moved = new Map<string, string>()
 const listeners = new Set<() => void>()
 
@@ -74,7 +77,7 @@ export function changeUnsent(place: string, changed: Unsent): void {
   set(place, { ...messages.get(placeNow(place)), ...changed })
 }
 
-/** The place has another name from now on. An unsent text that is already there stays. */
+/** Moves the message of a place to another place, unless that already has an unsent text. */
 export function moveUnsent(from: string, to: string): void {
   if (from === to || moved.has(from) || messages.get(to)?.text) return
   moved.set(from, to)
@@ -110,8 +113,8 @@ export async function sendOnce(instanceId: string, place: string, content: Conte
 }
 
 /**
- * Sends the message of a place. The place gets the answer, even if its form is gone by then.
- * @returns a function that does nothing while a call of this place runs
+ * Sends the message of a place. The answer is kept there, even if the form is gone by then.
+ * @returns a function that does nothing while an earlier call of this place runs
  */
 export function useSend(instanceId: string, place: string): (content: Content) => void {
   const { mutate } = useMutation({
@@ -119,7 +122,7 @@ export function useSend(instanceId: string, place: string): (content: Content) =
     onMutate: () => changeUnsent(place, { isPending: true, error: null }),
     onSuccess: ({ id }) => set(place, { sentId: id }),
     onError: error => {
-      // Another sign-in removes this reason.
+      // The person only has to sign in again, which the panel shows elsewhere.
       const hasEnded = error instanceof ApiError && error.code === 'invalid_admin_key'
       changeUnsent(place, { isPending: false, error: hasEnded ? null : error })
     },

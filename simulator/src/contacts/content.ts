@@ -57,7 +57,7 @@ function detailsOf(message: proto.IMessage): Record<string, unknown> | null {
   return proto.Message.toObject(proto.Message.fromObject(message), { bytes: String, longs: Number, enums: String })
 }
 
-/** The message inside those that only change how it is shown. */
+/** Unwraps messages that only change how the message inside is shown. */
 function unwrapped(message: proto.IMessage): proto.IMessage {
   const inner =
     message.ephemeralMessage ??
@@ -85,7 +85,10 @@ export function readObject(content: object): proto.IMessage {
   } catch {
     // The error below reports it.
   }
-  throw new SimulatorError('invalid_argument', "`content` must be a message with the names of WhatsApp's encoding")
+  throw new SimulatorError(
+    'invalid_argument',
+    "`content` must be a message with the field names of WhatsApp's `Message`, such as `extendedTextMessage`",
+  )
 }
 
 /** A text, which may quote a message. */

@@ -18,7 +18,7 @@ export interface MessageKinds {
   poll?: { name: string; options: string[]; selectable?: number }
   /** Chooses these options of a poll, and no others. */
   vote?: { poll: string; options: string[] }
-  /** Any other message, as JSON with the names of WhatsApp's encoding, such as `{"locationMessage": …}`. */
+  /** Any other message, as JSON with the field names of WhatsApp's `Message`, such as `{"locationMessage": …}`. */
   content?: object
   /** WhatsApp's ID of the message that it quotes. */
   quote?: string

@@ -1,9 +1,9 @@
 /**
  * A client without an account. Its states:
  *
- *   shown      it has references for QR codes, and may have asked for a pairing code
- *   confirming a phone has linked it: the account has recorded it, and it is asked to sign
- *   done       it has signed, receives 515, and reconnects as a linked client
+ *   shown        it has references for QR codes, and may have asked for a pairing code
+ *   confirming   a phone has linked it: the account has recorded it, and it is asked to sign
+ *   done         it has signed, receives 515, and reconnects as a linked client
  *
  * The account durably records the client before the client is notified. A client that considers itself linked is
  * therefore linked.

@@ -14,7 +14,7 @@ export const paceSchema = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: MAX_PER_MINUTE,
-        description: 'The most messages within any minute. Null: as fast as WhatsApp takes them.',
+        description: 'The maximum number of messages in any minute. Null: as fast as WhatsApp takes them.',
       }),
     ),
     newRecipientsPerDay: nullable(
@@ -22,15 +22,15 @@ export const paceSchema = Type.Object(
         minimum: 0,
         maximum: MAX_NEW_RECIPIENTS_PER_DAY,
         description:
-          'The most recipients in a day who never wrote to the instance and never received a message from it. ' +
-          'Null: any number.',
+          'The maximum number of new recipients in a day: people who have not written to the instance, and to whom WhatsApp ' +
+          'has acknowledged no message of it. Null: any number.',
       }),
     ),
     quietHours: nullable(
       Type.Object(
         {
           from: time('When they begin.', ['22:00']),
-          until: time('When they end. If it is earlier than `from`, they last over midnight.', ['07:00']),
+          until: time('When they end. If it is earlier than `from`, they run past midnight.', ['07:00']),
         },
         { title: 'QuietHours', description: 'Messages that are due then are sent afterwards. Null: no quiet hours.' },
       ),

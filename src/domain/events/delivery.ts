@@ -8,7 +8,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number]
 export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'retrying', 'not_posted'] as const
 export type DeliveryFilter = (typeof DELIVERY_FILTERS)[number]
 
-/** Finished deliveries of one event to one endpoint. With so many, it is not redelivered on request. */
+/** The most finished deliveries of one event to one endpoint. Beyond it, a request to redeliver this single event is refused. */
 export const MAX_DELIVERIES_OF_EVENT = 100
 
 /** The events that a redelivery of many can select. */

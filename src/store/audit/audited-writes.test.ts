@@ -6,7 +6,7 @@ import type { AuditChain } from './chain.ts'
 
 const ENTRY = { actor: 'nobody', actorName: null, action: 'signIn', instanceId: null, address: null, details: {} }
 
-test('the chain is locked once in a commit, after every change, whichever write came first', async () => {
+test('a commit locks the chain once, after all of its changes, whichever write came first', async () => {
   const steps: string[] = []
   const chain = {
     append: async (_: Transaction, entries: readonly unknown[]) => {

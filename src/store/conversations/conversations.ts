@@ -8,7 +8,7 @@ import type { StoredIncoming } from '../messages/messages.ts'
 export type Line = { direction: 'out'; message: Message } | { direction: 'in' | 'written'; message: StoredIncoming }
 
 export interface LineFilter {
-  /** A number, a LID or a group. Messages under another name of the same person are included. */
+  /** A number, a LID or a group. Messages under another address of the same person are included. */
   chat?: string | undefined
   /** `received`: all messages that others wrote. `written`: those that the owner wrote on another device. */
   status?: MessageState | 'received' | 'written' | undefined

@@ -45,7 +45,7 @@ test.each([
   expect(queryGroup).toHaveBeenCalledTimes(2)
 })
 
-test('a group that is known is used while WhatsApp does not answer, and an unknown one waits', async () => {
+test('a group that is known is used while WhatsApp does not answer, and a message to an unknown one waits', async () => {
   let now = 1_000_000_000
   const { groups, rows } = createGroupDirectory(() => now)
   const queryGroup = vi.fn(() => Promise.reject(new Error('Timed out.')))
@@ -106,7 +106,7 @@ test.each<[string, GroupRole, boolean, number]>([
   expect(queryGroup).toHaveBeenCalledTimes(queries)
 })
 
-test('a deletion in an unknown group is delivered once more if WhatsApp does not answer', async () => {
+test('a deletion in an unknown group waits to be delivered again if WhatsApp does not answer, and is refused the second time', async () => {
   const { groups } = createGroupDirectory()
   const queryGroup = () => Promise.reject(new Error('Timed out.'))
   const source = { self: SELF, queryGroup, closed: new AbortController().signal }
@@ -115,7 +115,7 @@ test('a deletion in an unknown group is delivered once more if WhatsApp does not
   expect(await isAdmin()).toBe(false)
 })
 
-test('a group is refreshed at most once a minute, whatever the answer is; concurrent refreshes share it', async () => {
+test('a group is refreshed at most once a minute, whatever the answer is; concurrent refreshes share one query', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   const { groups } = createGroupDirectory()
   const link = new AbortController()

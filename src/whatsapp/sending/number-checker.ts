@@ -59,7 +59,7 @@ export class NumberChecker {
     await Promise.all(due.map(number => this.#check(number).finally(() => this.#underWay.delete(number))))
   }
 
-  /** The order is removed even without an answer. Its caller then learns that the result is unknown. */
+  /** The order is removed even without an answer. The caller who placed it then learns that the result is unknown. */
   async #check(number: string): Promise<void> {
     const { store, lease, signal, addresses, now } = this.#options
     if (!(await this.#turns.take(signal))) return
@@ -67,7 +67,7 @@ export class NumberChecker {
       const link = this.#link
       if (link === null) return
       if (now() >= this.#pausedUntil) {
-        // The caller waits for a row that was missing.
+        // The row was missing when the caller asked. A remembered answer would write no new row.
         addresses.forget(number)
         const found = await addresses.findNumber(number, link)
         if (found.kind === 'unanswered' && found.why === 'rate_limited') this.#pausedUntil = now() + PAUSE_MS

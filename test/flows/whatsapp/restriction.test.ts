@@ -112,7 +112,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     expect((await harness.network.inbox(withoutDigit)).map(({ text }) => text)).toEqual(['by number'])
   })
 
-  test('and the recipient wrote before, under another name: the text is sent immediately', async () => {
+  test('and the recipient wrote before, under another address: the text is sent immediately', async () => {
     await using world = await openHarness()
     const { harness, id, restrict, restricted } = world
     await harness.network.misbehave({ kind: 'look_up', number: WRITER_SHORT, finds: WRITER })

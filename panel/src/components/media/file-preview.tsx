@@ -71,7 +71,7 @@ export function absenceText({ status, error }: Medium, words: ReturnType<typeof 
 function Shown({ medium: { mimetype }, url, label }: { medium: Medium; url: string; label: string }) {
   if (SHOWN_IMAGES.test(mimetype)) return <Picture url={url} label={label} className={classes.picture} />
   const player = { src: url, controls: true, preload: 'none', 'aria-label': label } as const
-  // There are no captions for a file that somebody sent.
+  // A file that somebody sent has no subtitles.
   if (mimetype.startsWith('video/')) return <video className={classes.video} {...player} />
   if (mimetype.startsWith('audio/')) return <audio className={classes.audio} {...player} />
   return null

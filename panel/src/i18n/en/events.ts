@@ -100,7 +100,7 @@ export const redeliver = {
   not_posted: 'Not posted',
   since: 'Created in',
   hours: { '1': 'the last hour', '24': 'the last 24 hours', '168': 'the last 7 days', '720': 'the last 30 days' },
-  count: (count: string) => (count === '1' ? '1 event will be posted again.' : `${count} events will be posted again.`),
+  count: (count: string) => (count === '1' ? '1 event will be posted.' : `${count} events will be posted.`),
   none: 'No such events.',
   url: 'To',
   action: (count: string) => (count === '1' ? 'Redeliver 1 event' : `Redeliver ${count} events`),

@@ -107,7 +107,7 @@ export const redeliver: Words['redeliver'] = {
     '168': 'nos últimos 7 dias',
     '720': 'nos últimos 30 dias',
   },
-  count: count => (count === '1' ? '1 evento será postado de novo.' : `${count} eventos serão postados de novo.`),
+  count: count => (count === '1' ? '1 evento será postado.' : `${count} eventos serão postados.`),
   none: 'Não há nenhum.',
   url: 'Para',
   action: count => (count === '1' ? 'Reenviar 1 evento' : `Reenviar ${count} eventos`),

@@ -113,7 +113,7 @@ export function paceContract(createHarness: CreateHarness): void {
       expect(await paces.findWaits(instanceId, [], NOON)).toEqual(new Map())
     })
 
-    test('says that a text to a stranger waits, and not one to a contact under another name', async () => {
+    test('says that a text to a stranger waits, and not one to a contact under another address', async () => {
       const lease = await open({ newRecipientsPerDay: 1 })
       const { messages, paces, events } = context.store
       const lid = '990000007654321@lid'
