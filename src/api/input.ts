@@ -95,18 +95,21 @@ export function parseName(field: string, name: string): string {
   return trimmed
 }
 
-/** Node joins repeated headers with a comma and a space, so they are refused. @throws Refusal */
-export function parseIdempotencyKey(header: string | string[] | undefined): string | undefined {
-  if (header === undefined) return undefined
-  if (typeof header === 'string' && KEY.test(header)) return header
-  throw invalid('X-Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
-}
-
-/** The key of a call, under either name of its header or in a field of its body. @throws Refusal if they differ */
+/**
+ * The key of a call, under either name of its header or in a field of its body.
+ * @throws Refusal if two keys differ, or a header is repeated: Node joins its values with a comma and a space
+ */
 export function findIdempotencyKey(headers: IncomingHttpHeaders, field?: string): string | undefined {
-  const sent = [headers['x-idempotency-key'], headers['idempotency-key'], field]
-  const [key, other] = new Set(sent.map(parseIdempotencyKey).filter(value => value !== undefined))
-  if (other !== undefined) throw invalid('X-Idempotency-Key', 'must not differ from a second idempotency key')
+  const keys = new Set<string>()
+  for (const key of [headers['x-idempotency-key'], headers['idempotency-key'], field]) {
+    if (key === undefined) continue
+    if (typeof key !== 'string' || !KEY.test(key)) {
+      throw invalid('X-Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
+    }
+    keys.add(key)
+  }
+  if (keys.size > 1) throw invalid('X-Idempotency-Key', 'must not differ from a second idempotency key')
+  const [key] = keys
   return key
 }
 
