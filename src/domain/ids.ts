@@ -136,15 +136,6 @@ export function firstEventId(at: number): EventId {
 }
 
 /**
- * `req_` and 20 hexadecimal digits, of an HTTP request. All are random: a counter would show callers how many requests others make.
- * They are taken from a random UUID for the same reason as in `newWhatsappId`.
- */
-export function newRequestId(): string {
-  const uuid = randomUUID()
-  return `req_${uuid.slice(0, 8)}${uuid.slice(24)}`
-}
-
-/**
  * An ID in WhatsApp Web's format: `3EB0` and 18 upper-case hexadecimal digits. They are taken from a random UUID,
  * because Node caches random bytes for UUIDs. A call of `randomBytes` for each message would cost much more.
  */

@@ -1,5 +1,5 @@
 import { Refusal } from '../../domain/refusal.ts'
-import { ChunkLimit } from '../../kit/chunk-limit.ts'
+import { areChunksTooSmall } from '../../kit/chunk-limit.ts'
 
 const WINDOW_MS = 30_000
 /** 10 KB/s. */
@@ -13,7 +13,8 @@ const LEAST_BYTES_PER_MS = 10
  */
 export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = WINDOW_MS): AsyncGenerator<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
-  const chunks = new ChunkLimit()
+  let chunks = 0
+  let bytes = 0
   let waitedMs = 0
   let arrived = 0
   let asked = iterator.next()
@@ -30,7 +31,9 @@ export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = 
         arrived = 0
       }
       if (next === null) continue
-      if (chunks.exceeds(next.value.length))
+      chunks += 1
+      bytes += next.value.length
+      if (areChunksTooSmall(chunks, bytes))
         throw new Refusal('invalid_request', 'The file arrives in too many small chunks.')
       yield next.value
       asked = iterator.next()
