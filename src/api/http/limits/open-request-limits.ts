@@ -31,7 +31,7 @@ export function refuseWhenBusy(
     strangers: MAX_OPEN_OF_STRANGERS,
   },
 ): void {
-  const open = new OpenRequests(limits)
+  const open = new OpenRequests()
   api.decorateRequest('countsFor', null)
   /** Requests that were answered or whose caller disconnected. They may reach later hooks but must not count again. */
   const ended = new WeakSet<FastifyRequest>()
@@ -40,9 +40,11 @@ export function refuseWhenBusy(
   function count(request: FastifyRequest, wanted: string | null): boolean {
     const holder = ended.has(request) ? null : wanted
     if (request.countsFor === holder) return true
-    if (request.countsFor !== null) open.remove(request.countsFor)
+    if (request.countsFor !== null) open.change(request.countsFor, -1)
     request.countsFor = holder
-    return holder === null || open.add(holder) || request.routeOptions.config.alwaysServed === true
+    if (holder === null) return true
+    const limit = holder === STRANGERS ? limits.strangers : Math.ceil((limits.known - open.known) / SHARE_OF_FREE)
+    return open.change(holder, 1) <= limit || request.routeOptions.config.alwaysServed === true
   }
 
   api.addHook('onRequest', (request, reply, done) => {
@@ -74,30 +76,19 @@ export function refuseWhenBusy(
   })
 }
 
-/** The open requests of strangers, and of each holder of keys. */
+/** How many requests are open. */
 class OpenRequests {
-  readonly #limits: { readonly known: number; readonly strangers: number }
+  /** Those of callers with a key. */
+  known = 0
+  /** Those of the strangers, and of each holder of keys. */
   readonly #byHolder = new Map<string, number>()
-  #known = 0
 
-  constructor(limits: { readonly known: number; readonly strangers: number }) {
-    this.#limits = limits
-  }
-
-  /** @returns false beyond the limit */
-  add(holder: string): boolean {
-    const own = (this.#byHolder.get(holder) ?? 0) + 1
-    this.#byHolder.set(holder, own)
-    if (holder === STRANGERS) return own <= this.#limits.strangers
-    const free = this.#limits.known - this.#known
-    this.#known += 1
-    return own <= Math.ceil(free / SHARE_OF_FREE)
-  }
-
-  remove(holder: string): void {
-    const own = this.#byHolder.get(holder)! - 1
+  /** @returns the open requests of this holder */
+  change(holder: string, by: 1 | -1): number {
+    const own = (this.#byHolder.get(holder) ?? 0) + by
     if (own === 0) this.#byHolder.delete(holder)
     else this.#byHolder.set(holder, own)
-    if (holder !== STRANGERS) this.#known -= 1
+    if (holder !== STRANGERS) this.known += by
+    return own
   }
 }
