@@ -10,7 +10,7 @@ import { createErrorHandler, unavailable } from './http/error-handler.ts'
 import { KnownCallers } from './http/limits/known-callers.ts'
 import { createOneAtATimeServer } from './http/limits/one-request-per-connection.ts'
 import { refuseWhenBusy } from './http/limits/open-request-limits.ts'
-import { answerOddRequests, createClientErrorHandler } from './http/raw-answers.ts'
+import { answerClientError, answerOddRequests } from './http/raw-answers.ts'
 import {
   acceptJsonBodies,
   checkHost,
@@ -71,7 +71,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
         callers,
         handle,
       ),
-    clientErrorHandler: createClientErrorHandler(requestIdOf),
+    clientErrorHandler: answerClientError,
     frameworkErrors: answerError,
   })
   const { node = { isDraining: false } } = options
@@ -85,7 +85,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     node,
     closing: drainOnClose(api, node),
   }
-  answerOddRequests(api.server, requestIdOf)
+  answerOddRequests(api.server)
   acceptJsonBodies(api)
   api.setValidatorCompiler(compileValidator)
   api.setSerializerCompiler(compileSerializer)

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createOneAtATimeServer } from './limits/one-request-per-connection.ts'
-import { createClientErrorHandler } from './raw-answers.ts'
+import { answerClientError } from './raw-answers.ts'
 
 /** A connection that records the written data. */
 function createSocket(): Socket & { written: string } {
@@ -18,12 +18,10 @@ function createSocket(): Socket & { written: string } {
   return Object.assign(socket, { written: '' })
 }
 
-const answer = createClientErrorHandler(() => 'req_1')
-
 /** A connection to a server with this handler, and everything that it has received by its end. */
 async function connectTo(handle: RequestListener): Promise<{ socket: Socket; received: Promise<string> }> {
   const server = createOneAtATimeServer({}, { holderOf: () => 'known' }, handle)
-    .on('clientError', answer)
+    .on('clientError', answerClientError)
     .listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')
@@ -46,19 +44,20 @@ describe('a request that Node cannot parse', () => {
     ['HPE_CHUNK_EXTENSIONS_OVERFLOW', 413, 'payload_too_large'],
   ])('%s is answered with %i %s and a complete error body', (code, status, ours) => {
     const socket = createSocket()
-    answer(Object.assign(new Error('x'), code === undefined ? {} : { code }), socket)
+    answerClientError(Object.assign(new Error('x'), code === undefined ? {} : { code }), socket)
     const [head = '', body = ''] = socket.written.split('\r\n\r\n')
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} \\w`))
-    expect(head).toContain('x-request-id: req_1')
+    const [, requestId] = /x-request-id: (req_[0-9a-f]{20})/.exec(head) ?? []
+    expect(requestId).toBeDefined()
     expect(head).toContain('connection: close')
     expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`)
-    expect(JSON.parse(body)).toMatchObject({ error: { code: ours, requestId: 'req_1' } })
+    expect(JSON.parse(body)).toMatchObject({ error: { code: ours, requestId } })
     expect(socket.writableEnded).toBe(true)
   })
 
   test('a caller that has disconnected gets no answer', () => {
     const gone = createSocket()
-    answer(Object.assign(new Error('x'), { code: 'ECONNRESET' }), gone)
+    answerClientError(Object.assign(new Error('x'), { code: 'ECONNRESET' }), gone)
     expect([gone.written, gone.destroyed]).toEqual(['', true])
   })
 

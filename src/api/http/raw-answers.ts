@@ -5,6 +5,7 @@ import { Refusal } from '../../domain/refusal.ts'
 import { errorBody } from './error-handler.ts'
 import { isNextAnswerFree } from './limits/one-request-per-connection.ts'
 import { maySocketTakeLong } from './limits/slow-bodies.ts'
+import { requestIdOf } from './requests.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 /** How long a connection may stay open after the answer to CONNECT. Less than a stopping server waits for open requests. */
@@ -18,17 +19,15 @@ const NODE_CODES: Readonly<Record<string, () => Refusal>> = {
 }
 
 /** If Node's parser refuses a request, answers it with an error body and closes the connection. */
-export function createClientErrorHandler(newRequestId: (request: IncomingMessage) => string) {
-  return (error: NodeJS.ErrnoException, socket: Socket): void => {
-    if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && maySocketTakeLong(socket)) return
-    const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'The request is not valid HTTP.')
-    if (error.code === 'ECONNRESET' || !socket.writable || !isNextAnswerFree(socket)) socket.destroy()
-    else answerRaw(socket, refusal, newRequestId)
-  }
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && maySocketTakeLong(socket)) return
+  const refusal = NODE_CODES[error.code ?? '']?.() ?? new Refusal('invalid_request', 'The request is not valid HTTP.')
+  if (error.code === 'ECONNRESET' || !socket.writable || !isNextAnswerFree(socket)) socket.destroy()
+  else answerRaw(socket, refusal)
 }
 
 /** Handles requests that Node would answer itself or not at all. */
-export function answerOddRequests(server: Server, newRequestId: (request: IncomingMessage) => string): void {
+export function answerOddRequests(server: Server): void {
   // Unknown expectations may be ignored (RFC 9110 §10.1.1).
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (_request: IncomingMessage, socket: Socket) => {
@@ -37,7 +36,7 @@ export function answerOddRequests(server: Server, newRequestId: (request: Incomi
       socket.destroy()
       return
     }
-    answerRaw(socket, new Refusal('method_not_allowed', 'This is not a proxy.'), newRequestId, { allow: '' })
+    answerRaw(socket, new Refusal('method_not_allowed', 'This is not a proxy.'), { allow: '' })
     closeSoon(socket)
   })
 }
@@ -52,13 +51,8 @@ function closeSoon(socket: Socket): void {
   socket.once('close', () => clearTimeout(timer))
 }
 
-function answerRaw(
-  socket: Duplex,
-  refusal: Refusal,
-  newRequestId: (request: IncomingMessage) => string,
-  more: Record<string, string> = {},
-): void {
-  const requestId = newRequestId({ headers: {} } as IncomingMessage)
+function answerRaw(socket: Duplex, refusal: Refusal, more: Record<string, string> = {}): void {
+  const requestId = requestIdOf({ headers: {} })
   const body = errorBody(refusal, requestId)
   const headers = {
     ...SECURITY_HEADERS,

@@ -25,8 +25,8 @@ const REFUSED_CALLERS: ReadonlySet<number> = new Set([401, 429])
  * Keeps a valid ID of the caller. Otherwise creates one, with 20 random digits: a counter would show callers how many
  * requests others make. The digits are taken from a UUID, because Node caches random bytes for UUIDs.
  */
-export function requestIdOf(request: IncomingMessage): string {
-  const callerId = request.headers['x-request-id']
+export function requestIdOf({ headers }: Pick<IncomingMessage, 'headers'>): string {
+  const callerId = headers['x-request-id']
   if (typeof callerId === 'string' && KEPT.test(callerId)) return callerId
   const uuid = randomUUID()
   return `req_${uuid.slice(0, 8)}${uuid.slice(24)}`
