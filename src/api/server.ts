@@ -86,7 +86,7 @@ export async function createServer(options: ApiOptions): Promise<Api> {
     closing: drainOnClose(api, node),
   }
   answerOddRequests(api.server)
-  acceptJsonBodies(api)
+  acceptJsonBodies(api, context)
   api.setValidatorCompiler(compileValidator)
   api.setSerializerCompiler(compileSerializer)
   api.setErrorHandler(answerError)

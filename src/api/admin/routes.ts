@@ -1,4 +1,3 @@
-import { checkAgainAfterBody } from '../check-again.ts'
 import { registerCommands } from '../commands/register-commands.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { registerEndpoints } from '../endpoints/routes.ts'
@@ -196,7 +195,6 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
   api.register(
     async (admin: Api) => {
       admin.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
-      checkAgainAfterBody(admin, context)
       recordChanges(admin, context)
       refuseUnknownPaths(admin, allowed)
       refuseOtherMethods(admin, allowed, '/instances/:id/events/redeliver', ['GET'])

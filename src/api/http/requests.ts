@@ -6,6 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Refusal } from '../../domain/refusal.ts'
 import { areChunksTooSmall } from '../../kit/chunk-limit.ts'
 import { callerAddress } from '../admin/sign-in/caller-address.ts'
+import { checkAgain } from '../check-again.ts'
 import type { Api, ApiContext } from '../context.ts'
 
 // The parts that every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
@@ -13,6 +14,8 @@ import type { Api, ApiContext } from '../context.ts'
 /** 1 MiB (contract §1). */
 export const MAX_BODY_BYTES = 1_048_576
 const NO_BYTES = Buffer.alloc(0)
+/** A body that is sent together with its headers arrives within this time after the first check of access. */
+const AT_ONCE_MS = 50
 /** The time that the rest of a body in too many chunks may take. */
 const REST_WITHIN_MS = 1_000
 /** 1–128 visible ASCII characters (contract §1). */
@@ -67,38 +70,37 @@ export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Re
 /**
  * Accepts only JSON objects. `JSON.parse` treats `__proto__` as an ordinary field, and nothing reads it. An empty body
  * counts as no body, whatever its type is: `curl -X POST -d ''` names that of a form. The body of a call that takes none is
- * dropped, because it may be large and the call may take long.
+ * dropped, because it may be large and the call may take long. If the body took long to arrive, access is checked again: it
+ * may have ended meanwhile. Handlers that read the body themselves, or wait for something else before they change anything,
+ * call `checkAgain`.
  */
-export function acceptJsonBodies(api: Api): void {
+export function acceptJsonBodies(api: Api, context: ApiContext): void {
   api.removeAllContentTypeParsers()
   api.addHook('preParsing', ({ raw: { headers } }, _reply, source, done) => {
     const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0
     if (isEmpty) delete headers['content-type']
     done(null, source)
   })
-  api.addContentTypeParser('application/json', readJson)
-}
-
-/** @returns undefined if the body is empty, or if the call takes none @throws Refusal */
-async function readJson(request: FastifyRequest, source: Readable): Promise<unknown> {
-  const { headers, routeOptions } = request
-  const bytes = await readBody(request, source)
-  const encoding = headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') {
-    throw new Refusal('unsupported_media_type', 'Send the body without a Content-Encoding.')
-  }
-  if (bytes.length === 0) return undefined
-  if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'The body is not valid UTF-8.')
-  let body: unknown
-  try {
-    body = JSON.parse(bytes.toString())
-  } catch {
-    // Not JSON, and therefore not an object.
-  }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw new Refusal('invalid_request', 'The body must be a JSON object.')
-  }
-  return routeOptions.schema?.body === undefined ? undefined : body
+  api.addContentTypeParser('application/json', async (request: FastifyRequest, source: Readable) => {
+    const bytes = await readBody(request, source)
+    if (performance.now() - request.checkedAt > AT_ONCE_MS) await checkAgain(context, request)
+    const encoding = request.headers['content-encoding']
+    if (encoding !== undefined && encoding !== 'identity') {
+      throw new Refusal('unsupported_media_type', 'Send the body without a Content-Encoding.')
+    }
+    if (bytes.length === 0) return undefined
+    if (!isUtf8(bytes)) throw new Refusal('invalid_request', 'The body is not valid UTF-8.')
+    let body: unknown
+    try {
+      body = JSON.parse(bytes.toString())
+    } catch {
+      // Not JSON, and therefore not an object.
+    }
+    if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+      throw new Refusal('invalid_request', 'The body must be a JSON object.')
+    }
+    return request.routeOptions.schema?.body === undefined ? undefined : body
+  })
 }
 
 /**

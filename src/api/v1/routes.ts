@@ -1,5 +1,4 @@
 import { CHANGES_BY_PROGRAMS, recordChanges } from '../admin/audit/record-changes.ts'
-import { checkAgainAfterBody } from '../check-again.ts'
 import { registerCommands } from '../commands/register-commands.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { registerEndpoints } from '../endpoints/routes.ts'
@@ -29,7 +28,6 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
   api.register(
     async (v1: Api) => {
       v1.addHook('onRequest', createAdmission(context.store.admission))
-      checkAgainAfterBody(v1, context)
       recordChanges(v1, context, CHANGES_BY_PROGRAMS)
       refuseUnknownPaths(v1, allowed)
       for (const type of ['text', 'media'])
