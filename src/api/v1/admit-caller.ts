@@ -14,14 +14,15 @@ export function createAdmission(admission: Admission) {
     const digest = tokenDigest(token)
     const admitted = await admission.admit(digest)
     if (admitted === null) throw new Refusal('invalid_token')
-    const { instanceId, key, withinRate, limit, remaining, resetMs } = admitted
+    const { instanceId, key, calls, limit, resetMs } = admitted
+    const remaining = Math.max(0, limit - calls)
     const resetSeconds = Math.ceil(resetMs / 1000)
     request.instanceId = instanceId
     request.apiKey = key
     request.key = { holder: instanceId, digest }
     request.checkedAt = performance.now()
     reply.headers({ 'ratelimit-limit': limit, 'ratelimit-remaining': remaining, 'ratelimit-reset': resetSeconds })
-    if (!withinRate) {
+    if (calls > limit) {
       const message = `More than ${limit} requests per minute: wait ${resetSeconds} s.`
       throw new Refusal('rate_limit_exceeded', message, { retryAfterSeconds: resetSeconds })
     }

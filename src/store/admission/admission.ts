@@ -1,15 +1,14 @@
 import type { Scope } from '../../domain/access.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 
-/** The instance of a call, and whether the call is within the rate limit (contract §2). */
+/** The instance of a call, and its calls in the rate window (contract §2). */
 export interface Admitted {
   instanceId: InstanceId
   /** The API key of the call. Null for the instance's token, which has every scope. */
   key: { id: string; name: string; scopes: readonly Scope[] } | null
-  withinRate: boolean
+  /** Calls in the window so far, including this one. A call beyond `limit` must be refused. */
+  calls: number
   limit: number
-  /** Calls left in the window after this one, never below 0. */
-  remaining: number
   /** Milliseconds until the window ends. */
   resetMs: number
 }

@@ -19,17 +19,16 @@ describe('the rate window', () => {
     expect(await call()).toEqual({
       instanceId: 'inst_1',
       key: null,
-      withinRate: true,
+      calls: 1,
       limit: 2,
-      remaining: 1,
       resetMs: 60_000,
     })
     clock.now += 59_999
-    expect(await call()).toMatchObject({ withinRate: true, remaining: 0, resetMs: 1 })
-    expect(await call()).toMatchObject({ withinRate: false, remaining: 0, resetMs: 1 })
+    expect(await call()).toMatchObject({ calls: 2, limit: 2, resetMs: 1 })
+    expect(await call()).toMatchObject({ calls: 3, limit: 2, resetMs: 1 })
     clock.now += 1
-    expect(await call()).toMatchObject({ withinRate: true, remaining: 1, resetMs: 60_000 })
+    expect(await call()).toMatchObject({ calls: 1, limit: 2, resetMs: 60_000 })
     clock.now += 10 * 60_000
-    expect(await call()).toMatchObject({ withinRate: true, remaining: 1, resetMs: 60_000 })
+    expect(await call()).toMatchObject({ calls: 1, limit: 2, resetMs: 60_000 })
   })
 })

@@ -69,7 +69,8 @@ export class LocalAdmission implements Admission {
       this.#windows.set(instanceId, window)
     }
     window.calls += 1
-    return admitted(instanceId, key, window.calls, window.opensAt + WINDOW_MS - now, this.#ratePerMinute)
+    const resetMs = window.opensAt + WINDOW_MS - now
+    return { instanceId, key, calls: window.calls, limit: this.#ratePerMinute, resetMs }
   }
 
   async isValid(tokenDigest: string): Promise<boolean> {
@@ -244,7 +245,13 @@ function countCalls(core: Core, ratePerMinute: number): Operation<{ digest: stri
       if (caller === undefined) return null
       const left = later.get(caller.instance_id)! - 1
       later.set(caller.instance_id, left)
-      return admitted(caller.instance_id, keyOf(caller), caller.calls - left, caller.reset_ms, ratePerMinute)
+      return {
+        instanceId: caller.instance_id,
+        key: keyOf(caller),
+        calls: caller.calls - left,
+        limit: ratePerMinute,
+        resetMs: caller.reset_ms,
+      }
     })
   }
   return { name: 'admission.count', instanceId: () => '', connection: 'admission', run, runAlone: run }
@@ -256,15 +263,4 @@ function keyOf({
   scopes,
 }: Pick<CallerRow, 'key_id' | 'key_name' | 'scopes'>): Admitted['key'] {
   return id === null ? null : { id, name: name ?? '', scopes: parseScopes(scopes ?? '') }
-}
-
-/** @param calls calls in the window so far, including this one */
-function admitted(
-  instanceId: InstanceId,
-  key: Admitted['key'],
-  calls: number,
-  resetMs: number,
-  limit: number,
-): Admitted {
-  return { instanceId, key, withinRate: calls <= limit, limit, remaining: Math.max(0, limit - calls), resetMs }
 }

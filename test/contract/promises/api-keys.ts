@@ -38,9 +38,10 @@ export function apiKeysContract(createHarness: CreateHarness): void {
       expect(await admit()).toMatchObject({
         instanceId: instance.id,
         key: { id: key.id, name: key.name, scopes: ['send', 'read'] },
-        remaining: 99,
+        calls: 1,
+        limit: 100,
       })
-      expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ key: null, remaining: 98 })
+      expect(await store.admission.admit(hex(instance.tokenDigest))).toMatchObject({ key: null, calls: 2 })
     })
 
     test('share the rate limit of their instance, even when they call at the same time', async () => {
@@ -54,11 +55,11 @@ export function apiKeysContract(createHarness: CreateHarness): void {
         Array.from({ length: 200 }, (_, n) => store.admission.admit(hex(digests[n % digests.length]!))),
       )
       const own = all.filter(admitted => admitted!.instanceId === instance.id)
-      const within = own.filter(admitted => admitted!.withinRate)
-      expect([own.length, within.length, new Set(within.map(admitted => admitted!.remaining)).size]).toEqual([
+      const within = own.filter(admitted => admitted!.calls <= admitted!.limit)
+      expect([own.length, within.length, new Set(within.map(admitted => admitted!.calls)).size]).toEqual([
         150, 100, 100,
       ])
-      expect(await stranger.admit()).toMatchObject({ withinRate: true, remaining: 49 })
+      expect(await stranger.admit()).toMatchObject({ calls: 51, limit: 100 })
     })
 
     test('are refused once they are revoked or expired, or the instance is deleted; a new token leaves them', async () => {

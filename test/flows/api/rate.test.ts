@@ -51,9 +51,8 @@ test('Retry-After is whole seconds, rounded up', async () => {
     admit: async () => ({
       instanceId: 'inst_a',
       key: null,
-      withinRate: false,
+      calls: 101,
       limit: 100,
-      remaining: 0,
       resetMs: 1,
       ...admitted,
     }),
