@@ -86,7 +86,19 @@ class Table {
   }
 
   async read(): Promise<void> {
-    if (this.claims.shouldRead(this.now)) await this.claims.readAhead(() => true)
+    await readPages(this.claims, () => this.now)
+  }
+}
+
+/** Reads as a lane does: page after page until enough is in memory, or until `onPage` returns false. */
+async function readPages(
+  claims: Claims,
+  now: () => number,
+  onPage: (areFirsts: boolean) => boolean = () => true,
+): Promise<void> {
+  for (let page = claims.nextPage(now()); page !== null; page = claims.nextPage(now())) {
+    await claims.read(page)
+    if (!onPage(page === 'firsts')) return
   }
 }
 
@@ -186,15 +198,19 @@ describe('retries', () => {
     }
     const started: number[] = []
     let pages = 0
-    await table.claims.readAhead(areFirsts => {
-      const next = table.claims.peek(table.now, areFirsts)
-      if (next) {
-        table.claims.claim(next)
-        started.push(next.seq)
-      }
-      pages += 1
-      return pages < 4
-    })
+    await readPages(
+      table.claims,
+      () => table.now,
+      areFirsts => {
+        const next = table.claims.peek(table.now, areFirsts)
+        if (next) {
+          table.claims.claim(next)
+          started.push(next.seq)
+        }
+        pages += 1
+        return pages < 4
+      },
+    )
     expect(started).toEqual([1, 2])
   })
 
@@ -220,11 +236,15 @@ describe('first attempts', () => {
     table.claims.invalidateFirsts()
     table.onRead = () => table.claims.release(earlier!, 'unknown')
     const started: (number | undefined)[] = []
-    await table.claims.readAhead(areFirsts => {
-      table.onRead = () => {}
-      started.push(table.claims.peek(table.now, areFirsts)?.seq)
-      return true
-    })
+    await readPages(
+      table.claims,
+      () => table.now,
+      areFirsts => {
+        table.onRead = () => {}
+        started.push(table.claims.peek(table.now, areFirsts)?.seq)
+        return true
+      },
+    )
     expect(started.find(seq => seq !== undefined)).toBe(1)
   })
 
@@ -248,9 +268,9 @@ describe('first attempts', () => {
       consumer,
     })
     for (const seq of [-1, 0]) claims.claim(retry(seq, 0, 1))
-    await claims.readAhead(() => queries.length === 0)
+    await readPages(claims, systemClock.steady, () => queries.length === 0)
     expect(queries).toEqual([{ afterSeq: 0, limit: pageSize + 2 }])
-    while (!claims.shouldRead(systemClock.steady())) {
+    while (claims.nextPage(systemClock.steady()) === null) {
       const next = claims.peek(0, false)!
       claims.claim(next)
       claims.release(next, 'none')

@@ -37,6 +37,9 @@ interface ClaimsOptions {
 /** What follows an attempt: a retry at this time on the steady clock, `none`, or `unknown` when only the database knows. */
 export type NextAttempt = number | 'none' | 'unknown'
 
+/** The kind of deliveries in one page. */
+export type Page = 'retries' | 'firsts'
+
 /**
  * The claimable and the claimed deliveries of one endpoint. A claim exists in memory only: the row does not change
  * before the attempt is recorded, and after a crash every claimed delivery can be claimed again.
@@ -52,9 +55,10 @@ export class Claims {
   readonly #claimed = new Set<number>()
   #claimedFirsts = 0
   #firsts: DueDelivery[] = []
-  /** Hints of first attempts, and how many of them came before the last page was read. */
-  #hints = 1
-  #hintsRead = 0
+  /** True if an earlier first attempt than those in memory may be ready. */
+  #areFirstsStale = true
+  /** True if first attempts were invalidated since the current read began. */
+  #areFirstsStaleAgain = false
   /** The last `seq` read since the first attempts were last read from the beginning. */
   #readUpTo = 0
   #mayHaveMoreFirsts = true
@@ -63,11 +67,11 @@ export class Claims {
   /** No unread retry is due before this time, unless the retries are stale. */
   #unreadFrom = NEVER
   #isReading = false
-  #lastPage: 'retries' | 'firsts' = 'firsts'
+  #lastPage: Page = 'firsts'
   /** True if the page that is being read must not be used. */
   #isForgotten = false
-  /** Released since the current read began. The page may show these rows as they were before. */
-  readonly #releasedWhileReading = new Set<number>()
+  /** Claimed at any time since the current read began. The page may show these rows as they were before. */
+  #claimedWhileReading = new Set<number>()
 
   constructor(options: ClaimsOptions) {
     this.#options = options
@@ -76,11 +80,6 @@ export class Claims {
 
   get size(): number {
     return this.#claimed.size
-  }
-
-  /** True if an earlier first attempt than those in memory may be ready. */
-  get #areFirstsStale(): boolean {
-    return this.#hintsRead < this.#hints
   }
 
   /**
@@ -97,13 +96,13 @@ export class Claims {
     if (this.#retries[0] === delivery) this.#retries.shift()
     else if (this.#firsts[0] === delivery) this.#firsts.shift()
     this.#claimed.add(delivery.seq)
+    if (this.#isReading) this.#claimedWhileReading.add(delivery.seq)
     if (delivery.attemptNumber === 1) this.#claimedFirsts += 1
   }
 
   release(delivery: DueDelivery, next: NextAttempt): void {
     this.#claimed.delete(delivery.seq)
     if (delivery.attemptNumber === 1) this.#claimedFirsts -= 1
-    if (this.#isReading) this.#releasedWhileReading.add(delivery.seq)
     if (next === 'unknown') this.forget()
     else if (next !== 'none') this.#noteUnread(next)
   }
@@ -120,7 +119,8 @@ export class Claims {
 
   /** New first attempts may be ready in the database. */
   invalidateFirsts(): void {
-    this.#hints += 1
+    this.#areFirstsStale = true
+    this.#areFirstsStaleAgain = true
   }
 
   /** Discards what is in memory, so that everything is read again: an attempt was not made, and none may overtake it. */
@@ -143,10 +143,6 @@ export class Claims {
     this.#retries = this.#retries.filter(retry => retry.dueAt <= this.#unreadFrom)
   }
 
-  shouldRead(now: number): boolean {
-    return !this.#isReading && this.#nextPage(now) !== null
-  }
-
   /** The next time after `now` at which a retry becomes due or must be read; Infinity if there is none. */
   nextWakeAt(now: number): number {
     const readAt = this.#isReading ? NEVER : this.#readRetriesAt
@@ -155,36 +151,31 @@ export class Claims {
   }
 
   /**
-   * Reads pages until enough deliveries are in memory.
-   * @param onPage called after each page, with `staleAllowed` for `peek`; returns false to stop
-   * @throws StoreUnavailable
+   * The page to read next; null if enough is in memory or a page is being read. If both kinds are wanted, they are read in
+   * turn, so that a stream of hints cannot keep one kind from being read.
    */
-  async readAhead(onPage: (staleAllowed: boolean) => boolean): Promise<void> {
-    this.#isReading = true
-    try {
-      for (let page = this.#nextPage(); page !== null; page = this.#nextPage()) {
-        this.#lastPage = page
-        this.#isForgotten = false
-        this.#releasedWhileReading.clear()
-        if (page === 'retries') await this.#readRetries()
-        else await this.#readFirsts()
-        // A page of first attempts is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
-        if (!onPage(page === 'firsts')) return
-      }
-    } finally {
-      this.#isReading = false
-    }
-  }
-
-  /**
-   * If both kinds are wanted, they are read in turn, so that a stream of hints cannot keep one kind from being read.
-   */
-  #nextPage(now = this.#options.clock.steady()): 'retries' | 'firsts' | null {
+  nextPage(now: number): Page | null {
+    if (this.#isReading) return null
     const readsRetries = this.#readRetriesAt <= now && this.#mayClaim('retry')
     const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < PAGES[this.#options.consumer.speed].low
     const readsFirsts = this.#areFirstsStale ? this.#mayClaim('first') : runsLow
     if (readsRetries && !(readsFirsts && this.#lastPage === 'retries')) return 'retries'
     return readsFirsts ? 'firsts' : null
+  }
+
+  /** @throws StoreUnavailable */
+  async read(page: Page): Promise<void> {
+    this.#isReading = true
+    this.#lastPage = page
+    this.#isForgotten = false
+    this.#areFirstsStaleAgain = false
+    this.#claimedWhileReading = new Set(this.#claimed)
+    try {
+      if (page === 'retries') await this.#readRetries()
+      else await this.#readFirsts()
+    } finally {
+      this.#isReading = false
+    }
   }
 
   get #readRetriesAt(): number {
@@ -194,14 +185,13 @@ export class Claims {
 
   async #readFirsts(): Promise<void> {
     const { deliveries, instanceId, endpointId, consumer } = this.#options
-    const hints = this.#hints
     const afterSeq = this.#areFirstsStale ? 0 : this.#readUpTo
     const limit = PAGES[consumer.speed].page + this.#claimedFirsts
     const page = await deliveries.listFirst(instanceId, afterSeq, limit, endpointId)
     if (this.#isForgotten) return
     if (afterSeq === 0) this.#firsts = []
-    this.#firsts.push(...page.filter(delivery => !this.#wasClaimed(delivery)))
-    this.#hintsRead = hints
+    this.#firsts.push(...page.filter(({ seq }) => !this.#claimedWhileReading.has(seq)))
+    this.#areFirstsStale = this.#areFirstsStaleAgain
     this.#mayHaveMoreFirsts = page.length === limit
     this.#readUpTo = page.at(-1)?.seq ?? afterSeq
   }
@@ -220,17 +210,14 @@ export class Claims {
         .sort((a, b) => a.dueAt - b.dueAt || a.seq - b.seq)
       const later = retries.find(({ dueAt }) => dueAt > now + READ_AHEAD_MS)
       const unread = later ?? (page.length === limit ? retries.at(-1) : undefined)
-      this.#retries = retries.filter(retry => retry.dueAt <= now + READ_AHEAD_MS && !this.#wasClaimed(retry))
+      this.#retries = retries.filter(
+        ({ seq, dueAt }) => dueAt <= now + READ_AHEAD_MS && !this.#claimedWhileReading.has(seq),
+      )
       this.#noteUnread(unread?.dueAt ?? NEVER)
     } catch (error) {
       this.invalidateRetries()
       throw error
     }
-  }
-
-  /** Whether the row is claimed, or was claimed during the read. */
-  #wasClaimed({ seq }: DueDelivery): boolean {
-    return this.#claimed.has(seq) || this.#releasedWhileReading.has(seq)
   }
 }
 

@@ -9,7 +9,7 @@ import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptOptions, EndedAttempt } from './attempt.ts'
 import { LeaseNotRenewed, logAttempt, makeAttempt, PostingCache } from './attempt.ts'
-import type { NextAttempt } from './claim.ts'
+import type { NextAttempt, Page } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedLane, Permit } from './concurrency-limit.ts'
 import { AttemptRecorder } from './record.ts'
@@ -192,7 +192,8 @@ export class Lane implements LimitedLane {
     const now = clock.steady()
     const isPaused = now < this.#pausedUntil
     if (this.#mayStart(now)) {
-      if (this.#claims.shouldRead(now)) this.#readAhead().catch(error => this.#pause(error))
+      const page = this.#claims.nextPage(now)
+      if (page !== null) this.#readAhead(page).catch(error => this.#pause(error))
       this.#claim(now, staleAllowed)
     } else if (!isPaused) this.#wakeIfActive()
     this.#cancelTimer?.()
@@ -204,13 +205,11 @@ export class Lane implements LimitedLane {
     return this.#phase === 'running' && !this.#isHeld && now >= this.#pausedUntil
   }
 
-  async #readAhead(): Promise<void> {
-    await this.#claims.readAhead(staleAllowed => {
-      const now = this.#options.clock.steady()
-      if (!this.#mayStart(now)) return false
-      this.#claim(now, staleAllowed)
-      return true
-    })
+  async #readAhead(page: Page): Promise<void> {
+    await this.#claims.read(page)
+    const now = this.#options.clock.steady()
+    // A page of first attempts is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
+    if (this.#mayStart(now)) this.#claim(now, page === 'firsts')
     this.#advance()
   }
 
