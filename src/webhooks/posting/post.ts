@@ -66,47 +66,47 @@ function systemResolve(): Lookup {
 export function createPoster({ resolve = systemResolve(), guard, testReceiver, ...defaults }: PosterOptions): Poster {
   const connector = createConnector({ guard, resolve })
 
-  function send(post: PostRequest): Promise<PostOutcome> {
+  async function send(post: PostRequest): Promise<PostOutcome> {
     const { url, headers, body, signal, endpoint, timeoutMs = defaults.timeoutMs } = post
-    if (signal?.aborted) return Promise.resolve({ kind: 'failed', error: 'timeout' })
+    if (signal?.aborted) return { kind: 'failed', error: 'timeout' }
     const answer = isTestReceiver(url) ? testReceiver?.(post) : null
     if (answer) return answer
-    return new Promise(resolve => {
-      const { protocol, hostname, port, pathname, search } = new URL(url)
-      const request = openRequest({
-        method: 'POST',
-        agent: connector.agentFor(protocol),
-        protocol,
-        // An IPv6 address without its brackets.
-        host: hostname.replace(/^\[|\]$/g, ''),
-        port,
-        path: pathname + search,
-        headers,
-        maxHeaderSize: MAX_HEADER_BYTES,
-        ...({ owner: endpoint?.instanceId } satisfies OwnedRequest),
-      })
-      // Has no effect once the request is answered.
-      const fail = (error: AttemptError) => resolve({ kind: 'failed', error })
-      const end = (error: AttemptError) => {
-        // Before `destroy`, because the parser may still emit a final response from the same bytes.
-        fail(error)
-        request.destroy()
-      }
-      const stop = () => end('timeout')
-      const timer = setTimeout(stop, timeoutMs)
-      signal?.addEventListener('abort', stop)
-      limitInterimResponses(request, () => end('protocol_error'))
-      request
-        .on('response', head => resolve(readAnswer(head)))
-        .on('error', error => fail(attemptError(error)))
-        .on('close', () => {
-          clearTimeout(timer)
-          signal?.removeEventListener('abort', stop)
-          // If the consumer switches protocols without being asked, this is the only event.
-          fail('connection_reset')
-        })
-        .end(body)
+    const { promise, resolve } = Promise.withResolvers<PostOutcome>()
+    const { protocol, hostname, port, pathname, search } = new URL(url)
+    const request = openRequest({
+      method: 'POST',
+      agent: connector.agentFor(protocol),
+      protocol,
+      // An IPv6 address without its brackets.
+      host: hostname.replace(/^\[|\]$/g, ''),
+      port,
+      path: pathname + search,
+      headers,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      ...({ owner: endpoint?.instanceId } satisfies OwnedRequest),
     })
+    // Has no effect once the request is answered.
+    const fail = (error: AttemptError) => resolve({ kind: 'failed', error })
+    const end = (error: AttemptError) => {
+      // Before `destroy`, because the parser may still emit a final response from the same bytes.
+      fail(error)
+      request.destroy()
+    }
+    const stop = () => end('timeout')
+    const timer = setTimeout(stop, timeoutMs)
+    signal?.addEventListener('abort', stop)
+    limitInterimResponses(request, () => end('protocol_error'))
+    request
+      .on('response', head => resolve(readAnswer(head)))
+      .on('error', error => fail(attemptError(error)))
+      .on('close', () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', stop)
+        // If the consumer switches protocols without being asked, this is the only event.
+        fail('connection_reset')
+      })
+      .end(body)
+    return promise
   }
 
   return { send, close: async () => connector.destroy() }
@@ -117,7 +117,11 @@ async function readAnswer(head: IncomingMessage): Promise<PostOutcome> {
   const { statusCode: status = 0, headers } = head
   const isRedirect = status >= 300 && status < 400 && headers.location !== undefined
   const preface = isRedirect ? `Location: ${headers.location}\n\n` : ''
-  return { kind: 'answered', status, excerpt: excerptOf(await readBeginning(head), preface) }
+  const beginning = decoder.decode(await readBeginning(head))
+  // Text that both databases can store: valid UTF-8 without U+0000, at most 1 KiB.
+  const text = (preface + beginning).replaceAll('\0', '\uFFFD')
+  const { read } = encoder.encodeInto(text, scratch)
+  return { kind: 'answered', status, excerpt: text.slice(0, read) || null }
 }
 
 /**
@@ -146,11 +150,4 @@ function readBeginning(body: Readable): Promise<Uint8Array> {
       resolve(Buffer.concat(parts))
     })
   return promise
-}
-
-/** Text that both databases can store: valid UTF-8 without U+0000, at most 1 KiB; null if it is empty. */
-function excerptOf(bytes: Uint8Array, preface = ''): string | null {
-  const text = (preface + decoder.decode(bytes)).replaceAll('\0', '\uFFFD')
-  const { read } = encoder.encodeInto(text, scratch)
-  return text.slice(0, read) || null
 }
