@@ -24,16 +24,13 @@ export class AttemptRecorder {
   readonly unrecorded = new Set<EndedAttempt>()
   readonly #options: AttemptRecorderOptions
   #lease: Lease
-  readonly #stopped = new AbortController()
+  readonly #stopping = new AbortController()
+  /** Aborted once the lease is lost or `stop` was called: nothing is recorded any more. */
+  readonly stopped = this.#stopping.signal
 
   constructor(lease: Lease, options: AttemptRecorderOptions) {
     this.#lease = lease
     this.#options = options
-  }
-
-  /** True once the lease is lost or `stop` was called: nothing is recorded any more. */
-  get isStopped(): boolean {
-    return this.#stopped.signal.aborted
   }
 
   /** Continues under a newer epoch of the same owner. */
@@ -42,7 +39,7 @@ export class AttemptRecorder {
   }
 
   stop(): void {
-    this.#stopped.abort()
+    this.#stopping.abort()
   }
 
   /** @returns what follows the attempt; `none` if it was not recorded and is in `unrecorded` */
@@ -50,7 +47,7 @@ export class AttemptRecorder {
     const { deliveries, onFailed } = this.#options
     const leaseOfAttempt = this.#lease
     this.unrecorded.add(ended)
-    for (let failures = 0; !this.isStopped; failures += 1) {
+    for (let failures = 0; !this.stopped.aborted; failures += 1) {
       const lease = this.#lease
       try {
         await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
@@ -68,20 +65,19 @@ export class AttemptRecorder {
   }
 
   #loseLease(): void {
-    if (this.isStopped) return
+    if (this.stopped.aborted) return
     this.stop()
     this.#options.onLeaseLost()
   }
 
   async #pause(ms: number): Promise<void> {
-    const { signal } = this.#stopped
-    if (signal.aborted) return
+    if (this.stopped.aborted) return
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#options.clock.after(ms, resolve)
     const resume = () => resolve()
-    signal.addEventListener('abort', resume)
+    this.stopped.addEventListener('abort', resume)
     await promise
     cancel()
-    signal.removeEventListener('abort', resume)
+    this.stopped.removeEventListener('abort', resume)
   }
 }
