@@ -110,10 +110,6 @@ export function createConcurrencyLimit(
   /** Lanes whose first request is open. */
   const probing = new Set<LimitedLane>()
 
-  function endProbe(lane: LimitedLane): void {
-    if (probing.delete(lane)) lane.onPermit()
-  }
-
   return {
     acquire(lane) {
       const acquiredFrom = pools[lane.speed]
@@ -131,14 +127,14 @@ export function createConcurrencyLimit(
           pool = slow
           acquiredFrom.release()
         }
-        endProbe(lane)
+        if (probing.delete(lane)) lane.onPermit()
       })
       return {
         release() {
           cancel()
           lane.speed = speed
           pool.release()
-          endProbe(lane)
+          if (probing.delete(lane)) lane.onPermit()
         },
         giveBack() {
           cancel()
