@@ -78,10 +78,6 @@ export class Claims {
     this.#openedAt = options.clock.steady()
   }
 
-  get size(): number {
-    return this.#claimed.size
-  }
-
   /**
    * The delivery to claim next: the earliest due retry, otherwise the first attempt of the earliest event.
    * @param staleAllowed whether first attempts may start although earlier ones may have become ready meanwhile

@@ -106,7 +106,7 @@ export class Lane implements LimitedLane {
 
   /** Attempts that are running or not yet recorded. */
   get inFlight(): number {
-    return this.#claims.size
+    return this.#inFlight.size
   }
 
   /** Attempts that ended and could not be recorded. */
@@ -190,26 +190,25 @@ export class Lane implements LimitedLane {
     if (this.#phase !== 'running') return
     // Read once, so that a retry that becomes due during this call gets a timer.
     const now = clock.steady()
-    const isPaused = now < this.#pausedUntil
-    if (this.#mayStart(now)) {
+    let wakeAt = NEVER
+    if (now < this.#pausedUntil) wakeAt = this.#pausedUntil
+    else if (this.#isHeld) this.#wakeIfActive()
+    else {
       const page = this.#claims.nextPage(now)
       if (page !== null) this.#readAhead(page).catch(error => this.#pause(error))
       this.#claim(now, staleAllowed)
-    } else if (!isPaused) this.#wakeIfActive()
+      wakeAt = this.#claims.nextWakeAt(now)
+    }
     this.#cancelTimer?.()
-    const wakeAt = isPaused ? this.#pausedUntil : this.#isHeld ? NEVER : this.#claims.nextWakeAt(now)
     if (wakeAt < NEVER) this.#cancelTimer = clock.after(wakeAt - clock.steady(), () => this.#advance())
-  }
-
-  #mayStart(now: number): boolean {
-    return this.#phase === 'running' && !this.#isHeld && now >= this.#pausedUntil
   }
 
   async #readAhead(page: Page): Promise<void> {
     await this.#claims.read(page)
     const now = this.#options.clock.steady()
+    const mayStart = this.#phase === 'running' && !this.#isHeld && now >= this.#pausedUntil
     // A page of first attempts is used even if a hint arrived meanwhile. Otherwise a stream of hints would stop the lane.
-    if (this.#mayStart(now)) this.#claim(now, page === 'firsts')
+    if (mayStart) this.#claim(now, page === 'firsts')
     this.#advance()
   }
 
