@@ -57,15 +57,14 @@ export class FailurePace {
     this.#hasTimer = false
     const [lane] = this.#waiting
     if (lane === undefined) return
-    if (this.#foreground.hasPriority) this.#nextAt = this.#clock.steady() + APART_MS
-    else this.#call(lane)
+    if (this.#foreground.hasPriority) {
+      this.#nextAt = this.#clock.steady() + APART_MS
+    } else {
+      this.#waiting.delete(lane)
+      this.#called = lane
+      lane.onPermit()
+      this.#called = null
+    }
     if (this.#waiting.size > 0) this.#setTimer(this.#clock.steady())
-  }
-
-  #call(lane: FailingLane): void {
-    this.#waiting.delete(lane)
-    this.#called = lane
-    lane.onPermit()
-    this.#called = null
   }
 }
