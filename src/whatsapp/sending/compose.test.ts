@@ -1,9 +1,11 @@
 import { expect, test } from 'vitest'
+import { row } from '../../../test/queued-messages.ts'
 import { createGroupDirectory } from '../../../test/units/group-directory.ts'
 import { EDIT_WINDOW_MS, type MessageExtras } from '../../domain/conversation.ts'
 import type { Message } from '../../domain/message.ts'
 import type { QuotedMessage } from '../../store/messages/messages.ts'
 import { Composer } from './compose.ts'
+import { Uploads } from './uploads.ts'
 
 const NOW = 10 * EDIT_WINDOW_MS
 const TARGET = { messageId: 'msg_target', whatsappId: '3EB0', author: null }
@@ -18,6 +20,8 @@ const SENT: QuotedMessage = {
   content: null,
 }
 const OLD: QuotedMessage = { ...SENT, sentAt: NOW - EDIT_WINDOW_MS - 1 }
+/** The content of a message that may have reached WhatsApp. */
+const WRITTEN = Buffer.from('written')
 const QUEUED: QuotedMessage = { ...SENT, state: 'queued', sentAt: null }
 
 /** @param notBefore the time for which the referenced message is scheduled */
@@ -26,6 +30,7 @@ function setUp(stored: QuotedMessage | null, notBefore?: number) {
   const composer = new Composer({
     lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
     groups: createGroupDirectory().groups,
+    uploads: new Uploads(null),
     store: {
       messages: {
         find: async () => ({ id: TARGET.messageId, notBefore }) as Message,
@@ -37,14 +42,22 @@ function setUp(stored: QuotedMessage | null, notBefore?: number) {
     now: () => NOW,
     signal: new AbortController().signal,
   })
-  const compose = (extras: MessageExtras) =>
-    composer.compose({ id: 'msg_0', text: 'x' }, extras, '5511987654321@s.whatsapp.net', {
-      self: { id: '5511900000000@s.whatsapp.net' },
-      queryGroup: async () => {
-        throw new Error('There is no group.')
-      },
-    })
-  return { composer, compose, unquoted }
+  const address = '5511987654321@s.whatsapp.net'
+  const link = {
+    self: { id: '5511900000000@s.whatsapp.net' },
+    closed: new AbortController().signal,
+    queryGroup: async () => {
+      throw new Error('There is no group.')
+    },
+    uploadFile: async () => {
+      throw new Error('There is no file.')
+    },
+  }
+  const message = { ...row(0, '5511987654321'), text: 'x' }
+  const compose = (extras: MessageExtras) => composer.compose({ ...message, extras }, address, link)
+  const composeAgain = (extras?: MessageExtras) =>
+    composer.compose({ ...message, prepared: { address, content: WRITTEN }, ...(extras && { extras }) }, address, link)
+  return { compose, composeAgain, unquoted }
 }
 
 const codeOf = (outcome: object | null) => (outcome as { failure?: { code: string } } | null)?.failure?.code
@@ -55,16 +68,17 @@ test.each([
   ['erased', null, 'message_failed', 'unconfirmed'],
   ['failed', { ...SENT, state: 'failed' } as QuotedMessage, 'message_failed', 'unconfirmed'],
 ])('an edit of a text that is %s', async (_, stored, code, codeAfterWrite) => {
-  const { composer, compose } = setUp(stored)
+  const { compose, composeAgain } = setUp(stored)
   expect(codeOf(await compose(EDIT))).toBe(code)
-  expect(codeOf(await composer.checkAgain({ extras: EDIT }))).toBe(codeAfterWrite)
+  expect(codeOf(await composeAgain(EDIT))).toBe(codeAfterWrite)
 })
 
 test('an erased message can be deleted on WhatsApp, and other messages are not checked again', async () => {
-  const { composer, compose } = setUp(null)
+  const { compose, composeAgain } = setUp(null)
   const extras: MessageExtras = { command: { kind: 'delete', target: TARGET } }
   expect(await compose(extras)).toMatchObject({ kind: 'encoded' })
-  for (const other of [extras, QUOTE, undefined]) expect(await composer.checkAgain({ extras: other })).toBeNull()
+  for (const other of [extras, QUOTE, undefined])
+    expect(await composeAgain(other)).toEqual({ kind: 'encoded', content: WRITTEN })
 })
 
 test.each([

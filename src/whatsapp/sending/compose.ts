@@ -1,19 +1,24 @@
-import { EDIT_WINDOW_MS, type Mentions, type MessageExtras } from '../../domain/conversation.ts'
+import { type Command, EDIT_WINDOW_MS, type Mentions, type Quote } from '../../domain/conversation.ts'
 import { messageFailure } from '../../domain/message.ts'
 import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import { numberOf, type Self } from '../baileys/addresses.ts'
+import { numberOf } from '../baileys/addresses.ts'
 import { type ChatContext, encodeContent } from '../baileys/encode-content.ts'
+import type { Link } from '../baileys/link.ts'
 import { jidOfMember } from '../baileys/parsing/group.ts'
 import type { GroupDirectory, GroupSource } from './group-directory.ts'
-import type { ContentOutcome } from './uploads.ts'
+import type { ContentOutcome, Uploads } from './uploads.ts'
+
+type ComposingLink = GroupSource & Pick<Link, 'self' | 'uploadFile' | 'closed'>
+type Obstacle = Exclude<ContentOutcome, { kind: 'encoded' }>
 
 interface ComposerOptions {
   lease: Lease
   store: { messages: Pick<Messages, 'find' | 'findQuoted' | 'recordUnquoted'> }
   groups: GroupDirectory
+  uploads: Uploads
   outcomes: {
     /** Resolves when no outcome of this message is being recorded. */
     recorded(whatsappId: string): Promise<void>
@@ -24,7 +29,7 @@ interface ComposerOptions {
   signal: AbortSignal
 }
 
-/** Composes every message: a text, its quote, mentions, preview and metadata, or the command that it is. */
+/** Composes every message: a text or file, its quote, mentions, preview and metadata, or the command that it is. */
 export class Composer {
   readonly #options: ComposerOptions
 
@@ -32,46 +37,37 @@ export class Composer {
     this.#options = options
   }
 
-  async compose(
-    { id, text }: Pick<QueuedMessage, 'id' | 'text'>,
-    extras: MessageExtras,
-    address: string,
-    link: GroupSource & { readonly self: Self },
-    previewImage: Uint8Array | null = null,
-  ): Promise<ContentOutcome> {
-    const found = await this.findContext(id, extras, address, link)
-    if (found.kind !== 'found') return found
-    return { kind: 'encoded', content: encodeContent(text, extras, { ...found.context, previewImage }) }
-  }
-
-  /** Finds everything that the content is composed from, or why the message cannot be sent now. */
-  async findContext(
-    id: QueuedMessage['id'],
-    extras: MessageExtras,
-    address: string,
-    link: GroupSource & { readonly self: Self },
-  ): Promise<{ kind: 'found'; context: ChatContext } | Exclude<ContentOutcome, { kind: 'encoded' }>> {
-    const refusal = await this.#checkTarget(extras)
+  /** A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
+  async compose(message: QueuedMessage, address: string, link: ComposingLink): Promise<ContentOutcome> {
+    const { id, text, file, prepared, extras = {} } = message
+    const { command, quote, mentions, preview } = extras
+    const { groups, uploads, now } = this.#options
+    if (prepared) {
+      const refusal = command?.kind === 'edit' ? await this.#checkEditAgain(command) : null
+      return refusal ?? { kind: 'encoded', content: prepared.content }
+    }
+    const previewImage = preview?.image && !file ? await uploads.findThumbnail(message, preview.image, link) : null
+    const refusal = command ? await this.#checkTarget(command) : null
     if (refusal) return refusal
-    const quoted = await this.#findQuoted(id, extras, address)
+    const quoted = quote && !quote.dropped ? await this.#findQuoted(id, quote, address) : null
     if (quoted === 'waits') return { kind: 'unanswered', why: 'quoted_queued' }
-    const mentioned = await this.#addressesOf(extras.mentions ?? [], address, link)
+    const mentioned = mentions?.length ? await this.#addressesOf(mentions, address, link) : []
     if (mentioned === null) return { kind: 'unanswered', why: 'group_query' }
-    const { groups, now } = this.#options
     const group = parseRecipient(address)?.kind === 'group' ? await groups.describe(address) : null
-    return { kind: 'found', context: { address, self: link.self, group, mentioned, quoted, now: now() } }
+    const context: ChatContext = { address, self: link.self, group, mentioned, quoted, now: now() }
+    if (file) return uploads.upload(message, file, link, { extras, context })
+    return { kind: 'encoded', content: encodeContent(text, extras, { ...context, previewImage }) }
   }
 
   /** An edit that may have reached WhatsApp is not written again if it would be refused now. */
-  async checkAgain({ extras }: Pick<QueuedMessage, 'extras'>): Promise<ContentOutcome | null> {
-    if (extras?.command?.kind !== 'edit') return null
-    const refusal = await this.#checkTarget(extras)
+  async #checkEditAgain(edit: Command): Promise<Obstacle | null> {
+    const refusal = await this.#checkTarget(edit)
     return refusal?.kind === 'refused' ? { kind: 'refused', failure: messageFailure('unconfirmed') } : refusal
   }
 
   /** The target precedes its command in the order of the chat, so normally it is already sent or has failed. */
-  async #checkTarget({ command }: MessageExtras): Promise<Exclude<ContentOutcome, { kind: 'encoded' }> | null> {
-    if (command === undefined || command.target.author !== null) return null
+  async #checkTarget(command: Command): Promise<Obstacle | null> {
+    if (command.target.author !== null) return null
     // A deletion of the target may have just been acknowledged.
     if (command.kind === 'edit') await this.#options.outcomes.drained()
     const target = await this.#findSettled(command.target)
@@ -89,8 +85,7 @@ export class Composer {
    * Records that the quote was dropped if the quoted message is scheduled, has failed, was erased or is in another chat.
    * @returns null if the message is sent without a quote
    */
-  async #findQuoted(id: string, { quote }: MessageExtras, address: string): Promise<QuotedMessage | 'waits' | null> {
-    if (quote === undefined || quote.dropped) return null
+  async #findQuoted(id: string, quote: Quote, address: string): Promise<QuotedMessage | 'waits' | null> {
     const quoted = await this.#findSettled(quote)
     const isDone = quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued'
     if (isDone && !isOfOtherNumber(quoted, address)) return quoted
@@ -112,7 +107,6 @@ export class Composer {
 
   /** @returns null if WhatsApp gave no answer */
   async #addressesOf(mentions: Mentions, address: string, link: GroupSource): Promise<readonly string[] | null> {
-    if (mentions.length === 0) return []
     const { groups } = this.#options
     if (parseRecipient(address)?.kind !== 'group') return mentions === 'all' ? [address] : mentions.map(jidOf)
     if ((await groups.find(address, link)) === 'silent') return null

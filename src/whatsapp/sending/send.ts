@@ -19,7 +19,7 @@ import type { GroupDirectory } from './group-directory.ts'
 import type { Paced, Pacing } from './pacing.ts'
 import type { SendQueue } from './queue/send-queue.ts'
 import { isStale, STALE_ADDRESSING, STALE_DEVICES, shareKeyAgain } from './stale.ts'
-import type { ContentOutcome, Uploads } from './uploads.ts'
+import type { ContentOutcome } from './uploads.ts'
 
 const MAX_HASHES = 2_000
 /** The file of an evicted one is uploaded again. */
@@ -64,7 +64,6 @@ export interface TransmitterOptions {
   store: Pick<Store, 'messages'>
   addresses: AddressBook
   groups: GroupDirectory
-  uploads: Uploads
   composer: Composer
   pacing: Pick<Pacing, 'take' | 'waitedUntil' | 'typingMs'>
   eventLoopBudget: EventLoopBudget
@@ -99,7 +98,7 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { lease, eventLoopBudget, restriction, addresses, pacing, queue, health, onFailed } = this.#options
+    const { lease, eventLoopBudget, restriction, addresses, pacing, queue, composer, health, onFailed } = this.#options
     await eventLoopBudget.take(lease.instanceId)
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
@@ -120,7 +119,10 @@ export class Transmitter {
     if (!queue.beginWrite(message, address)) return { kind: 'not_next' }
     const command = message.extras?.command
     if (command?.kind === 'read') return this.#markRead(message, command, address, link)
-    const encoded = await this.#encode(message, address, link)
+    const uploaded = this.#uploaded.get(message.id)
+    const encoded: ContentOutcome = uploaded
+      ? { kind: 'encoded', content: uploaded }
+      : await composer.compose(message, address, link)
     if (encoded.kind !== 'encoded') return encoded
     const { content } = encoded
     if (message.file) {
@@ -198,26 +200,6 @@ export class Transmitter {
     const failure = expiryFailure(message, now() - messageTtlMs)
     if (failure === null || message.prepared) return failure
     return (await pacing.waitedUntil(message)) > now() - messageTtlMs ? null : failure
-  }
-
-  /** The content to send. A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
-  async #encode(message: QueuedMessage, address: string, link: SendingLink): Promise<ContentOutcome> {
-    const { composer, uploads } = this.#options
-    if (message.prepared) {
-      const refusal = await composer.checkAgain(message)
-      return refusal ?? { kind: 'encoded', content: message.prepared.content }
-    }
-    const { file, extras = {}, id } = message
-    if (!file) {
-      const { image } = extras.preview ?? {}
-      const thumbnail = image === undefined ? null : await uploads.findThumbnail(message, image, link)
-      return composer.compose(message, extras, address, link, thumbnail)
-    }
-    const uploaded = this.#uploaded.get(id)
-    if (uploaded) return { kind: 'encoded', content: uploaded }
-    const found = await composer.findContext(id, extras, address, link)
-    if (found.kind !== 'found') return found
-    return uploads.upload(message, file, link, { extras, context: found.context })
   }
 
   /** A read mark is a receipt without content. WhatsApp ignores a repeated one. */

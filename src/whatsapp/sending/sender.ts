@@ -115,11 +115,11 @@ export class Sender {
       onRecorded: message => this.#remove(message),
       onFailed,
     })
-    const composer = new Composer({ ...options, outcomes: this.#recorder, signal })
+    const uploads = new Uploads(options.files)
+    const composer = new Composer({ ...options, uploads, outcomes: this.#recorder, signal })
     this.#transmitter = new Transmitter({
       ...options,
       addresses: this.#addresses,
-      uploads: new Uploads(options.files),
       composer,
       pacing: this.#pacing,
       queue: this.#queue,
