@@ -98,7 +98,7 @@ export class Transmitter {
   }
 
   async send(message: QueuedMessage, link: SendingLink): Promise<SendOutcome> {
-    const { lease, eventLoopBudget, restriction, addresses, pacing, queue, composer, health, onFailed } = this.#options
+    const { lease, eventLoopBudget, restriction, addresses, pacing, queue, composer } = this.#options
     await eventLoopBudget.take(lease.instanceId)
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
@@ -137,7 +137,14 @@ export class Transmitter {
       }
       this.#uploaded.delete(message.id)
     }
-    const prepared = message.prepared ?? { address, content }
+    return this.#write(message, message.prepared ?? { address, content }, link)
+  }
+
+  /** Records the content before it is written, and waits for WhatsApp's acknowledgement. */
+  async #write(message: QueuedMessage, prepared: PreparedMessage, link: SendingLink): Promise<SendOutcome> {
+    const { pacing, health, ackTimeoutMs = QUERY_TIMEOUT_MS, onFailed } = this.#options
+    const { address, content } = prepared
+    const { whatsappId } = message
     let recorded = message.prepared ? Promise.resolve() : null
     let obstacle: unknown = null
     const recordPreparedOnce = (): Promise<void> => {
@@ -155,18 +162,22 @@ export class Transmitter {
       await showTyping(address, typingMs, link)
     }
     // Listen before the write: the acknowledgement may arrive before `write` returns.
-    const answer = this.#waitForAnswer(message.whatsappId, link.closed)
+    const answer = this.#waitForAnswer(whatsappId, link.closed)
     const writtenAt = performance.now()
     // `write` encrypts, then records (`adaptKeys`). If that fails, for example after a deletion, nothing is written.
-    const written = link.write(address, content, message.whatsappId, recordPreparedOnce)
+    const written = link.write(address, content, whatsappId, recordPreparedOnce)
     try {
       // After a crash here the row is still queued. If anything was written, the prepared content is sent again.
       await Promise.race([written, answer])
     } catch (error) {
-      this.#waiting.get(message.whatsappId)?.(null)
+      this.#waiting.get(whatsappId)?.(null)
       return unwritten(obstacle ?? error)
     }
-    const ack = await this.#answerInTime(message.whatsappId, answer)
+    // Not earlier: a timeout during the encryption would start a second write in parallel with the first, and possibly
+    // neither copy for a group would contain the sender key.
+    const timer = setTimeout(() => this.#waiting.get(whatsappId)?.(null), ackTimeoutMs)
+    const ack = await answer
+    clearTimeout(timer)
     if (!ack) return { kind: 'unanswered', why: 'no_acknowledgement' }
     health?.acknowledged(Math.round(performance.now() - writtenAt))
     // Otherwise a write that is still running would record later that the group has the key.
@@ -218,7 +229,7 @@ export class Transmitter {
     }
   }
 
-  /** @returns null when the link closes */
+  /** Resolves to null after `#waiting` is called with null, or when the link closes. Never rejects. */
   #waitForAnswer(whatsappId: string, closed: AbortSignal): Promise<Acknowledgement | null> {
     const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
     const settle = (ack: Acknowledgement | null) => {
@@ -233,22 +244,6 @@ export class Transmitter {
     return promise
   }
 
-  /**
-   * The timeout begins after the write. If it could end while the message is still being encrypted, a second write
-   * would run in parallel with the first, and possibly neither copy for a group would contain the sender key.
-   *
-   * @returns null after the timeout or when the link closes
-   */
-  async #answerInTime(whatsappId: string, answer: Promise<Acknowledgement | null>): Promise<Acknowledgement | null> {
-    const giveUp = () => this.#waiting.get(whatsappId)?.(null)
-    const timer = setTimeout(giveUp, this.#options.ackTimeoutMs ?? QUERY_TIMEOUT_MS)
-    try {
-      return await answer
-    } finally {
-      clearTimeout(timer)
-    }
-  }
-
   /** Also for a late refusal. Prepares the next attempt, if there is one. */
   async toOutcome(
     message: QueuedMessage,
@@ -256,25 +251,29 @@ export class Transmitter {
     ack: Acknowledgement,
     link: SendingLink,
   ): Promise<SendOutcome> {
-    const areDevicesStale = ack.error === STALE_DEVICES
-    if (areDevicesStale || this.#isNewDevicesHash(prepared.address, ack.devicesHash)) {
+    const { error, devicesHash } = ack
+    const { address } = prepared
+    const areDevicesStale = error === STALE_DEVICES
+    // WhatsApp may repeat the same hash with every acknowledgement.
+    const isHashNew = !areDevicesStale && devicesHash !== undefined && devicesHash !== this.#devicesHashes.get(address)
+    if (isHashNew) this.#devicesHashes.set(address, devicesHash)
+    if (areDevicesStale || isHashNew) {
       // A group's hash does not discard its members' device lists: a device that cannot decrypt the message requests it again.
-      if (areDevicesStale || !isGroup(prepared.address))
-        await link.forgetDevices(prepared.address).catch(() => undefined)
-      this.#options.groups.doubt(prepared.address)
+      if (areDevicesStale || !isGroup(address)) await link.forgetDevices(address).catch(() => undefined)
+      this.#options.groups.doubt(address)
     }
-    if (ack.error === undefined) return { kind: 'acknowledged' }
-    shareKeyAgain(prepared.address, link)
-    const retry = `${ack.error} ${message.whatsappId}`
-    if (isStale(ack.error, prepared.address) && !this.#retriedStale.has(retry)) {
-      const isGroupStale = ack.error === STALE_ADDRESSING
-      const obstacle = isGroupStale ? await this.#refreshGroup(prepared.address, link) : null
+    if (error === undefined) return { kind: 'acknowledged' }
+    shareKeyAgain(address, link)
+    const retry = `${error} ${message.whatsappId}`
+    if (isStale(error, address) && !this.#retriedStale.has(retry)) {
+      const isGroupStale = error === STALE_ADDRESSING
+      const obstacle = isGroupStale ? await this.#refreshGroup(address, link) : null
       if (obstacle) return obstacle
       this.#retriedStale.set(retry, true)
       return { kind: 'unanswered', why: isGroupStale ? 'stale_group' : 'stale_devices', atOnce: true }
     }
     // A refusal is final. After 463, another attempt would also count against the account and prolong the restriction.
-    return { kind: 'refused', failure: await this.#findFailure(prepared.address, ack.error, link) }
+    return { kind: 'refused', failure: await this.#findFailure(address, error, link) }
   }
 
   /** @returns null if the message can be sent again */
@@ -292,13 +291,6 @@ export class Transmitter {
       if ((await groups.find(address, link)) === 'not_member') return messageFailure('not_a_group_member')
     }
     return messageFailure('rejected_by_whatsapp', code)
-  }
-
-  /** WhatsApp may repeat the same hash with every acknowledgement. */
-  #isNewDevicesHash(address: string, hash: string | undefined): boolean {
-    if (hash === undefined || hash === this.#devicesHashes.get(address)) return false
-    this.#devicesHashes.set(address, hash)
-    return true
   }
 }
 
