@@ -173,7 +173,8 @@ export class SendQueue {
    */
   requestRead(from: ReadFrom, to?: string): void {
     // Looked up now: if the read comes late, a row that is committed now is still within the overlap.
-    if (from === 'next') this.#overlapFrom = Math.min(this.#overlapFrom, this.#settledTo())
+    if (from === 'next' && this.#history)
+      this.#overlapFrom = Math.min(this.#overlapFrom, this.#history.settledTo(performance.now()))
     if (from === 'start') this.#restartFrom = 0
     const chat = to === undefined ? null : this.chatOf({ to })
     if (chat !== null && chat.unreadFrom < NEVER) this.skippedRows += 1
@@ -209,15 +210,17 @@ export class SendQueue {
         this.#removed = new Set()
         const rows = await queued.list(after, this.#pageRows)
         isLast = rows.length < this.#pageRows
-        // Compared after the page was read, so a row that was committed before any row of the page is found.
-        const late = await this.#findLate(queued, Math.min(overlapFrom, this.#overlapFrom))
-        // This comparison has covered the rows up to the settled position. No more of them can appear.
-        overlapFrom = Math.max(overlapFrom, this.#settledTo())
-        if (late !== null) {
-          this.#readTo = late - 1
-          this.#mayHaveMore = true
-          isLast = false
-          continue
+        if (this.#history) {
+          // Compared after the page was read, so a row that was committed before any row of the page is found.
+          const late = await this.#findLate(queued, this.#history, Math.min(overlapFrom, this.#overlapFrom))
+          // This comparison has covered the rows up to the settled position. No more of them can appear.
+          overlapFrom = Math.max(overlapFrom, this.#history.settledTo(performance.now()))
+          if (late !== null) {
+            this.#readTo = late - 1
+            this.#mayHaveMore = true
+            isLast = false
+            continue
+          }
         }
         this.#addPage(after, rows, isLast)
         if (!onPage() || !this.wantsMore) return
@@ -231,16 +234,11 @@ export class SendQueue {
     }
   }
 
-  /** No row up to this number can appear any more. */
-  #settledTo(): number {
-    return this.#history?.settledTo(performance.now()) ?? NEVER
-  }
-
   /** @returns the lowest row above `from` that was committed late, or null */
-  async #findLate({ listNumbers }: QueuedRows, from: number): Promise<number | null> {
+  async #findLate({ listNumbers }: QueuedRows, history: ReadHistory, from: number): Promise<number | null> {
     for (let after = from; after < this.#readTo; ) {
       const numbers = await listNumbers(after, this.#readTo, COMPARED_AT_ONCE)
-      const late = this.#history?.firstUnread(numbers) ?? null
+      const late = history.firstUnread(numbers)
       if (late !== null || numbers.length < COMPARED_AT_ONCE) return late
       after = numbers.at(-1)!
     }
