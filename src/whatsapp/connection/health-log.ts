@@ -39,7 +39,8 @@ export class HealthLog {
     this.#reportLater()
   }
 
-  frame(): void {
+  /** A handler of the link's event, so it is bound. */
+  readonly frame = (): void => {
     this.#lastFrameAt = this.#options.now()
     this.#changed = true
   }
@@ -52,7 +53,8 @@ export class HealthLog {
     if (isFirst) this.#reportNow()
   }
 
-  undecryptable(): void {
+  /** Bound like `frame`. */
+  readonly undecryptable = (): void => {
     this.#undecryptable += 1
     this.#lastUndecryptableAt = this.#options.now()
     this.#changed = true

@@ -147,7 +147,9 @@ export class Pacing {
   /** The outcome of this message is recorded, so its recipient may be a contact now. */
   noteOutcome(message: QueuedMessage): void {
     const { queue, onRoom } = this.#options
-    const next = queue.chatOf(message)?.messages[0]
+    const chat = queue.chatOf(message)
+    if (!chat) return
+    const [next] = chat.messages
     if (next) this.#strangers.delete(next)
     if (queue.wakeDeferredChat(message)) onRoom()
   }

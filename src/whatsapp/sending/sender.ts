@@ -57,7 +57,7 @@ export class Sender {
   readonly #queue: SendQueue
   readonly #stopped = new AbortController()
   readonly #claims: Claims
-  readonly #limit = new SendLimit(() => this.#claimSoon())
+  readonly #limit: SendLimit
   readonly #expiry: Expiry
   readonly #transmitter: Transmitter
   readonly #recorder: OutcomeRecorder
@@ -78,7 +78,7 @@ export class Sender {
     const { lease, store, groups, now } = options
     const { signal } = this.#stopped
     this.#queue = new SendQueue({ rowsComeLate: store.hints.shared })
-    const onFailed = (error: unknown) => this.#failed(error)
+    const onFailed = this.#failed
     this.#addresses = new AddressBook({ lease, numbers: store.numbers, groups, now, signal })
     this.#checker = new NumberChecker({ ...options, addresses: this.#addresses, signal, onFailed })
     this.#claims = new Claims({
@@ -87,9 +87,10 @@ export class Sender {
       signal,
       sendQueue: this.#queue,
       canSend: () => this.#link?.isOpen === true,
-      onPage: () => this.#claim(),
+      onPage: this.#claim,
       onFailed,
     })
+    this.#limit = new SendLimit(this.#claimSoon)
     this.#pacing = new Pacing({
       lease,
       paces: store.paces,
@@ -97,7 +98,7 @@ export class Sender {
       queue: this.#queue,
       now,
       signal,
-      onChange: () => this.#claimSoon(),
+      onChange: this.#claimSoon,
       onRoom: () => this.#claims.read(),
       onFailed,
     })
@@ -112,7 +113,7 @@ export class Sender {
       ...options,
       messages: store.messages,
       signal,
-      onRecorded: message => this.#remove(message),
+      onRecorded: this.#remove,
       onFailed,
     })
     const uploads = new Uploads(options.files)
@@ -195,7 +196,7 @@ export class Sender {
 
   /** WhatsApp's acknowledgement or refusal of a message, expected or late. */
   acknowledged(ack: Acknowledgement): void {
-    if (!this.#transmitter.acknowledged(ack)) this.#recordLate(ack).catch(error => this.#failed(error))
+    if (!this.#transmitter.acknowledged(ack)) this.#recordLate(ack).catch(this.#failed)
   }
 
   /** A recorded receipt counts as an acknowledgement (contract §3). */
@@ -224,7 +225,7 @@ export class Sender {
   // ── Claim, send, record ───────────────────────────────────────────────────────────────────────────────────────
 
   /** Claims at most once per turn of the event loop, because a claim visits every chat. */
-  #claimSoon(): void {
+  readonly #claimSoon = (): void => {
     if (this.#claimRequested) return
     this.#claimRequested = true
     setImmediate(() => {
@@ -234,7 +235,7 @@ export class Sender {
   }
 
   /** If no permit is free, the end of a send or a record claims again. @returns false if nothing can be sent */
-  #claim(): boolean {
+  readonly #claim = (): boolean => {
     clearTimeout(this.#retryTimer)
     const link = this.#link
     if (!link?.isOpen || this.#stopped.signal.aborted) return false
@@ -246,17 +247,18 @@ export class Sender {
       this.#inFlight.set(message.whatsappId, this.#deliver(message, link, permit))
     }
     const { nextWakeAt } = this.#claims
-    if (nextWakeAt < Number.POSITIVE_INFINITY) this.#retryTimer = setTimeout(() => this.#claim(), nextWakeAt - now)
+    if (nextWakeAt < Number.POSITIVE_INFINITY) this.#retryTimer = setTimeout(this.#claim, nextWakeAt - now)
     return true
   }
 
   /** The next message of the chat may be claimed while a final outcome is recorded. */
   async #deliver(message: QueuedMessage, link: SendingLink, permit: Permit): Promise<void> {
+    const { onSent } = this.#options
     const startedAt = performance.now()
     try {
       const outcome = await this.#transmitter.send(message, link)
       const durationMs = Math.round(performance.now() - startedAt)
-      if (this.#options.onSent) traceSend(this.#options.onSent, message, outcome, durationMs)
+      if (onSent && message.traceparent) traceSend(onSent, message, message.traceparent, outcome, durationMs)
       this.#record(message, link, outcome, durationMs)
     } catch (error) {
       this.#claims.postpone(message)
@@ -323,13 +325,13 @@ export class Sender {
   }
 
   /** The outcome is recorded: the message is not sent again, the next one of its chat follows, and the recipient may be a contact now. */
-  #remove(message: QueuedMessage): void {
+  readonly #remove = (message: QueuedMessage): void => {
     this.#queue.remove(message)
     this.#pacing.noteOutcome(message)
     this.#claimSoon()
   }
 
-  #failed(error: unknown): void {
+  readonly #failed = (error: unknown): void => {
     if (!this.#stopped.signal.aborted) this.#options.onFailed(error)
   }
 }

@@ -1,4 +1,4 @@
-import type { SendTrace } from '../../domain/trace-context.ts'
+import type { SendTrace, Traceparent } from '../../domain/trace-context.ts'
 import type { QueuedMessage } from '../../store/messages/messages.ts'
 import type { SendOutcome } from './send.ts'
 
@@ -8,11 +8,11 @@ export type OnSent = (send: SendTrace) => void
 /** Reports an attempt, unless the message still has to wait or was deleted. */
 export function traceSend(
   onSent: OnSent,
-  { instanceId, id: messageId, traceparent }: QueuedMessage,
+  { instanceId, id: messageId }: QueuedMessage,
+  traceparent: Traceparent,
   outcome: SendOutcome,
   durationMs: number,
 ): void {
-  if (traceparent === undefined) return
   const { kind } = outcome
   if (kind !== 'acknowledged' && kind !== 'unanswered' && kind !== 'refused') return
   const problem = kind === 'acknowledged' ? null : kind === 'unanswered' ? outcome.why : outcome.failure.code
