@@ -64,7 +64,7 @@ export class Sender {
   /** Sends in flight, by WhatsApp ID. */
   readonly #inFlight = new Map<string, Promise<void>>()
   #link: SendingLink | null = null
-  #claimRequested = false
+  #requestedClaim: NodeJS.Immediate | undefined
   /** Runs when the first of the waiting chats may be tried again. */
   #retryTimer: NodeJS.Timeout | undefined
   #poll: NodeJS.Timeout | undefined
@@ -226,16 +226,13 @@ export class Sender {
 
   /** Claims at most once per turn of the event loop, because a claim visits every chat. */
   readonly #claimSoon = (): void => {
-    if (this.#claimRequested) return
-    this.#claimRequested = true
-    setImmediate(() => {
-      this.#claimRequested = false
-      this.#claim()
-    })
+    this.#requestedClaim ??= setImmediate(this.#claim)
   }
 
   /** If no permit is free, the end of a send or a record claims again. @returns false if nothing can be sent */
   readonly #claim = (): boolean => {
+    clearImmediate(this.#requestedClaim)
+    this.#requestedClaim = undefined
     clearTimeout(this.#retryTimer)
     const link = this.#link
     if (!link?.isOpen || this.#stopped.signal.aborted) return false
