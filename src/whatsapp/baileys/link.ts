@@ -103,7 +103,6 @@ export class Link {
         ...caches,
       }),
     )
-    adaptKeys(socket.authState.keys, this, credentials)
     acknowledgePlainly(socket, this.#calls, options.logger)
     requestCopiesFirst(socket, {
       cache: caches.placeholderResendCache,
@@ -238,7 +237,9 @@ export class Link {
     const notices = { events, calls: this.#calls, onFailed: (error: unknown) => this.#notRecorded(error) }
     recordGroupChanges(socket, notices)
     answerCalls(socket, { ...notices, self: () => this.self })
-    this.#contactsReported = reportContacts(socket, notices)
+    const { versions, reported } = reportContacts(socket, notices)
+    this.#contactsReported = reported
+    adaptKeys(socket.authState.keys, this, this.#options.credentials, versions)
     const receipts = { lids, self: () => this.self, record: events.receipt }
     recordReceipts(socket, { ...this.#options, ...notices, ...receipts })
   }

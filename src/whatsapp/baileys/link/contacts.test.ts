@@ -21,9 +21,6 @@ function setUp({ hasKey = true, isRead = true } = {}) {
   const lidMapping = { getPNForLID: async () => null, getLIDForPN: async () => null }
   const socket = {
     ev,
-    authState: {
-      keys: { get: async () => ({}), set: async () => undefined, transaction: async (work: () => unknown) => work() },
-    },
     signalRepository: { lidMapping },
     resyncAppState: async () => {
       if (!isRead) return
@@ -43,7 +40,7 @@ function setUp({ hasKey = true, isRead = true } = {}) {
     addressBookChanging: async () => undefined,
     addressBookReported: () => undefined,
   }
-  const reported = reportContacts(socket, { events, calls })
+  const { reported } = reportContacts(socket, { events, calls })
   return { heard, read: () => readAddressBook(socket, credentials, reported) }
 }
 

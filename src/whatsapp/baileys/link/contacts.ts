@@ -11,7 +11,7 @@ import type { LinkEvents } from './events.ts'
 /** The part of the settings shared by an account's devices that contains the phone's address book. */
 const ADDRESS_BOOK = 'critical_unblock_low'
 /** The type of the keys with the version of each part that was read. */
-const VERSION = 'app-state-sync-version'
+export const VERSION = 'app-state-sync-version'
 /** The number of contacts whose numbers are looked up concurrently. */
 const STEP = 100
 /** Baileys gives up a collection of settings after two answers that it cannot use. One more query allows for a lost answer. */
@@ -24,12 +24,12 @@ interface ContactReports {
 
 /**
  * Reports the contacts and chats in the phone's history and address book. Names in messages are recorded with the messages.
- * @returns a function that resolves when everything that Baileys has emitted is reported
+ * @returns `reported` resolves when everything that Baileys has emitted is reported. `versions` must watch the socket's keys.
  */
 export function reportContacts(
-  { ev, signalRepository, authState: { keys } }: WASocket,
+  { ev, signalRepository }: WASocket,
   { events, calls }: ContactReports,
-): () => Promise<unknown> {
+): { versions: VersionWatch; reported: () => Promise<unknown> } {
   let reported: Promise<unknown> = Promise.resolve()
   const report = (contacts: readonly Contact[], chats: readonly Chat[] = []) =>
     calls.inBackground('contacts', () => {
@@ -44,8 +44,7 @@ export function reportContacts(
   ev.on('creds.update', ({ myAppStateKeyId }) => {
     if (myAppStateKeyId) events.addressBookReadable()
   })
-  limitReads(keys)
-  watchVersion(keys, events, () =>
+  const versions = new VersionWatch(events, () =>
     calls.inBackground('contacts', async () => {
       // Baileys emits the contacts right after its transaction, and may hold them back.
       await setImmediate()
@@ -54,60 +53,56 @@ export function reportContacts(
       events.addressBookReported()
     }),
   )
-  return () => reported
+  return { versions, reported: () => reported }
 }
 
-/**
- * Reports a change of the address book before its version is stored. Baileys stores the version that it has read, and
- * only later emits the contacts. After a kill in between, it would never read those contacts again.
- * @param onStored called after the transaction that has stored a version, or has failed to
- */
-function watchVersion(
-  keys: WASocket['authState']['keys'],
-  events: Pick<LinkEvents, 'addressBookChanging'>,
-  onStored: () => void,
-): void {
-  const current = new AsyncLocalStorage<{ hasVersion: boolean }>()
-  const set = keys.set.bind(keys)
-  const transaction = keys.transaction.bind(keys)
-  keys.set = async data => {
-    if (!data[VERSION]?.[ADDRESS_BOOK]) return set(data)
-    const running = current.getStore()
-    if (running) running.hasVersion = true
-    await events.addressBookChanging()
-    return set(data)
+/** Watches how Baileys' transactions read and store the versions of the account's settings. */
+export class VersionWatch {
+  readonly #current = new AsyncLocalStorage<{ reads: Map<string, number>; storesAddressBook: boolean }>()
+  readonly #events: Pick<LinkEvents, 'addressBookChanging'>
+  readonly #onStored: () => void
+
+  /** @param onStored called after the transaction that has stored a version of the address book, or has failed to */
+  constructor(events: Pick<LinkEvents, 'addressBookChanging'>, onStored: () => void) {
+    this.#events = events
+    this.#onStored = onStored
   }
-  keys.transaction = async (work, key) => {
-    const running = { hasVersion: false }
+
+  async inTransaction<T>(transaction: () => Promise<T>): Promise<T> {
+    const running = { reads: new Map<string, number>(), storesAddressBook: false }
     try {
-      return await current.run(running, () => transaction(work, key))
+      return await this.#current.run(running, transaction)
     } finally {
-      if (running.hasVersion) onStored()
+      if (running.storesAddressBook) this.#onStored()
     }
   }
-}
 
-/**
- * Ends a transaction that queries WhatsApp for a collection of settings again and again, because the answer is missing or does
- * not contain the collection. Baileys would never stop, and would handle no other message in the meantime.
- */
-function limitReads(keys: WASocket['authState']['keys']): void {
-  const current = new AsyncLocalStorage<Map<string, number>>()
-  const { get, set, transaction } = keys
-  keys.get = async (type, ids) => {
-    const reads = type === VERSION ? current.getStore() : undefined
-    for (const id of reads ? ids : []) {
-      const count = (reads!.get(id) ?? 0) + 1
+  /**
+   * Ends a transaction that queries WhatsApp for a collection of settings again and again, because the answer is missing or does
+   * not contain the collection. Baileys would never stop, and would handle no other message in the meantime.
+   */
+  noteReads(collections: readonly string[]): void {
+    const reads = this.#current.getStore()?.reads
+    if (!reads) return
+    for (const id of collections) {
+      const count = (reads.get(id) ?? 0) + 1
       if (count > MAX_READS) throw new Error('WhatsApp does not answer a query for settings of the account.')
-      reads!.set(id, count)
+      reads.set(id, count)
     }
-    return get(type, ids)
   }
-  keys.set = data => {
-    for (const id of Object.keys(data[VERSION] ?? {})) current.getStore()?.delete(id)
-    return set(data)
+
+  /**
+   * Reports a change of the address book before its version is stored. Baileys stores the version that it has read, and
+   * only later emits the contacts. After a kill in between, it would never read those contacts again.
+   */
+  async beforeWrite(versions: { [collection: string]: unknown }): Promise<void> {
+    const running = this.#current.getStore()
+    if (versions[ADDRESS_BOOK]) {
+      if (running) running.storesAddressBook = true
+      await this.#events.addressBookChanging()
+    }
+    for (const id of Object.keys(versions)) running?.reads.delete(id)
   }
-  keys.transaction = (work, key) => current.run(new Map(), () => transaction(work, key))
 }
 
 /**

@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { isJidGroup, type SignalKeyStoreWithTransaction } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
+import { VERSION, type VersionWatch } from '../link/contacts.ts'
 import type { CredentialStore } from './credential-store.ts'
 
 /**
@@ -78,8 +79,14 @@ export function asResend<T>(work: () => T): T {
  * - Each message that Baileys sends by itself has a transaction of its own, so an undecryptable message does not delay
  *   others. Baileys would use the account's transaction, for which all messages wait, and keep it open during queries
  *   to WhatsApp.
+ * - `versions` watches the account's settings.
  */
-export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, changes: Changes): void {
+export function adaptKeys(
+  keys: SignalKeyStoreWithTransaction,
+  link: object,
+  changes: Changes,
+  versions: VersionWatch,
+): void {
   const get = keys.get.bind(keys)
   const set = keys.set.bind(keys)
   const transaction = keys.transaction.bind(keys)
@@ -92,14 +99,20 @@ export function adaptKeys(keys: SignalKeyStoreWithTransaction, link: object, cha
     send.ready = Promise.all([changes.settled(), changes.idle().then(send.record)])
     await send.ready
   }
-  keys.get = (type, ids) => (type === 'tctoken' ? untilRecorded().then(() => get(type, ids)) : get(type, ids))
-  keys.set = data => {
-    if ('sender-key-memory' in data) return untilRecorded().then(() => set(data))
+  keys.get = async (type, ids) => {
+    if (type === 'tctoken') await untilRecorded()
+    if (type === VERSION) versions.noteReads(ids)
+    return get(type, ids)
+  }
+  keys.set = async data => {
+    if ('sender-key-memory' in data) await untilRecorded()
+    if (data[VERSION]) await versions.beforeWrite(data[VERSION])
     const { 'pre-key': preKeys, ...others } = data
     const areNew = preKeys !== undefined && Object.values(preKeys).every(key => key !== null)
     return areNew && Object.keys(others).length === 0 ? outside(() => set(data)) : set(data)
   }
-  keys.transaction = (work, key) => transaction(work, resending.getStore() ? `resend ${key}` : key)
+  keys.transaction = (work, key) =>
+    versions.inTransaction(() => transaction(work, resending.getStore() ? `resend ${key}` : key))
 }
 
 /** Resolves when the next frame may be written. Must be called once for each frame. */
