@@ -74,26 +74,36 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
    * devices that are left out.
    */
   async get<T>(user: string): Promise<T> {
+    const entry = (await this.#findFresh([user])).get(user)
     // Baileys' type excludes a missing list, but its code allows for one.
-    return (await this.#find<T>([user], false))[user] as T
+    return (entry?.assumed ? undefined : entry?.devices) as T
   }
 
-  /** For sending. */
-  mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
-    return this.#find(users, true)
-  }
-
-  async #find<T>(users: string[], forSending: boolean): Promise<Record<string, T | undefined>> {
-    const rows = await this.#rows?.read('devices', users)
+  /** For sending: without the devices that are left out. */
+  async mget<T>(users: string[]): Promise<Record<string, T | undefined>> {
+    const entries = await this.#findFresh(users)
+    const now = performance.now()
     // The users come from WhatsApp, so an inherited property must not look like a list of devices.
     const found: Record<string, T | undefined> = Object.create(null)
+    for (const [user, { devices }] of entries) {
+      const leftOut = this.#leftOut.get(user)
+      const reachable = Array.isArray(devices)
+        ? devices.filter(({ device = PHONE }) => now >= (leftOut?.get(device) ?? 0))
+        : devices
+      found[user] = reachable as T
+    }
+    return found
+  }
+
+  async #findFresh(users: string[]): Promise<Map<string, Entry>> {
+    const rows = await this.#rows?.read('devices', users)
+    const fresh = new Map<string, Entry>()
     for (const user of users) {
       const entry = rows?.get(user) as Entry | undefined
       if (entry === undefined || this.#forgotten.get(user)) continue
-      if (this.#now() - entry.at >= FRESH_MS || (entry.assumed && !forSending)) continue
-      found[user] = (forSending ? this.#reachable(user, entry.devices) : entry.devices) as T
+      if (this.#now() - entry.at < FRESH_MS) fresh.set(user, entry)
     }
-    return found
+    return fresh
   }
 
   async set<T>(user: string, devices: T): Promise<void> {
@@ -124,13 +134,6 @@ export class DeviceCache implements PossiblyExtendedCacheStore {
   leaveOut(user: string, device: number, forMs: number): void {
     const leftOut = this.#leftOut.get(user) ?? new Map<number, number>()
     this.#leftOut.set(user, leftOut.set(device, performance.now() + forMs))
-  }
-
-  #reachable(user: string, devices: unknown): unknown {
-    if (!Array.isArray(devices)) return devices
-    const now = performance.now()
-    const leftOut = this.#leftOut.get(user)
-    return devices.filter(({ device = PHONE }) => now >= (leftOut?.get(device) ?? 0))
   }
 
   /** Clears only the memory. A logout deletes the stored lists. */
