@@ -134,11 +134,14 @@ export class Link {
   /**
    * Resolves once the message is written to the socket, before WhatsApp has answered. Runs in its own transaction:
    * in Baileys' transaction for the whole account, an unanswered query for one recipient would block all others.
-   * @param record called at least once, when the message is encrypted. The message is written only after this resolves,
-   * and never if it rejects.
+   * @param record called once, when the message is encrypted. The message is written only after this resolves, and never
+   * if it rejects.
    */
   async write(address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>): Promise<void> {
-    const recordAndExpect = this.#acknowledgements.expectAfter(record, whatsappId, address)
+    const recordAndExpect = async () => {
+      await record()
+      this.#acknowledgements.expect(whatsappId, address)
+    }
     const relay = { socket: this.#socket, devices: this.#options.devices, self: this.self }
     await this.#calls.orClosed(() =>
       sending.run(

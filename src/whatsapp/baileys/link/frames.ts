@@ -104,14 +104,21 @@ export function sendDurably(
   const raw = (ws as unknown as { socket: RawSocket | null }).socket
   if (!raw) throw new Error('Baileys has not opened its socket.')
   const send = raw.send.bind(raw)
-  const hold = holdWrites(raw)
+  let connection: IncomingMessage['socket'] | undefined
+  raw.once('upgrade', ({ socket }) => {
+    connection = socket
+  })
   let previous: Promise<unknown> = Promise.resolve()
   let refused = false
 
   raw.send = (data, done) => {
     const leave = Promise.all([previous, durable()]).then(() => {
       if (!mayAct()) throw new Error('Another node may own the account.')
-      hold()
+      // The frames of one turn of the event loop share one system call, because a commit makes several frames durable at once.
+      if (connection?.writableCorked === 0) {
+        connection.cork()
+        process.nextTick(() => connection?.uncork())
+      }
       send(data, done)
     })
     previous = leave
@@ -120,22 +127,6 @@ export function sendDurably(
       if (!refused) onRefused()
       refused = true
     })
-  }
-}
-
-/**
- * Writes the frames of one turn of the event loop with one system call: a commit makes several frames durable at once.
- * @returns a function to call before each frame is written
- */
-function holdWrites(raw: RawSocket): () => void {
-  let connection: IncomingMessage['socket'] | undefined
-  raw.once('upgrade', ({ socket }) => {
-    connection = socket
-  })
-  return () => {
-    if (!connection || connection.writableCorked > 0) return
-    connection.cork()
-    process.nextTick(() => connection?.uncork())
   }
 }
 
@@ -152,16 +143,6 @@ export function watchVitalSigns({ ev, ws }: WASocket, signs: VitalSigns): void {
 export class AcknowledgementReader {
   /** The latest messages written over this link, and how many of their copies are not answered yet, by their IDs. */
   readonly #unanswered = new BoundedMap<string, { address: string; copies: number }>(MAX_UNANSWERED)
-
-  /** An attempt that fails before its message is recorded as prepared writes no copy. @returns `record`, then `expect` once */
-  expectAfter(record: () => Promise<void>, whatsappId: string, address: string): () => Promise<void> {
-    let isExpected = false
-    return async () => {
-      await record()
-      if (!isExpected) this.expect(whatsappId, address)
-      isExpected = true
-    }
-  }
 
   /** Call for each copy that the service writes, before it is written. Copies that Baileys sends when a device requests them are not expected. */
   expect(whatsappId: string, address: string): void {

@@ -11,7 +11,7 @@ import type { CredentialStore } from './credential-store.ts'
 interface Send {
   link: object
   address: string
-  /** Records the message as prepared. Resolves when that is durable. */
+  /** Records the message as prepared. Called once. Resolves when that is durable. */
   record(): Promise<void>
   /** Absent until the message is encrypted. Then resolves when its frame may leave; `taken` once the frame waits for that. */
   ready?: Promise<unknown> | 'taken'
@@ -115,15 +115,16 @@ export function adaptKeys(
     versions.inTransaction(() => transaction(work, resending.getStore() ? `resend ${key}` : key))
 }
 
-/** Resolves when the next frame may be written. Must be called once for each frame. */
+/**
+ * Resolves when the changes that the next frame depends on are durable. Call once for each frame. Frames leave in their
+ * order, so later frames of a send follow the frame that waited for its record.
+ */
 export function untilDurable(link: object, changes: Changes): Promise<unknown> {
   const send = sending.getStore()
-  if (send?.link !== link) return changes.settled()
+  // A query for devices or keys has no `ready`, because the frame of the message follows the hooks in `adaptKeys`. If a
+  // query waited for the record of a cancelled message, the record would fail and end the link.
+  if (send?.link !== link || send.ready === undefined || send.ready === 'taken') return changes.settled()
   const { ready } = send
-  // A query for devices or keys, because the frame of the message follows the hooks in `adaptKeys`. The query does not
-  // depend on the record. If it waited for the record of a cancelled message, the record would fail and end the link.
-  if (ready === undefined) return changes.settled()
-  if (ready === 'taken') return Promise.all([changes.settled(), send.record()])
   // Only the frame of the message waits for `ready`, because later frames may depend on later changes.
   send.ready = 'taken'
   return ready
