@@ -47,11 +47,14 @@ export interface ChatContext {
  */
 export function encodeContent(text: string, extras: MessageExtras, context: ChatContext): Uint8Array {
   const { command } = extras
-  const message =
-    command === undefined
-      ? extendedText(text, extras, context)
-      : { ...commandContent(command, context), ...messageSecret() }
-  return ownBytes(proto.Message.encode(message).finish())
+  return encodeWithSecret(
+    command === undefined ? extendedText(text, extras, context) : commandContent(command, context),
+  )
+}
+
+export function encodeWithSecret(message: proto.IMessage): Uint8Array {
+  const messageContextInfo = { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) }
+  return ownBytes(proto.Message.encode({ ...message, messageContextInfo }).finish())
 }
 
 /** The mentions and the quote of a message with a text or a file, and the time after which it disappears. */
@@ -80,7 +83,7 @@ function extendedText(text: string, extras: MessageExtras, context: ChatContext)
     description: preview.description ?? '',
     ...(jpegThumbnail && { jpegThumbnail }),
   }
-  return { extendedTextMessage: { text, ...shown, contextInfo }, ...messageSecret() }
+  return { extendedTextMessage: { text, ...shown, contextInfo } }
 }
 
 /** The quotation that WhatsApp shows above an answer. Files are shown by their type and caption. */
@@ -140,10 +143,6 @@ export function messageKey(
 function ownAddress({ address, self, group }: ChatContext): string {
   const usesLids = group?.addressing === 'lid' || lidOf(address) !== undefined
   return jidNormalizedUser((usesLids && self.lid) || self.id)
-}
-
-export function messageSecret() {
-  return { messageContextInfo: { messageSecret: randomBytes(MESSAGE_SECRET_BYTES) } }
 }
 
 /** The attributes of the stanza that carries this content. */

@@ -1,7 +1,6 @@
-import { proto } from 'baileys'
+import type { proto } from 'baileys'
 import type { MediaForm, Picture } from '../../../domain/media.ts'
-import { ownBytes } from '../../../kit/own-bytes.ts'
-import { messageSecret } from '../encode-content.ts'
+import { encodeWithSecret } from '../encode-content.ts'
 import type { FileHashes } from './cipher.ts'
 import type { UploadedFile } from './upload.ts'
 
@@ -21,7 +20,7 @@ export interface SentFile extends FileHashes, UploadedFile {
 
 /** The content of a message with a file. It is encoded once and stored, so that every attempt sends the same bytes. */
 export function encodeFile(file: SentFile, contextInfo: proto.IContextInfo | null = null): Uint8Array {
-  return ownBytes(proto.Message.encode({ ...partOf(file, contextInfo), ...messageSecret() }).finish())
+  return encodeWithSecret(partOf(file, contextInfo))
 }
 
 function partOf(file: SentFile, contextInfo: proto.IContextInfo | null): proto.IMessage {
