@@ -114,8 +114,8 @@ export class Link {
     boundRetryRequests(socket, options.retryBudgets, () => options.events.undecryptable())
     // The store holds sent messages. Baileys would keep them in memory too, each with the transaction of its send.
     if (socket.messageRetryManager) socket.messageRetryManager.addRecentMessage = () => undefined
-    const untilStored = () => untilDurable(this, credentials)
-    sendDurably(socket, untilStored, mayAct, () => this.#endAs(NOT_RECORDED))
+    const durable = () => untilDurable(this, credentials)
+    sendDurably(socket, durable, mayAct, () => this.#endAs(NOT_RECORDED))
     watchHandshake(socket, this.closed, (code, error) => {
       if (error !== undefined) this.#calls.logFailure('frame', error)
       this.#endAs(code)

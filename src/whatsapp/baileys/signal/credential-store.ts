@@ -172,19 +172,13 @@ export class CredentialStore {
 
   /** Resolves when all changes so far are durable. Rejects if they could not be stored. */
   settled(): Promise<void> {
-    if (this.#pending.size === 0 && !this.#credsChanged) return this.#next ?? this.#current
-    this.#next ??= this.#current.then(async () => {
-      // Waits for all ready callbacks, so that the sessions of all devices of a message share the commit.
-      await new Promise<void>(resolve => process.nextTick(resolve))
-      this.#next = null
-      this.#current = this.#commit()
-      return this.#current
-    })
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
-    this.#next.then(resolve, reject)
-    // Not every caller waits, and a failure has already ended the socket.
-    promise.catch(() => undefined)
-    return promise
+    const hasChanges = this.#pending.size > 0 || this.#credsChanged
+    if (hasChanges && this.#next === null) {
+      this.#next = this.#commitNext()
+      // Not every caller waits, and a failure has already ended the socket.
+      this.#next.catch(() => undefined)
+    }
+    return this.#next ?? this.#current
   }
 
   /** Resolves when the running commit has ended. Another may then begin in the same turn of the event loop. */
@@ -206,6 +200,15 @@ export class CredentialStore {
   #known(key: string): unknown {
     const row = this.#pending.get(key) ?? this.#committing.get(key)
     return row ? row.value : this.#cache.get(key)
+  }
+
+  /** Waits for the running commit, and then for all ready callbacks: the sessions of all devices of a message share a commit. */
+  async #commitNext(): Promise<void> {
+    await this.#current
+    await new Promise<void>(resolve => process.nextTick(resolve))
+    this.#next = null
+    this.#current = this.#commit()
+    return this.#current
   }
 
   async #commit(): Promise<void> {
