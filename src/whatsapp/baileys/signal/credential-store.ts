@@ -1,5 +1,6 @@
 import {
   type AuthenticationCreds,
+  BufferJSON,
   initAuthCreds,
   proto,
   type SignalDataSet,
@@ -235,21 +236,11 @@ export class CredentialStore {
 }
 
 function encode(value: unknown): Uint8Array {
-  return ownBytes(Buffer.from(JSON.stringify(value, bytesToJson)))
+  return ownBytes(Buffer.from(JSON.stringify(value, BufferJSON.replacer)))
 }
 
 function decode(row: Uint8Array): unknown {
   return JSON.parse(Buffer.from(row).toString(), bytesFromJson)
-}
-
-/** `JSON.stringify` passes a Buffer in after its `toJSON`, and any other byte array unchanged. */
-function bytesToJson(_key: string, value: unknown): unknown {
-  if (value instanceof Uint8Array) return { type: 'Buffer', data: Buffer.from(value).toString('base64') }
-  const json = value as { type?: unknown; data?: unknown } | null
-  if (json?.type === 'Buffer' && Array.isArray(json.data)) {
-    return { type: 'Buffer', data: Buffer.from(json.data as number[]).toString('base64') }
-  }
-  return value
 }
 
 function bytesFromJson(_key: string, value: unknown): unknown {
