@@ -1,6 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { sql } from 'kysely'
-import { acceptsMessages, acceptsScheduled, currentState } from '../../domain/connection/connection.ts'
+import {
+  acceptsMessages,
+  acceptsScheduled,
+  type ConnectionState,
+  currentState,
+} from '../../domain/connection/connection.ts'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -29,7 +34,6 @@ const TRACED = { ...MESSAGE, traceparent: 'text?' } as const
 const SCHEDULED = { ...TRACED, seq: 'integer', not_before: 'integer' } as const
 
 const NO_FILE = { media_id: null, file: null }
-const EVERYTHING = { now: true, scheduled: true }
 /** The number of a scheduled message is below 0, so that nothing sends the message before it is due. */
 const MAX_SCHEDULED_SEQ = 2 ** 47
 
@@ -85,7 +89,7 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
       ...(extras?.command?.kind === 'delete' ? [`delete:${extras.command.targetId}`] : []),
     ],
     async run(tx, inputs) {
-      const accepting = await findAccepting(tx, queries, inputs)
+      const connections = await findConnections(tx, queries, inputs)
       const keys = keysOf(inputs)
       const known = keys.length === 0 ? NO_KEYS : await findKeys(tx, queries, keys)
       const outcomes = new Map<Acceptance, AcceptOutcome>()
@@ -94,7 +98,7 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
       const withExtras: Acceptance[] = []
       for (const input of inputs) {
         const { message } = input
-        const outcome = decide(input, accepting.get(message.instanceId), known)
+        const outcome = decide(input, connections.get(message.instanceId), known)
         outcomes.set(input, outcome)
         if (outcome.kind !== 'accepted') continue
         accepted.push(input)
@@ -104,33 +108,37 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
       const files = withFile.length === 0 ? undefined : await checkFiles(tx, withFile)
       const extras = withExtras.length === 0 ? undefined : await resolver.resolve(tx, withExtras)
       const sendable: Acceptance[] = []
+      const refused: Acceptance[] = []
       for (const input of accepted) {
-        const file = files?.get(input.message)
-        const found = extras?.get(input.message)
+        const { message } = input
+        const file = files?.get(message)
+        const found = extras?.get(message)
+        const { state } = connections.get(message.instanceId)!
         if (file !== undefined && 'kind' in file) outcomes.set(input, file)
         else if (found !== undefined && 'kind' in found) outcomes.set(input, found)
-        else if (isForNow(input, found) && accepting.get(input.message.instanceId)?.now !== true)
+        else if (message.extras?.command && isForNow(found!) && !acceptsMessages(state))
           outcomes.set(input, { kind: 'not_connected' })
-        else sendable.push(input)
+        if (outcomes.get(input)!.kind === 'accepted') sendable.push(input)
+        else refused.push(input)
       }
       // A call with the same key on another node may be the reason, for example one that has cancelled the same message.
-      const refused = accepted.filter(input => outcomes.get(input)!.kind !== 'accepted')
       const refusedKeys = keysOf(refused)
       const ended = refusedKeys.length === 0 ? NO_KEYS : await findKeys(tx, queries, refusedKeys)
       for (const input of refused) {
-        const outcome = decide(input, EVERYTHING, ended)
-        if (outcome.kind !== 'accepted') outcomes.set(input, outcome)
+        const repeated = repeatOf(input.message, ended)
+        if (repeated !== undefined) outcomes.set(input, repeated)
       }
       // Sendable messages were not refused, so their files are found and their extras are resolved.
       const columns = files as ReadonlyMap<NewMessage, FileColumns> | undefined
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
       const newKeys = keysOf(sendable, resolved)
       const taken = newKeys.length === 0 ? NO_KEYS : await takeKeys(tx, queries, newKeys)
-      const toInsert = sendable.filter(input => {
-        const outcome = decide(input, EVERYTHING, taken)
-        outcomes.set(input, outcome)
-        return outcome.kind === 'accepted'
-      })
+      const toInsert: Acceptance[] = []
+      for (const input of sendable) {
+        const repeated = repeatOf(input.message, taken)
+        if (repeated === undefined) toInsert.push(input)
+        else outcomes.set(input, repeated)
+      }
       await insert(tx, toInsert, columns, resolved)
       return [...outcomes.values()]
     },
@@ -179,36 +187,34 @@ function messageInserter(statements: Statements, queries: Queries, cancel: Cance
   }
 }
 
-interface Acceptability {
-  /** Whether the instance accepts messages that are due now. */
-  now: boolean
-  scheduled: boolean
+interface Connection {
+  state: ConnectionState
+  /** The linked number. */
+  phone: string | null
 }
 
-/** Finds which messages each existing instance accepts. */
-async function findAccepting(
+/** The connections of the instances that exist. */
+async function findConnections(
   tx: Transaction,
   queries: Queries,
   inputs: readonly Acceptance[],
-): Promise<Map<InstanceId, Acceptability>> {
+): Promise<Map<InstanceId, Connection>> {
   const asked = new Map<InstanceId, { instance_id: InstanceId }>()
   for (const { message } of inputs) asked.set(message.instanceId, { instance_id: message.instanceId })
-  const accepting = new Map<InstanceId, Acceptability>()
+  const connections = new Map<InstanceId, Connection>()
   for (const row of await tx.each(queries.findConnection, [...asked.values()])) {
     const stored = { state: row.state, lastConnectedAt: row.last_connected_at }
-    const state = currentState(stored, row.lease_until > row.now, row.now)
-    accepting.set(row.id, { now: acceptsMessages(state), scheduled: acceptsScheduled(state, row.phone) })
+    connections.set(row.id, { state: currentState(stored, row.lease_until > row.now, row.now), phone: row.phone })
   }
-  return accepting
+  return connections
 }
 
 /**
- * Whether the connection is needed now. The deletion of a message that was never written to a socket, a scheduled
- * message and a command on one do not need it.
+ * Whether a command needs the connection now. The deletion of a message that was never written to a socket and a command on
+ * a scheduled message do not need it.
  */
-function isForNow({ message, now }: Acceptance, found: ResolvedExtras | undefined): boolean {
-  if (message.extras?.command !== undefined) return found?.cancelled === null && found.notBefore === null
-  return (message.notBefore ?? 0) <= now
+function isForNow({ cancelled, notBefore }: ResolvedExtras): boolean {
+  return cancelled === null && notBefore === null
 }
 
 /** The stored rows of these keys. */
@@ -229,18 +235,25 @@ async function takeKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
 /**
  * Decides without the references. A command only needs a linked instance here, because not every command needs the
  * connection.
- * @param accepts undefined if there is no such instance
+ * @param connection undefined if there is no such instance
  */
-function decide({ message, now }: Acceptance, accepts: Acceptability | undefined, known: Keys): AcceptOutcome {
-  const { id, instanceId, idempotency, extras, notBefore = 0 } = message
-  if (accepts === undefined) return { kind: 'no_instance' }
-  const first = idempotency && known.get(keyId(instanceId, idempotency.key))
-  if (first) {
-    const same = Buffer.compare(first.digest, idempotency.digest) === 0
-    return same ? { kind: 'replayed', id: first.message_id } : { kind: 'key_reused' }
-  }
+function decide({ message, now }: Acceptance, connection: Connection | undefined, known: Keys): AcceptOutcome {
+  const { id, extras, notBefore = 0 } = message
+  if (connection === undefined) return { kind: 'no_instance' }
+  const repeated = repeatOf(message, known)
+  if (repeated !== undefined) return repeated
+  const { state, phone } = connection
   const mayWait = notBefore > now || extras?.command !== undefined
-  return (mayWait ? accepts.scheduled : accepts.now) ? { kind: 'accepted', id } : { kind: 'not_connected' }
+  const accepts = mayWait ? acceptsScheduled(state, phone) : acceptsMessages(state)
+  return accepts ? { kind: 'accepted', id } : { kind: 'not_connected' }
+}
+
+/** The outcome of a call whose idempotency key is known; undefined if it is not. */
+function repeatOf({ instanceId, idempotency }: NewMessage, known: Keys): AcceptOutcome | undefined {
+  const first = idempotency && known.get(keyId(instanceId, idempotency.key))
+  if (!first) return undefined
+  const same = Buffer.compare(first.digest, idempotency.digest) === 0
+  return same ? { kind: 'replayed', id: first.message_id } : { kind: 'key_reused' }
 }
 
 /** @param resolved if given, a command on a scheduled message waits until that message is due */
