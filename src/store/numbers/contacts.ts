@@ -3,10 +3,22 @@ import type { InstanceId } from '../../domain/ids.ts'
 import { parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { searchedAs } from '../engine/search-patterns.ts'
-import type { Statements } from '../engine/statement.ts'
+import type { RowOf, Statements } from '../engine/statement.ts'
 
 /** A busy chat is written at most once in this time, unless its names change. */
 const ACCURACY_MS = 60_000
+
+const CONTACT = {
+  instance_id: 'text',
+  number: 'text',
+  last_at: 'integer?',
+  lid: 'text?',
+  username: 'text?',
+  name: 'text?',
+  search_name: 'text?',
+  stranger: 'integer',
+} as const
+type Row = RowOf<typeof CONTACT>
 
 /** A person or group that a message came from or went to. */
 export interface Talk {
@@ -33,45 +45,32 @@ export class Contacts {
       sql`(excluded.${sql.ref(column)} is not null and excluded.${sql.ref(column)} <> coalesce(contacts.${sql.ref(column)}, ''))`
     const known = (column: 'lid' | 'username' | 'name' | 'search_name') =>
       sql<string | null>`coalesce(excluded.${sql.ref(column)}, contacts.${sql.ref(column)})`
-    this.#insert = statements.insert(
-      'contacts',
-      {
-        instance_id: 'text',
-        number: 'text',
-        last_at: 'integer?',
-        lid: 'text?',
-        username: 'text?',
-        name: 'text?',
-        search_name: 'text?',
-        stranger: 'integer',
+    this.#insert = statements.insert('contacts', CONTACT, {
+      // A person known by LID until now keeps the chat, and stays a contact.
+      fixed: {
+        last_at: sql`coalesce(last_at, ${underLid('last_at')})`,
+        stranger: sql`case when stranger = 0 then 0 else coalesce(${underLid('stranger')}, stranger) end`,
       },
-      {
-        // A person known by LID until now keeps the chat, and stays a contact.
-        fixed: {
-          last_at: sql`coalesce(last_at, ${underLid('last_at')})`,
-          stranger: sql`case when stranger = 0 then 0 else coalesce(${underLid('stranger')}, stranger) end`,
-        },
-        finish: query =>
-          query.onConflict(oc =>
-            oc
-              .columns(['instance_id', 'number'])
-              .doUpdateSet({
-                last_at: sql`case when excluded.last_at > coalesce(contacts.last_at, 0) then excluded.last_at
+      finish: query =>
+        query.onConflict(oc =>
+          oc
+            .columns(['instance_id', 'number'])
+            .doUpdateSet({
+              last_at: sql`case when excluded.last_at > coalesce(contacts.last_at, 0) then excluded.last_at
                   else contacts.last_at end`,
-                lid: known('lid'),
-                username: known('username'),
-                name: known('name'),
-                search_name: known('search_name'),
-                stranger: sql`excluded.stranger * contacts.stranger`,
-              })
-              .where(
-                sql<boolean>`(excluded.last_at >= coalesce(contacts.last_at, 0) + ${sql.lit(ACCURACY_MS)}
+              lid: known('lid'),
+              username: known('username'),
+              name: known('name'),
+              search_name: known('search_name'),
+              stranger: sql`excluded.stranger * contacts.stranger`,
+            })
+            .where(
+              sql<boolean>`(excluded.last_at >= coalesce(contacts.last_at, 0) + ${sql.lit(ACCURACY_MS)}
                   or excluded.stranger < contacts.stranger
                   or ${isNew('lid')} or ${isNew('username')} or ${isNew('name')} or ${isNew('search_name')})`,
-              ),
-          ),
-      },
-    )
+            ),
+        ),
+    })
     // After this update, both names of a person lead to one chat.
     this.#resolve = statements.rows({ instance_id: 'text', lid: 'text', address: 'text' }, db =>
       db
@@ -108,37 +107,24 @@ export class Contacts {
   }
 
   note(tx: Transaction, talks: readonly Talk[]): void {
-    const rows = new Map<string, ReturnType<typeof toRow>>()
+    const rows = new Map<string, Row>()
     const resolved = new Map<string, { instance_id: InstanceId; lid: string; address: string }>()
     for (const talk of talks) {
       const recipient = parseRecipient(talk.with)
       if (recipient === null) continue
       const { instanceId: instance_id, lid } = talk
       const key = `${instance_id}/${talk.with}`
-      const row = toRow(talk)
-      const other = rows.get(key)
-      rows.set(key, {
-        ...row,
-        last_at: row.last_at ?? other?.last_at ?? null,
-        lid: row.lid ?? other?.lid ?? null,
-        username: row.username ?? other?.username ?? null,
-        name: row.name ?? other?.name ?? null,
-        search_name: row.search_name ?? other?.search_name ?? null,
-        stranger: Math.min(row.stranger, other?.stranger ?? 1),
-      })
+      rows.set(key, toRow(talk, rows.get(key)))
       if (recipient.kind === 'number' && lid)
         resolved.set(key, { instance_id, lid, address: `${recipient.number}@s.whatsapp.net` })
     }
     if (rows.size > 0) tx.post(this.#insert, [...rows.values()])
-    const lids = Array.from(rows.values()).filter(
-      ({ number, last_at, stranger }) => number.endsWith('@lid') && (last_at !== null || stranger === 0),
-    )
-    // If the number is known, its row is the person's chat.
-    if (lids.length > 0)
-      tx.post(
-        this.#copyToNumber,
-        lids.map(({ instance_id, number: lid, last_at, stranger }) => ({ instance_id, lid, last_at, stranger })),
-      )
+    // If the number of a LID is known, its row is the person's chat.
+    const lids: (Row & { lid: string })[] = []
+    for (const row of rows.values())
+      if (row.number.endsWith('@lid') && (row.last_at !== null || row.stranger === 0))
+        lids.push({ ...row, lid: row.number })
+    if (lids.length > 0) tx.post(this.#copyToNumber, lids)
     if (resolved.size > 0) tx.post(this.#resolve, [...resolved.values()])
   }
 }
@@ -154,16 +140,17 @@ function underLid(column: 'last_at' | 'stranger') {
   return sql`(select c.${sql.ref(column)} from contacts as c where c.instance_id = input.instance_id and c.number = input.lid)`
 }
 
-function toRow({ instanceId, with: number, at, lid = null, username = null, name = null, isStranger = false }: Talk) {
+/** @param other the row of an earlier `Talk` with the same person, whose values are kept where this one has none */
+function toRow({ instanceId, with: number, at, lid, username, name, isStranger }: Talk, other: Row | undefined): Row {
   return {
     instance_id: instanceId,
     number,
-    last_at: at,
-    lid,
-    username: username === null ? null : JSON.stringify(username),
-    name: name === null ? null : JSON.stringify(name),
-    search_name: name === null ? null : searchedAs(name),
-    stranger: Number(isStranger),
+    last_at: at ?? other?.last_at ?? null,
+    lid: lid ?? other?.lid ?? null,
+    username: username == null ? (other?.username ?? null) : JSON.stringify(username),
+    name: name == null ? (other?.name ?? null) : JSON.stringify(name),
+    search_name: name == null ? (other?.search_name ?? null) : searchedAs(name),
+    stranger: isStranger ? (other?.stranger ?? 1) : 0,
   }
 }
 
