@@ -49,6 +49,14 @@ interface RecordedEvents {
   deliverable: ReadonlySet<InstanceId>
 }
 
+/** An event to post to an endpoint. */
+interface Posted {
+  event: NewEvent
+  to: Subscription
+  /** The message whose earlier events block this one; null if nothing blocks it. */
+  waitsIn: MessageId | null
+}
+
 interface NewDelivery {
   instance_id: InstanceId
   event_id: EventId
@@ -97,19 +105,20 @@ export class EventRecorder {
     ])
     const recorded = new Set<EventId>()
     for (const { id } of inserted) recorded.add(id)
-    const posted: { event: NewEvent; to: Subscription }[] = []
+    const posted: Posted[] = []
     for (const event of events) {
       if (!recorded.has(event.id)) continue
+      const waitsIn = WAITS.has(event.kind) ? event.message_id : null
       for (const to of subscriptions.get(event.instance_id) ?? [])
-        if (isSubscribed(to.events, event.kind)) posted.push({ event, to })
+        if (isSubscribed(to.events, event.kind)) posted.push({ event, to, waitsIn })
     }
     const latest = await this.#latestUnfinished(tx, posted)
     const deliveries: NewDelivery[] = []
     const deliverable = new Set<InstanceId>()
-    for (const { event, to } of posted) {
+    for (const { event, to, waitsIn } of posted) {
       const { instance_id, id: event_id, created_at: due_at } = event
       const { id: endpoint_id, url } = to
-      const message_id = event.hasSuccessor ? event.message_id : chainOf(event)
+      const message_id = event.hasSuccessor ? event.message_id : waitsIn
       const key = `${instance_id}/${message_id}/${endpoint_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
@@ -122,10 +131,9 @@ export class EventRecorder {
   }
 
   /** The events whose deliveries block the next ones, by message and endpoint. Each delivery is locked until the commit. */
-  async #latestUnfinished(tx: Transaction, posted: readonly { event: NewEvent }[]): Promise<Map<string, EventId>> {
+  async #latestUnfinished(tx: Transaction, posted: readonly Posted[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
-    for (const { event } of posted) {
-      const message_id = chainOf(event)
+    for (const { event, waitsIn: message_id } of posted) {
       if (message_id === null) continue
       const { instance_id } = event
       messages.set(`${instance_id}/${message_id}`, { instance_id, message_id })
@@ -217,11 +225,6 @@ const WAITS: ReadonlySet<EventKind> = new Set([
   ...MEDIA_EVENT_KINDS,
   ...CHANGE_EVENT_KINDS,
 ])
-
-/** The message whose earlier events block this one; null if nothing blocks it. */
-function chainOf({ kind, message_id }: NewEvent): MessageId | null {
-  return WAITS.has(kind) ? message_id : null
-}
 
 /** Inserts only events that are not recorded yet. */
 const ONCE = {
