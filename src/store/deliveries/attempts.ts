@@ -41,10 +41,10 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
       const outcomes: { unblocked: boolean }[] = []
       const finishedInLane = new Map<string, { unblocked: boolean }>()
       for (const { delivery, attempt, then } of inputs) {
-        const { attemptNumber } = delivery
+        const { attemptNumber, requested } = delivery
         const isFinal = then.kind !== 'retry'
         const row = open.get(delivery.seq)
-        if (row === undefined || isRecorded(delivery, row)) {
+        if (row === undefined || (requested !== null && isRecorded(requested.at, row))) {
           // If the outcome of its commit was unknown, no hint was published. Assumes that it unblocked a successor.
           outcomes.push({ unblocked: isFinal })
           continue
@@ -53,7 +53,7 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         outcomes.push(outcome)
         made.push(rowOf(row, delivery, attempt, isFinal))
         if (!isFinal) {
-          const attempts = delivery.requested ? attemptNumber - 1 : attemptNumber
+          const attempts = requested ? attemptNumber - 1 : attemptNumber
           again.push({ ...row, attempts, due_at: Math.round(then.dueAt), failed_at: Math.round(then.failedAt) })
           continue
         }
@@ -100,11 +100,8 @@ function rowOf(
 }
 
 /** Whether a requested attempt is already recorded. For a recorded scheduled attempt, `find` returns no row. */
-function isRecorded(
-  { requested }: DueDelivery,
-  row: { requested_at: number | null; scheduled_at: number | null },
-): boolean {
-  return requested !== null && (row.scheduled_at === null || row.requested_at !== requested.at)
+function isRecorded(requestedAt: number, row: { requested_at: number | null; scheduled_at: number | null }): boolean {
+  return row.scheduled_at === null || row.requested_at !== requestedAt
 }
 
 function laneOf({ instance_id, endpoint_id }: { instance_id: string; endpoint_id: string }): string {
