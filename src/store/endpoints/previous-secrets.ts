@@ -1,4 +1,4 @@
-import { PREVIOUS_SECRET_MS, type SigningSecrets } from '../../domain/events/endpoint.ts'
+import { PREVIOUS_SECRET_MS } from '../../domain/events/endpoint.ts'
 
 /** If there are more rotations within 24 h, the oldest secret stops signing early. */
 const MAX_PREVIOUS = 5
@@ -22,11 +22,6 @@ interface SealingOfEndpoint {
   open(sealed: Uint8Array): string
 }
 
-/** The secrets that sign at this time. */
-export function secretsAt(now: number, row: SecretColumns, open: SealingOfEndpoint['open']): SigningSecrets {
-  return { current: open(row.secret), previous: previousAt(now, row, open).map(({ secret }) => secret) }
-}
-
 /**
  * The columns after a rotation. Every secret that was replaced less than 24 h ago keeps signing. A rotation is often
  * repeated, because no answer came or somebody clicked twice, and the receiver may still have the secret from before
@@ -39,7 +34,9 @@ export function rotate(
   { seal, open }: SealingOfEndpoint,
 ): SecretColumns {
   const until = now + PREVIOUS_SECRET_MS
-  const all = [{ secret: open(row.secret), until }, ...previousAt(now, row, open)].slice(0, MAX_PREVIOUS)
+  const { previous_secret, previous_secret_until } = row
+  const previous = previous_secret === null ? [] : previousAt(now, open(previous_secret), previous_secret_until)
+  const all = [{ secret: open(row.secret), until }, ...previous].slice(0, MAX_PREVIOUS)
   return {
     secret: seal(secret),
     // A single secret is stored without JSON, so that nodes of the previous version can read it.
@@ -48,11 +45,11 @@ export function rotate(
   }
 }
 
-function previousAt(now: number, row: SecretColumns, open: SealingOfEndpoint['open']): PreviousSecret[] {
-  if (row.previous_secret === null) return []
-  const text = open(row.previous_secret)
-  const all: PreviousSecret[] = text.startsWith('[')
-    ? JSON.parse(text)
-    : [{ secret: text, until: row.previous_secret_until ?? 0 }]
-  return all.filter(({ until }) => now < until)
+/**
+ * The previous secrets that sign at this time, the latest first.
+ * @param opened the column `previous_secret`, opened @param until the column `previous_secret_until`
+ */
+export function previousAt(now: number, opened: string, until: number | null): PreviousSecret[] {
+  const all: PreviousSecret[] = opened.startsWith('[') ? JSON.parse(opened) : [{ secret: opened, until: until ?? 0 }]
+  return all.filter(previous => now < previous.until)
 }

@@ -22,7 +22,7 @@ import type {
   NewEndpoint,
   PostingState,
 } from './endpoints.ts'
-import { rotate, type SecretColumns, secretsAt } from './previous-secrets.ts'
+import { previousAt, rotate, type SecretColumns } from './previous-secrets.ts'
 import { hasDeliveries } from './stored-operator-endpoints.ts'
 
 interface EndpointRow extends SecretColumns {
@@ -132,8 +132,11 @@ export class StoredEndpoints implements Endpoints {
   async findPosting(instanceId: InstanceId, id: EndpointId, now: number): Promise<PostingState | null> {
     const row = await this.#find({ instanceId, id })
     if (row === undefined) return null
+    const { previous_secret, previous_secret_until } = row
+    const previous =
+      previous_secret === null ? [] : previousAt(now, this.#open(row, previous_secret), previous_secret_until)
     return {
-      secrets: secretsAt(now, row, sealed => this.#open(row, sealed)),
+      secrets: { current: this.#open(row, row.secret), previous: previous.map(({ secret }) => secret) },
       active: row.active === 1 || row.deleted_at !== null,
     }
   }

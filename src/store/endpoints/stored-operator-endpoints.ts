@@ -16,7 +16,7 @@ import {
   type OperatorDeliveries,
   type OperatorEndpoints,
 } from './operator-endpoints.ts'
-import { rotate, secretsAt } from './previous-secrets.ts'
+import { previousAt, rotate } from './previous-secrets.ts'
 
 type Row = OperatorEndpointsTable
 
@@ -82,7 +82,11 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
 
   async findSecrets(id: EndpointId, now: number): Promise<SigningSecrets | null> {
     const [row] = await this.#core.reader.query(this.#select().where('id', '=', id))
-    return row === undefined ? null : secretsAt(now, row, sealed => this.#open(id, sealed))
+    if (row === undefined) return null
+    const { previous_secret, previous_secret_until } = row
+    const previous =
+      previous_secret === null ? [] : previousAt(now, this.#open(id, previous_secret), previous_secret_until)
+    return { current: this.#open(id, row.secret), previous: previous.map(({ secret }) => secret) }
   }
 
   async listWaiting(id: EndpointId): Promise<InstanceId[]> {
