@@ -1,7 +1,6 @@
 import { type RawBuilder, type Selectable, sql } from 'kysely'
-import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId } from '../../domain/ids.ts'
-import type { Message, MessageFile, MessageState } from '../../domain/message.ts'
+import type { Message, MessageState } from '../../domain/message.ts'
 import type { Core } from '../engine/core.ts'
 import type { MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -82,14 +81,15 @@ export function selectSent(
 export type SentRow = Pick<Selectable<MessagesTable>, (typeof SHOWN)[number]>
 
 export function toMessage(row: SentRow): Message {
+  const { media_id: mediaId, file, extras } = row
   return {
     id: row.id,
     whatsappId: row.whatsapp_id,
     state: row.state,
     to: row.recipient,
     text: row.text,
-    ...fileOf(row),
-    ...extrasOf(row),
+    ...(mediaId !== null && file !== null && { file: { mediaId, ...JSON.parse(file) } }),
+    ...(extras !== null && { extras: JSON.parse(extras) }),
     createdAt: row.created_at,
     ...(row.not_before !== null && { notBefore: row.not_before }),
     sentAt: row.sent_at,
@@ -100,12 +100,4 @@ export function toMessage(row: SentRow): Message {
     deletedAt: row.deleted_at,
     failure: row.failure_code === null ? null : { code: row.failure_code, message: row.failure_message! },
   }
-}
-
-export function extrasOf({ extras }: { extras: string | null }): { extras?: MessageExtras } {
-  return extras === null ? {} : { extras: JSON.parse(extras) }
-}
-
-export function fileOf({ media_id, file }: { media_id: string | null; file: string | null }): { file?: MessageFile } {
-  return media_id === null || file === null ? {} : { file: { mediaId: media_id, ...JSON.parse(file) } }
 }

@@ -3,8 +3,10 @@ import { EVENT_KINDS, type EventKind } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
 import { toSummary, withLatestDelivery } from '../deliveries/delivery-summary.ts'
+import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { countFitting, idBefore, TOP, toPage } from '../engine/cursor.ts'
+import { fenced, type Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
@@ -25,12 +27,11 @@ import type {
   SentMessage,
   StoredIncoming,
 } from './messages.ts'
-import { prepareOperation } from './preparing.ts'
 import type { Progress, ProgressInput } from './progress.ts'
 import { QuotesAndCommands } from './quotes-and-commands.ts'
 import { ScheduledMessages } from './scheduled-messages.ts'
 import type { Slice } from './searching.ts'
-import { extrasOf, fileOf, findSentInSlice, SHOWN, selectSent, toMessage } from './sent-rows.ts'
+import { findSentInSlice, SHOWN, selectSent, toMessage } from './sent-rows.ts'
 
 export class StoredMessages implements Messages {
   readonly #core: Core
@@ -194,6 +195,71 @@ function matches(search: string, text: RawBuilder<string>) {
   return sql<boolean>`(recipient like ${number} escape '\\' or ${text} like ${words} escape '\\')`
 }
 
+interface PrepareInput {
+  lease: Lease
+  id: MessageId
+  prepared: PreparedMessage
+}
+
+/** The outcome is null if the message has failed. */
+function prepareOperation({ statements }: Core): Operation<PrepareInput, PreparedMessage | null> {
+  // Address and content are set together, so the first call determines both.
+  const fix = statements.rows({ instance_id: 'text', id: 'text', address: 'text', content: 'blob' }, db =>
+    db
+      .updateTable('messages')
+      .from('input')
+      .set(eb => ({
+        address: eb.fn.coalesce('messages.address', 'input.address'),
+        content: eb.fn.coalesce('messages.content', 'input.content'),
+      }))
+      .whereRef('messages.instance_id', '=', 'input.instance_id')
+      .whereRef('messages.id', '=', 'input.id')
+      // Not a condition on `state`: with it, PostgreSQL would read the index of all queued messages.
+      .where('messages.failed_at', 'is', null)
+      .returning(['messages.instance_id', 'messages.id', 'messages.address', 'messages.content']),
+  )
+  const find = statements.find('messages', { instance_id: 'text', id: 'text' }, ['id'])
+  const checkExistence = async (tx: Transaction, rows: readonly { instance_id: InstanceId; id: MessageId }[]) => {
+    const found = new Set((await tx.each(find, rows)).map(({ id }) => id))
+    const absent = rows.find(({ id }) => !found.has(id))
+    if (absent) throw new Error(`There is no message ${absent.id} to prepare.`)
+  }
+  return {
+    name: 'messages.prepare',
+    ...fenced,
+    isIndependent: true,
+    keys: ({ id }) => [id],
+    async run(tx, inputs) {
+      const rows: { instance_id: InstanceId; id: MessageId; address: string; content: Uint8Array }[] = []
+      for (const { lease, id, prepared } of inputs) rows.push({ instance_id: lease.instanceId, id, ...prepared })
+      const stored = new Map<string, PreparedMessage>()
+      for (const { instance_id, id, address, content } of await tx.each(fix, rows)) {
+        stored.set(`${instance_id}/${id}`, { address: address!, content: content! })
+      }
+      if (stored.size < rows.length) await checkExistence(tx, rows)
+      return inputs.map(({ lease, id }) => stored.get(`${lease.instanceId}/${id}`) ?? null)
+    },
+  }
+}
+
+/** The columns that `toQueued` needs. */
+const QUEUED = [
+  'seq',
+  'id',
+  'instance_id',
+  'recipient',
+  'text',
+  'whatsapp_id',
+  'created_at',
+  'address',
+  'content',
+  'media_id',
+  'file',
+  'extras',
+  'not_before',
+  'traceparent',
+] as const
+
 /**
  * Subqueries, not joins: each is one search by key for each row, whatever the planner knows about the tables. A LID
  * that no message was sent to has no look-up, but the person's number may be known from an incoming message.
@@ -215,8 +281,7 @@ function prepareReads({ statements }: Core) {
     listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
       db
         .selectFrom('messages')
-        .select(['seq', 'id', 'instance_id', 'recipient', 'text', 'whatsapp_id', 'created_at', 'address', 'content'])
-        .select(['media_id', 'file', 'extras', 'not_before', 'traceparent'])
+        .select(QUEUED)
         .select(FOUND_ADDRESS.as('found_address'))
         .where('instance_id', '=', p.instanceId)
         .where(IS_QUEUED)
@@ -246,38 +311,23 @@ function prepareReads({ statements }: Core) {
   }
 }
 
+type QueuedRow = Pick<Selectable<MessagesTable>, (typeof QUEUED)[number]> & { found_address: string | null }
+
 function toQueued(row: QueuedRow): QueuedMessage {
+  const { media_id: mediaId, file, extras, traceparent } = row
   return {
     seq: row.seq,
     id: row.id,
     instanceId: row.instance_id,
     to: row.recipient,
     text: row.text,
-    ...fileOf(row),
-    ...extrasOf(row),
+    ...(mediaId !== null && file !== null && { file: { mediaId, ...JSON.parse(file) } }),
+    ...(extras !== null && { extras: JSON.parse(extras) }),
     whatsappId: row.whatsapp_id,
     // The age of a scheduled message counts from its scheduled time.
     createdAt: row.not_before ?? row.created_at,
     foundAddress: row.found_address,
     prepared: row.address === null ? null : { address: row.address, content: row.content! },
-    ...(row.traceparent !== null && { traceparent: row.traceparent }),
+    ...(traceparent !== null && { traceparent }),
   }
 }
-
-type QueuedRow = Pick<
-  Selectable<MessagesTable>,
-  | 'seq'
-  | 'id'
-  | 'instance_id'
-  | 'recipient'
-  | 'text'
-  | 'whatsapp_id'
-  | 'created_at'
-  | 'address'
-  | 'content'
-  | 'media_id'
-  | 'file'
-  | 'extras'
-  | 'not_before'
-  | 'traceparent'
-> & { found_address: string | null }
