@@ -7,17 +7,14 @@ export const DEFAULT_ENDPOINT: EndpointId = 'endpoint_default'
 /** The maximum number of operator endpoints, which receive the connection events of all instances. */
 export const MAX_OPERATOR_ENDPOINTS = 10
 export const OPERATOR_EVENTS = 'instance.*'
+/** The events that operator endpoints may receive. */
+export const OPERATOR_EVENT_KINDS: ReadonlySet<EventKind> = new Set(INSTANCE_EVENT_KINDS)
 
 /** The prefix of the IDs of operator endpoints. They sort after the IDs of the instances' own endpoints. */
 export const OPERATOR_PREFIX = 'operator_'
 
 export function isOperatorEndpoint(id: EndpointId): boolean {
   return id.startsWith(OPERATOR_PREFIX)
-}
-
-/** The filter of an operator endpoint names only events of this group. */
-export function isOperatorPattern(text: string): boolean {
-  return text === OPERATOR_EVENTS || (INSTANCE_EVENT_KINDS as readonly string[]).includes(text)
 }
 
 /**

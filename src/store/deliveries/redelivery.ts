@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { MAX_DELIVERIES_OF_EVENT, type Redeliverable } from '../../domain/events/delivery.ts'
-import { isOperatorEndpoint, isOperatorPattern, isSubscribed, type Reach } from '../../domain/events/endpoint.ts'
+import { isOperatorEndpoint, isSubscribed, OPERATOR_EVENT_KINDS, type Reach } from '../../domain/events/endpoint.ts'
 import type { EventKind } from '../../domain/events/event.ts'
 import type { EndpointId, EventId, InstanceId } from '../../domain/ids.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -208,5 +208,5 @@ function keyOf({ event_id, endpoint_id }: { event_id: EventId; endpoint_id: Endp
 
 /** Operator endpoints receive only events about connections, even if a caller names the endpoint. */
 function mayReceive(endpointId: EndpointId, kind: EventKind): boolean {
-  return !isOperatorEndpoint(endpointId) || isOperatorPattern(kind)
+  return !isOperatorEndpoint(endpointId) || OPERATOR_EVENT_KINDS.has(kind)
 }

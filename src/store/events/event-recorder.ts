@@ -2,8 +2,8 @@ import { type InsertQueryBuilder, type InsertResult, sql } from 'kysely'
 import {
   DEFAULT_ENDPOINT,
   DEFAULT_EVENTS,
-  isOperatorPattern,
   isSubscribed,
+  OPERATOR_EVENT_KINDS,
   type Reach,
 } from '../../domain/events/endpoint.ts'
 import { CHANGE_EVENT_KINDS, type EventKind, MEDIA_EVENT_KINDS } from '../../domain/events/event.ts'
@@ -96,7 +96,7 @@ export class EventRecorder {
       if (traceparent !== null) isTraced = true
       instances.add(event.instance_id)
       // Operator endpoints are read, and locked, only for the few events that they may receive.
-      if (isOperatorPattern(event.kind)) reach = 'all'
+      if (OPERATOR_EVENT_KINDS.has(event.kind)) reach = 'all'
     }
     // The lock comes first, so that the insert sees the numbers of all earlier commits.
     const [subscriptions, inserted] = await Promise.all([
