@@ -121,13 +121,7 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
         if (outcomes.get(input)!.kind === 'accepted') sendable.push(input)
         else refused.push(input)
       }
-      // A call with the same key on another node may be the reason, for example one that has cancelled the same message.
-      const refusedKeys = keysOf(refused)
-      const ended = refusedKeys.length === 0 ? NO_KEYS : await findKeys(tx, queries, refusedKeys)
-      for (const input of refused) {
-        const repeated = repeatOf(input.message, ended)
-        if (repeated !== undefined) outcomes.set(input, repeated)
-      }
+      if (refused.length > 0) await findRepeats(tx, queries, refused, outcomes)
       // Sendable messages were not refused, so their files are found and their extras are resolved.
       const columns = files as ReadonlyMap<NewMessage, FileColumns> | undefined
       const resolved = extras as ReadonlyMap<NewMessage, ResolvedExtras> | undefined
@@ -221,6 +215,25 @@ function isForNow({ cancelled, notBefore }: ResolvedExtras): boolean {
 async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[]): Promise<Keys> {
   const rows = await tx.each(queries.findKey, keys)
   return new Map(rows.map(row => [keyId(row.instance_id, row.key), row]))
+}
+
+/**
+ * Finds the keys of refused calls again. The reason of a refusal may be a call with the same key on another node, for example
+ * one that has cancelled the same message.
+ */
+async function findRepeats(
+  tx: Transaction,
+  queries: Queries,
+  refused: readonly Acceptance[],
+  outcomes: Map<Acceptance, AcceptOutcome>,
+): Promise<void> {
+  const keys = keysOf(refused)
+  if (keys.length === 0) return
+  const known = await findKeys(tx, queries, keys)
+  for (const input of refused) {
+    const repeated = repeatOf(input.message, known)
+    if (repeated !== undefined) outcomes.set(input, repeated)
+  }
 }
 
 /** @returns the keys that other calls inserted since `findKeys` */
