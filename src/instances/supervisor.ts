@@ -3,7 +3,7 @@ import type { InstanceId } from '../domain/ids.ts'
 import { INSTANCE_KINDS, type InstanceKind } from '../domain/instance.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Attendance, HeldLease, Lease, Leases } from '../store/leases/leases.ts'
-import type { Moment, Renewal } from '../store/leases/renewal.ts'
+import { type Moment, type Renewal, VALID_FOR_MS } from '../store/leases/renewal.ts'
 import { type ComparedSettings, findDifferences } from './settings-differences.ts'
 
 /** A third of a lease: two renewals may fail before it lapses. */
@@ -174,7 +174,7 @@ export class Supervisor {
     const held = new Map(
       (await this.#options.leases.renew(this.#options.owner)).map(lease => [lease.instanceId, lease]),
     )
-    if (!this.#renewal.isValid) this.#revokeUnless(held)
+    if (this.#renewal.ageMs >= VALID_FOR_MS) this.#revokeUnless(held)
     this.#renewal.startedAt = startedAt
     this.#renewsEarly = false
     this.#options.onRenewed?.(startedAt)

@@ -39,14 +39,9 @@ export class Renewal {
    * are lost.
    */
   readonly mayAct = (): boolean => {
-    if (this.isValid) return true
+    if (this.ageMs < VALID_FOR_MS) return true
     this.onExpired()
     return false
-  }
-
-  /** The same, but never triggers a renewal. */
-  get isValid(): boolean {
-    return this.ageMs < VALID_FOR_MS
   }
 
   /** Milliseconds until the renewal is too old, on the monotonic clock. For a timer. */
