@@ -64,7 +64,8 @@ export class LogCheckpoints {
 
   /** Call before each write, never after a commit: an error here must not make a write seem failed that is on disk. */
   async beforeWrite(): Promise<void> {
-    this.#startFirstPass()
+    const mayStart = this.#firstPass === null && !this.#needsSecondPass
+    if (mayStart && this.#reaches(this.#frames)) this.#firstPass = this.#runFirstPass()
     if (this.#firstPass !== null && this.#reaches(this.#frames + this.#usualFrames)) await this.#firstPass
     if (!this.#needsSecondPass) return
     this.#needsSecondPass = false
@@ -73,18 +74,15 @@ export class LogCheckpoints {
     this.#tryLater(result?.frames ?? this.#frames)
   }
 
-  #startFirstPass(): void {
-    if (this.#firstPass !== null || this.#needsSecondPass || !this.#reaches(this.#frames)) return
-    this.#firstPass = this.#run('passive').then(
-      () => {
-        this.#firstPass = null
-        this.#needsSecondPass = true
-      },
-      () => {
-        this.#firstPass = null
-        this.#tryLater(this.#frames)
-      },
-    )
+  async #runFirstPass(): Promise<void> {
+    try {
+      await this.#run('passive')
+      this.#needsSecondPass = true
+    } catch {
+      this.#tryLater(this.#frames)
+    } finally {
+      this.#firstPass = null
+    }
   }
 
   /** Removes former versions of pages from the log. @throws SqliteError SQLITE_BUSY while others read or write */
