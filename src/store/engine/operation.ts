@@ -143,18 +143,24 @@ export class Fence {
     this.#find = statements.find('leases', columns, ['instance_id', 'owner', 'epoch'], { lock: 'key share' })
   }
 
-  /** @returns the keys of the leases of these units that are still held */
-  async held(tx: Transaction, units: readonly Unit[]): Promise<Set<string>> {
+  /** @returns the units that may run: those without a lease, and those whose lease is still held */
+  async allowed(tx: Transaction, units: readonly Unit[]): Promise<ReadonlySet<Unit>> {
     const leases = new Map<string, { instance_id: string; owner: string; epoch: number }>()
     for (const { lease } of units) {
-      if (lease) leases.set(leaseKey(lease), { instance_id: lease.instanceId, owner: lease.owner, epoch: lease.epoch })
+      if (lease === undefined) continue
+      const { instanceId, owner, epoch } = lease
+      leases.set(`${instanceId}/${epoch}/${owner}`, { instance_id: instanceId, owner, epoch })
     }
-    const held = new Set<string>()
-    if (leases.size === 0) return held
-    for (const { instance_id: instanceId, owner, epoch } of await tx.each(this.#find, [...leases.values()])) {
-      held.add(leaseKey({ instanceId, owner: owner!, epoch }))
+    if (leases.size === 0) return new Set(units)
+    const held = new Map<InstanceId, LeaseRow>()
+    for (const row of await tx.each(this.#find, [...leases.values()])) held.set(row.instance_id, row)
+    const allowed = new Set<Unit>()
+    for (const unit of units) {
+      const { lease } = unit
+      const row = lease && held.get(lease.instanceId)
+      if (lease === undefined || (row?.owner === lease.owner && row.epoch === lease.epoch)) allowed.add(unit)
     }
-    return held
+    return allowed
   }
 }
 
@@ -162,10 +168,6 @@ interface LeaseRow {
   instance_id: string
   owner: string | null
   epoch: number
-}
-
-export function leaseKey({ instanceId, owner, epoch }: Lease): string {
-  return `${instanceId}/${epoch}/${owner}`
 }
 
 interface Group {

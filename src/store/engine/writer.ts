@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../kit/clock.ts'
 import type { Foreground } from '../../kit/foreground.ts'
 import { LeaseLost, StoreUnavailable } from '../errors.ts'
 import { type Backend, PostFailed } from './backend.ts'
-import { arrange, type Fence, leaseKey, type Operation, type Turn, type Unit } from './operation.ts'
+import { arrange, type Fence, type Operation, type Turn, type Unit } from './operation.ts'
 
 /** A larger commit would delay its first units and, on SQLite, block the process. */
 const MAX_UNITS_PER_COMMIT = 128
@@ -165,7 +165,7 @@ export class Writer {
         lane.timer = setTimeout(this.#startCommits, waitMs, lane)
         return
       }
-      const units = this.#take(lane, MAX_UNITS_PER_COMMIT)
+      const units = this.#take(lane)
       if (units.length === 0) return
       void this.#start(lane, units)
     }
@@ -175,7 +175,7 @@ export class Writer {
    * Takes the next units that may share a commit. Leaves units of an instance in a running commit, and units behind a
    * unit of their instance that is left.
    */
-  #take(lane: Lane, atMost: number): Unit[] {
+  #take(lane: Lane): Unit[] {
     const units: Unit[] = []
     const left: Unit[] = []
     const held = new Set<InstanceId>()
@@ -186,7 +186,7 @@ export class Writer {
       const staysAlone = mayRunAlone && first !== operation && (first.runAlone || operation.runAlone)
       const mayStart = turn === null || turn === this.#turns.get(instanceId)![0]
       const isFree = mayStart && !held.has(instanceId) && !lane.busy.has(instanceId)
-      if (isFree && !staysAlone && units.length < atMost) units.push(unit)
+      if (isFree && !staysAlone && units.length < MAX_UNITS_PER_COMMIT) units.push(unit)
       else {
         left.push(unit)
         held.add(instanceId)
@@ -264,13 +264,13 @@ export class Writer {
     const outcomes = new Map<Unit, unknown>()
     let mayBeUndone = true
     try {
-      let held = await this.#fence.held(tx, units)
+      let allowed = await this.#fence.allowed(tx, units)
       for (const { operation, units: members } of arrange(units)) {
         mayBeUndone &&= operation.mayBeUndone === true
         const granted: Unit[] = []
         const inputs: unknown[] = []
         for (const unit of members) {
-          if (unit.lease !== undefined && !held.has(leaseKey(unit.lease))) continue
+          if (!allowed.has(unit)) continue
           granted.push(unit)
           inputs.push(unit.input)
         }
@@ -278,7 +278,7 @@ export class Writer {
         const results = await operation.run(tx, inputs)
         for (const [index, unit] of granted.entries()) outcomes.set(unit, results[index])
         // The leases are locked until the commit, so only this transaction can move them.
-        if (operation.isRare) held = await this.#fence.held(tx, units)
+        if (operation.isRare) allowed = await this.#fence.allowed(tx, units)
       }
     } catch (error) {
       await tx.rollback()
