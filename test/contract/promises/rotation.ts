@@ -20,6 +20,14 @@ const OPERATOR = {
   active: true,
   description: null,
 }
+const ENDPOINT = {
+  id: 'endpoint_1',
+  url: 'https://customer.example/hook',
+  events: ['*'],
+  active: true,
+  description: null,
+}
+const TARGET = { channel: 'ntfy', name: 'Night shift', address: { url: 'https://ntfy.example/pombal' } } as const
 const PROXY = 'socks5://a:b@proxy.example:1080'
 const MEDIA_FILE = { fileId: 'file_1' }
 const MEDIUM = {
@@ -69,6 +77,9 @@ export function rotationContract(createHarness: CreateHarness): void {
         NOW,
       )
       await store.endpoints.replaceSecret(lease.instanceId, DEFAULT_ENDPOINT, 'whsec_AAE=', NOW)
+      await store.endpoints.create({ ...ENDPOINT, instanceId: lease.instanceId, secret: 'whsec_AA==' }, NOW)
+      await store.endpoints.replaceSecret(lease.instanceId, ENDPOINT.id, 'whsec_AQ==', NOW)
+      await store.alerts.createTarget(TARGET, NOW)
       await store.operatorEndpoints.create({ ...OPERATOR, secret: 'whsec_AA==' }, NOW)
       await store.operatorEndpoints.replaceSecret(OPERATOR.id, 'whsec_AQ==', NOW)
       secrets = (await findSecrets(store, lease.instanceId, NOW))!
@@ -102,8 +113,11 @@ export function rotationContract(createHarness: CreateHarness): void {
       const store = await harness.open({ masterKey })
       try {
         expect(await findSecrets(store, lease.instanceId, NOW)).toEqual(secrets)
-        const operators = { current: 'whsec_AQ==', previous: ['whsec_AA=='] }
-        expect(await store.operatorEndpoints.findSecrets(OPERATOR.id, NOW)).toEqual(operators)
+        const replaced = { current: 'whsec_AQ==', previous: ['whsec_AA=='] }
+        const endpoint = await store.endpoints.findPosting(lease.instanceId, ENDPOINT.id, NOW)
+        expect(endpoint?.secrets).toEqual(replaced)
+        expect(await store.operatorEndpoints.findSecrets(OPERATOR.id, NOW)).toEqual(replaced)
+        expect((await store.alerts.listTargets()).map(({ address }) => address)).toEqual([TARGET.address])
         const found = await store.credentials.get(lease.instanceId, 'session', [...values.keys()])
         expect(found.size).toBe(CREDENTIALS)
         const medium = await store.media.find(lease.instanceId, MEDIUM.id)
@@ -120,15 +134,15 @@ export function rotationContract(createHarness: CreateHarness): void {
     test('re-encrypts secrets and credentials under the new key, so the old one opens nothing', async () => {
       const reported: [number, number][] = []
       const outcome = await rotate({ onProgress: (done, total) => reported.push([done, total]) })
-      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 5, unreadable: 0 })
-      expect(reported[0]).toEqual([0, CREDENTIALS + 5])
-      expect(reported.at(-1)).toEqual([CREDENTIALS + 5, CREDENTIALS + 5])
+      expect(outcome).toEqual({ kind: 'rotated', values: CREDENTIALS + 7, unreadable: 0 })
+      expect(reported[0]).toEqual([0, CREDENTIALS + 7])
+      expect(reported.at(-1)).toEqual([CREDENTIALS + 7, CREDENTIALS + 7])
       await expect(harness.open({ masterKey: OLD })).rejects.toThrow(WrongMasterKey)
       await expectAllUnder(NEW)
     })
 
     test('interrupted between two steps, it blocks a start and resumes where it stopped', async () => {
-      for (const brokenAt of [0, 1, 501, 1_001]) {
+      for (const brokenAt of [0, 1, 502, 1_002]) {
         const onProgress = (done: number) => {
           if (done === brokenAt) breakOff()
         }
