@@ -110,12 +110,12 @@ export class DatabaseStore implements Store {
     this.clock = clock
     this.#afterClose = afterClose
     const fence = new Fence(statements)
-    this.#probe = new Probe(statements)
     this.#writer = new Writer(backend, fence, { commitsAtOnce: backend.commitsAtOnce, foreground: this.foreground })
     const { isShared } = statements.dialect
     const ownWriter = (lockTimeoutMs?: number) =>
       isShared ? new Writer(backend, fence, { lockTimeoutMs }) : this.#writer
     this.#commonWriter = ownWriter()
+    this.#probe = new Probe(statements, this.#commonWriter)
     this.#ownWriters = { calls: ownWriter(LOCK_TIMEOUT_OF_CALLS_MS), admission: ownWriter(), leases: ownWriter() }
     this.#observer = observer
     const audited = new AuditedWrites(new AuditChain(statements), clock.now, this.#write)
@@ -163,7 +163,7 @@ export class DatabaseStore implements Store {
   }
 
   ping(): Promise<void> {
-    return this.#probe.run((operation, value) => this.#commonWriter.write(operation, value))
+    return this.#probe.run()
   }
 
   close(): Promise<void> {

@@ -3,6 +3,7 @@ import { StoreUnavailable } from '../errors.ts'
 import type { Session } from './backend.ts'
 import { type Operation, oneByOne } from './operation.ts'
 import type { Statements } from './statement.ts'
+import type { Writer } from './writer.ts'
 
 const KEY = 'probe'
 /** Random, because SQLite does not write a page whose content is unchanged. */
@@ -16,9 +17,11 @@ const PROBE_BYTES_AFTER_A_REFUSAL = 256 * 1024
  */
 export class Probe {
   readonly #operation: Operation<Uint8Array, void>
+  readonly #writer: Writer
   #afterFailure = false
 
-  constructor({ db }: Statements) {
+  constructor({ db }: Statements, writer: Writer) {
+    this.#writer = writer
     async function write(session: Session, value: Uint8Array): Promise<void> {
       await session.query(
         db
@@ -37,12 +40,11 @@ export class Probe {
     }
   }
 
-  /** @param write resolves after the commit */
-  async run(write: (operation: Operation<Uint8Array, void>, value: Uint8Array) => Promise<void>): Promise<void> {
+  async run(): Promise<void> {
     const isLarge = this.#afterFailure
     const value = randomBytes(isLarge ? PROBE_BYTES_AFTER_A_REFUSAL : PROBE_BYTES)
     try {
-      await write(this.#operation, value)
+      await this.#writer.write(this.#operation, value)
     } catch (error) {
       this.noteFailure(error)
       throw error
