@@ -49,7 +49,27 @@ export class SharedHints extends LocalHints {
 
   /** Resolves once it listens. A connection that is lost later is replaced automatically. */
   async open(): Promise<void> {
-    await this.#connect()
+    const client = createClient(this.#url)
+    client.on('error', error => this.#lose(client, error))
+    client.on('end', () => this.#lose(client, new Error('The connection ended.')))
+    client.on('notification', ({ processId, payload }) => {
+      if (processId !== own) this.#receive(payload ?? '')
+    })
+    let own = 0
+    try {
+      await client.connect()
+      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+      own = rows[0]!.pid
+      // Hints may be lost, so their commits need not wait for the disk.
+      await client.query(`set synchronous_commit = off; listen ${CHANNEL}`)
+    } catch (error) {
+      this.#discard(client)
+      throw error
+    }
+    if (this.#closed) return this.#discard(client)
+    this.#client = client
+    this.#failures = 0
+    this.#stayAlive(client)
   }
 
   override publish(topic: HintTopic, instanceId: InstanceId, about?: string): boolean {
@@ -110,30 +130,6 @@ export class SharedHints extends LocalHints {
     }
   }
 
-  async #connect(): Promise<void> {
-    const client = createClient(this.#url)
-    client.on('error', error => this.#lose(client, error))
-    client.on('end', () => this.#lose(client, new Error('The connection ended.')))
-    client.on('notification', ({ processId, payload }) => {
-      if (processId !== own) this.#receive(payload ?? '')
-    })
-    let own = 0
-    try {
-      await client.connect()
-      const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
-      own = rows[0]!.pid
-      // Hints may be lost, so their commits need not wait for the disk.
-      await client.query(`set synchronous_commit = off; listen ${CHANNEL}`)
-    } catch (error) {
-      this.#discard(client)
-      throw error
-    }
-    if (this.#closed) return this.#discard(client)
-    this.#client = client
-    this.#failures = 0
-    this.#stayAlive(client)
-  }
-
   /** Detects a silently broken connection by a query that is not answered. */
   #stayAlive(client: pg.Client): void {
     this.#aliveTimer = setTimeout(() => {
@@ -158,7 +154,7 @@ export class SharedHints extends LocalHints {
   #connectLater(): void {
     this.#connectTimer = setTimeout(
       () => {
-        this.#connect().then(
+        this.open().then(
           () => this.#logger?.warn({}, 'hints.connected_again'),
           () => !this.#closed && this.#connectLater(),
         )
