@@ -34,8 +34,8 @@ export interface WriterOptions {
 /** Commits of one kind of units: those that have started, and the units that wait. */
 interface Lane {
   readonly commitsAtOnce: number
-  /** Whether its commits start later while the foreground has priority. */
-  readonly yields: boolean
+  /** Its commits start later while this has priority. */
+  readonly yieldsTo: Pick<Foreground, 'hasPriority'> | null
   waiting: Unit[]
   /** Start times of the running commits, the oldest first. */
   readonly begunAt: number[]
@@ -59,7 +59,6 @@ interface Lane {
 export class Writer {
   readonly #backend: Backend
   readonly #fence: Fence
-  readonly #foreground: Pick<Foreground, 'hasPriority'> | null
   readonly #lockTimeoutMs: number | undefined
   readonly #clock: Pick<Clock, 'steady'>
   readonly #ordered: Lane
@@ -78,13 +77,12 @@ export class Writer {
   ) {
     this.#backend = backend
     this.#fence = fence
-    this.#foreground = foreground
     this.#lockTimeoutMs = lockTimeoutMs
     this.#clock = clock
     this.#ordered = newLane(commitsAtOnce)
     this.#runsConcurrently = commitsAtOnce > 1
     this.#independent = this.#runsConcurrently ? newLane(1) : this.#ordered
-    this.#undoable = this.#runsConcurrently ? newLane(1, true) : this.#ordered
+    this.#undoable = this.#runsConcurrently ? newLane(1, foreground) : this.#ordered
     this.#lanes = this.#runsConcurrently ? [this.#ordered, this.#independent, this.#undoable] : [this.#ordered]
   }
 
@@ -152,7 +150,7 @@ export class Writer {
   readonly #startCommits = (lane: Lane): void => {
     lane.startScheduled = false
     clearTimeout(lane.timer)
-    if (lane.yields && this.#foreground?.hasPriority) {
+    if (lane.yieldsTo?.hasPriority) {
       lane.timer = setTimeout(this.#startCommits, LOOK_AGAIN_MS, lane)
       return
     }
@@ -297,8 +295,8 @@ export class Writer {
 
 type Outcomes = ReadonlyMap<Unit, unknown>
 
-function newLane(commitsAtOnce: number, yields = false): Lane {
-  return { commitsAtOnce, yields, waiting: [], begunAt: [], busy: new Map(), startScheduled: false, timer: undefined }
+function newLane(commitsAtOnce: number, yieldsTo: Lane['yieldsTo'] = null): Lane {
+  return { commitsAtOnce, yieldsTo, waiting: [], begunAt: [], busy: new Map(), startScheduled: false, timer: undefined }
 }
 
 function canStart({ begunAt, commitsAtOnce }: Lane): boolean {
