@@ -92,7 +92,9 @@ export class Writer {
     const separate = mayBeUndone ? this.#undoable : this.#independent
     const lane = isIndependent ? separate : this.#ordered
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    if (!urgent && this.#isOverloaded(lane, instanceId))
+    const blockedSince = lane.busy.get(instanceId) ?? (canStart(lane) ? Number.POSITIVE_INFINITY : lane.begunAt.at(-1)!)
+    const isStalled = this.#clock.steady() - blockedSince > STALLED_AFTER_MS
+    if (!urgent && (isStalled || lane.waiting.length >= MAX_WAITING))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
     const lease = operation.lease?.(input)
@@ -132,12 +134,6 @@ export class Writer {
   #finishClosing(): void {
     const isIdle = this.#lanes.every(({ waiting, begunAt }) => waiting.length === 0 && begunAt.length === 0)
     if (isIdle) this.#closed?.resolve()
-  }
-
-  #isOverloaded(lane: Lane, instanceId: InstanceId): boolean {
-    const { busy, waiting, begunAt } = lane
-    const behind = busy.get(instanceId) ?? (canStart(lane) ? Number.POSITIVE_INFINITY : begunAt.at(-1)!)
-    return waiting.length >= MAX_WAITING || this.#clock.steady() - behind > STALLED_AFTER_MS
   }
 
   /** Deferred, so that all callbacks of this event-loop turn can add their units first. */
