@@ -148,17 +148,15 @@ export class Sandbox {
   async #execute(phone: Phone, order: PhoneOrder): Promise<PhoneReport> {
     try {
       if (order.kind === 'write') return await this.#write(phone, order.message)
-      if (order.kind === 'switch') await this.#switch(phone, order.on)
+      if (order.kind === 'switch') {
+        const worker = await this.#open()
+        await worker.switchPhone(phone.lease.instanceId, order.on)
+        phone.on = order.on
+      }
       return { on: phone.on }
     } catch (error) {
       throw asRefusal(error)
     }
-  }
-
-  async #switch(phone: Phone, on: boolean): Promise<void> {
-    const worker = await this.#open()
-    await worker.switchPhone(phone.lease.instanceId, on)
-    phone.on = on
   }
 
   async #write(phone: Phone, message: ContactMessage): Promise<PhoneReport> {
