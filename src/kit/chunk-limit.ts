@@ -1,6 +1,6 @@
-/** Any number of chunks of this average size is accepted. */
+/** Any number of chunks is accepted if they are at least this large on average. */
 const SMALL_BYTES = 64
-/** This many chunks may be smaller. */
+/** Up to this many chunks may be smaller. */
 const MAX_SMALL = 1_000
 
 /** Whether data arrives in so many small chunks that handling the chunks costs more than the data. */

@@ -229,7 +229,7 @@ export class Lane implements LimitedLane {
     try {
       const { keys, active } = await this.#posting.get()
       // The lane has ended or lost its lease, so the next owner makes this attempt. A draining lane still makes it.
-      if (this.#recorder.stopped.aborted) return 'none'
+      if (this.#recorder.stopSignal.aborted) return 'none'
       if (!active) {
         this.#isHeld = true
         return 'unknown'

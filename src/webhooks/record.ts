@@ -26,7 +26,7 @@ export class AttemptRecorder {
   #lease: Lease
   readonly #stopping = new AbortController()
   /** Aborted once the lease is lost or `stop` was called: nothing is recorded any more. */
-  readonly stopped = this.#stopping.signal
+  readonly stopSignal = this.#stopping.signal
 
   constructor(lease: Lease, options: AttemptRecorderOptions) {
     this.#lease = lease
@@ -47,7 +47,7 @@ export class AttemptRecorder {
     const { deliveries, onFailed } = this.#options
     const leaseOfAttempt = this.#lease
     this.unrecorded.add(ended)
-    for (let failures = 0; !this.stopped.aborted; failures += 1) {
+    for (let failures = 0; !this.stopSignal.aborted; failures += 1) {
       const lease = this.#lease
       try {
         await deliveries.recordAttempt(lease, ended.delivery, ended.attempt, ended.next)
@@ -65,19 +65,19 @@ export class AttemptRecorder {
   }
 
   #loseLease(): void {
-    if (this.stopped.aborted) return
+    if (this.stopSignal.aborted) return
     this.stop()
     this.#options.onLeaseLost()
   }
 
   async #pause(ms: number): Promise<void> {
-    if (this.stopped.aborted) return
+    if (this.stopSignal.aborted) return
     const { promise, resolve } = Promise.withResolvers<void>()
     const cancel = this.#options.clock.after(ms, resolve)
     const resume = () => resolve()
-    this.stopped.addEventListener('abort', resume)
+    this.stopSignal.addEventListener('abort', resume)
     await promise
     cancel()
-    this.stopped.removeEventListener('abort', resume)
+    this.stopSignal.removeEventListener('abort', resume)
   }
 }

@@ -70,8 +70,8 @@ export function checkHost({ headersDistinct, httpVersion }: IncomingMessage): Re
 /**
  * Accepts only JSON objects. `JSON.parse` treats `__proto__` as an ordinary field, and nothing reads it. An empty body
  * counts as no body, whatever its type is: `curl -X POST -d ''` names that of a form. The body of a call that takes none is
- * dropped, because it may be large and the call may take long. If the body took long to arrive, access is checked again: it
- * may have ended meanwhile. Handlers that read the body themselves, or wait for something else before they change anything,
+ * dropped, because it may be large and the call may take long. If the body took long to arrive, access is checked again,
+ * because it may have ended meanwhile. Handlers that read the body themselves, or wait for something else before they change anything,
  * call `checkAgain`.
  */
 export function acceptJsonBodies(api: Api, context: ApiContext): void {

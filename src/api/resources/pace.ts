@@ -22,8 +22,8 @@ export const paceSchema = Type.Object(
         minimum: 0,
         maximum: MAX_NEW_RECIPIENTS_PER_DAY,
         description:
-          'The maximum number of new recipients in a day: people who have not written to the instance, and to whom WhatsApp ' +
-          'has acknowledged no message of it. Null: any number.',
+          'The maximum number of new recipients in a day: people who have not written to the instance, and to whom it has ' +
+          'sent no message that WhatsApp acknowledged. Null: any number.',
       }),
     ),
     quietHours: nullable(

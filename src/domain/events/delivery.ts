@@ -8,7 +8,7 @@ export type DeliveryState = (typeof DELIVERY_STATES)[number]
 export const DELIVERY_FILTERS = [...DELIVERY_STATES, 'retrying', 'not_posted'] as const
 export type DeliveryFilter = (typeof DELIVERY_FILTERS)[number]
 
-/** The most finished deliveries of one event to one endpoint. Beyond it, a request to redeliver this single event is refused. */
+/** With this many finished deliveries of one event to one endpoint, a request to redeliver this single event skips the endpoint. */
 export const MAX_DELIVERIES_OF_EVENT = 100
 
 /** The events that a redelivery of many can select. */

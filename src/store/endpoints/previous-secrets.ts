@@ -35,7 +35,7 @@ export function rotate(
 ): SecretColumns {
   const until = now + PREVIOUS_SECRET_MS
   const { previous_secret, previous_secret_until } = row
-  const previous = previous_secret === null ? [] : previousAt(now, open(previous_secret), previous_secret_until)
+  const previous = previousAt(now, previous_secret && open(previous_secret), previous_secret_until)
   const all = [{ secret: open(row.secret), until }, ...previous].slice(0, MAX_PREVIOUS)
   return {
     secret: seal(secret),
@@ -47,9 +47,11 @@ export function rotate(
 
 /**
  * The previous secrets that sign at this time, the latest first.
- * @param opened the column `previous_secret`, opened @param until the column `previous_secret_until`
+ * @param opened the column `previous_secret`, opened
+ * @param until the column `previous_secret_until`
  */
-export function previousAt(now: number, opened: string, until: number | null): PreviousSecret[] {
+export function previousAt(now: number, opened: string | null, until: number | null): PreviousSecret[] {
+  if (opened === null) return []
   const all: PreviousSecret[] = opened.startsWith('[') ? JSON.parse(opened) : [{ secret: opened, until: until ?? 0 }]
   return all.filter(previous => now < previous.until)
 }

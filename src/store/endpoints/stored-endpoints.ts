@@ -133,8 +133,7 @@ export class StoredEndpoints implements Endpoints {
     const row = await this.#find({ instanceId, id })
     if (row === undefined) return null
     const { previous_secret, previous_secret_until } = row
-    const previous =
-      previous_secret === null ? [] : previousAt(now, this.#open(row, previous_secret), previous_secret_until)
+    const previous = previousAt(now, previous_secret && this.#open(row, previous_secret), previous_secret_until)
     return {
       secrets: { current: this.#open(row, row.secret), previous: previous.map(({ secret }) => secret) },
       active: row.active === 1 || row.deleted_at !== null,

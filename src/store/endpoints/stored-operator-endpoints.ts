@@ -84,8 +84,7 @@ export class StoredOperatorEndpoints implements OperatorEndpoints {
     const [row] = await this.#core.reader.query(this.#select().where('id', '=', id))
     if (row === undefined) return null
     const { previous_secret, previous_secret_until } = row
-    const previous =
-      previous_secret === null ? [] : previousAt(now, this.#open(id, previous_secret), previous_secret_until)
+    const previous = previousAt(now, previous_secret && this.#open(id, previous_secret), previous_secret_until)
     return { current: this.#open(id, row.secret), previous: previous.map(({ secret }) => secret) }
   }
 

@@ -54,7 +54,7 @@ interface Posted {
   event: NewEvent
   to: Subscription
   /** The message whose earlier events block this one; null if nothing blocks it. */
-  waitsIn: MessageId | null
+  waitsBehind: MessageId | null
 }
 
 interface NewDelivery {
@@ -108,17 +108,17 @@ export class EventRecorder {
     const posted: Posted[] = []
     for (const event of events) {
       if (!recorded.has(event.id)) continue
-      const waitsIn = WAITS.has(event.kind) ? event.message_id : null
+      const waitsBehind = WAITS.has(event.kind) ? event.message_id : null
       for (const to of subscriptions.get(event.instance_id) ?? [])
-        if (isSubscribed(to.events, event.kind)) posted.push({ event, to, waitsIn })
+        if (isSubscribed(to.events, event.kind)) posted.push({ event, to, waitsBehind })
     }
     const latest = await this.#latestUnfinished(tx, posted)
     const deliveries: NewDelivery[] = []
     const deliverable = new Set<InstanceId>()
-    for (const { event, to, waitsIn } of posted) {
+    for (const { event, to, waitsBehind } of posted) {
       const { instance_id, id: event_id, created_at: due_at } = event
       const { id: endpoint_id, url } = to
-      const message_id = event.hasSuccessor ? event.message_id : waitsIn
+      const message_id = event.hasSuccessor ? event.message_id : waitsBehind
       const key = `${instance_id}/${message_id}/${endpoint_id}`
       const blocked_by = message_id === null ? null : (latest.get(key) ?? null)
       if (message_id !== null) latest.set(key, event_id)
@@ -133,7 +133,7 @@ export class EventRecorder {
   /** The events whose deliveries block the next ones, by message and endpoint. Each delivery is locked until the commit. */
   async #latestUnfinished(tx: Transaction, posted: readonly Posted[]): Promise<Map<string, EventId>> {
     const messages = new Map<string, { instance_id: InstanceId; message_id: MessageId }>()
-    for (const { event, waitsIn: message_id } of posted) {
+    for (const { event, waitsBehind: message_id } of posted) {
       if (message_id === null) continue
       const { instance_id } = event
       messages.set(`${instance_id}/${message_id}`, { instance_id, message_id })

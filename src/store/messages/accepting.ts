@@ -116,7 +116,7 @@ export function acceptOperation({ statements }: Core, cancel: Cancel): Operation
         const { state } = connections.get(message.instanceId)!
         if (file !== undefined && 'kind' in file) outcomes.set(input, file)
         else if (found !== undefined && 'kind' in found) outcomes.set(input, found)
-        else if (message.extras?.command && isForNow(found!) && !acceptsMessages(state))
+        else if (message.extras?.command && needsConnection(found!) && !acceptsMessages(state))
           outcomes.set(input, { kind: 'not_connected' })
         if (outcomes.get(input)!.kind === 'accepted') sendable.push(input)
         else refused.push(input)
@@ -207,7 +207,7 @@ async function findConnections(
  * Whether a command needs the connection now. The deletion of a message that was never written to a socket and a command on
  * a scheduled message do not need it.
  */
-function isForNow({ cancelled, notBefore }: ResolvedExtras): boolean {
+function needsConnection({ cancelled, notBefore }: ResolvedExtras): boolean {
   return cancelled === null && notBefore === null
 }
 
@@ -218,7 +218,7 @@ async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
 }
 
 /**
- * Finds the keys of refused calls again. The reason of a refusal may be a call with the same key on another node, for example
+ * Looks for the keys of refused calls again, and replaces their outcomes if it finds them. The reason for a refusal may be a call with the same key on another node, for example
  * one that has cancelled the same message.
  */
 async function findRepeats(

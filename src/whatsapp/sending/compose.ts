@@ -37,7 +37,7 @@ export class Composer {
     this.#options = options
   }
 
-  /** A file is uploaded first: from the commit of the content on, every attempt refers to that upload. */
+  /** Also uploads the file of a message. From the commit of the content on, every attempt refers to that upload. */
   async compose(message: QueuedMessage, address: string, link: ComposingLink): Promise<ContentOutcome> {
     const { id, text, file, prepared, extras = {} } = message
     const { command, quote, mentions, preview } = extras

@@ -229,7 +229,7 @@ export class Transmitter {
     }
   }
 
-  /** Resolves to null after `#waiting` is called with null, or when the link closes. Never rejects. */
+  /** Resolves to null after its callback in `#waiting` is called with null, or when the link closes. Never rejects. */
   #waitForAnswer(whatsappId: string, closed: AbortSignal): Promise<Acknowledgement | null> {
     const { promise, resolve } = Promise.withResolvers<Acknowledgement | null>()
     const settle = (ack: Acknowledgement | null) => {

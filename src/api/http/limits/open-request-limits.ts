@@ -43,6 +43,7 @@ export function refuseWhenBusy(
     if (request.countsFor !== null) open.change(request.countsFor, -1)
     request.countsFor = holder
     if (holder === null) return true
+    // Before the count changes `open.known`.
     const limit = holder === STRANGERS ? limits.strangers : Math.ceil((limits.known - open.known) / SHARE_OF_FREE)
     return open.change(holder, 1) <= limit || request.routeOptions.config.alwaysServed === true
   }
@@ -76,11 +77,11 @@ export function refuseWhenBusy(
   })
 }
 
-/** How many requests are open. */
+/** Counts the open requests. */
 class OpenRequests {
-  /** Those of callers with a key. */
+  /** The open requests of all callers with a key. */
   known = 0
-  /** Those of the strangers, and of each holder of keys. */
+  /** The open requests of each holder of a key, and of all strangers together. */
   readonly #byHolder = new Map<string, number>()
 
   /** @returns the open requests of this holder */

@@ -80,8 +80,9 @@ export class VersionWatch {
   /**
    * Ends a transaction that queries WhatsApp for a collection of settings again and again, because the answer is missing or does
    * not contain the collection. Baileys would never stop, and would handle no other message in the meantime.
+   * @throws Error at one read too many
    */
-  noteReads(collections: readonly string[]): void {
+  countReads(collections: readonly string[]): void {
     const reads = this.#current.getStore()?.reads
     if (!reads) return
     for (const id of collections) {

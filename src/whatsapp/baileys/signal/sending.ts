@@ -11,7 +11,7 @@ import type { CredentialStore } from './credential-store.ts'
 interface Send {
   link: object
   address: string
-  /** Records the message as prepared. Called once. Resolves when that is durable. */
+  /** Records the message as prepared. Called at most once. Resolves when that is durable. */
   record(): Promise<void>
   /** Absent until the message is encrypted. Then resolves when its frame may leave; `taken` once the frame waits for that. */
   ready?: Promise<unknown> | 'taken'
@@ -101,7 +101,7 @@ export function adaptKeys(
   }
   keys.get = async (type, ids) => {
     if (type === 'tctoken') await untilRecorded()
-    if (type === VERSION) versions.noteReads(ids)
+    if (type === VERSION) versions.countReads(ids)
     return get(type, ids)
   }
   keys.set = async data => {
@@ -121,7 +121,7 @@ export function adaptKeys(
  */
 export function untilDurable(link: object, changes: Changes): Promise<unknown> {
   const send = sending.getStore()
-  // A query for devices or keys has no `ready`, because the frame of the message follows the hooks in `adaptKeys`. If a
+  // `ready` is absent during queries for devices or keys: the hooks of `adaptKeys` set it just before the message's frame. If a
   // query waited for the record of a cancelled message, the record would fail and end the link.
   if (send?.link !== link || send.ready === undefined || send.ready === 'taken') return changes.settled()
   const { ready } = send
