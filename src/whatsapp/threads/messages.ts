@@ -94,7 +94,7 @@ export interface PlainError {
 }
 
 /** Sends the messages of one turn of the event loop as one batch, because each post wakes the other thread. */
-export class Outbox<T> {
+export class BatchedPort<T> {
   readonly #port: { postMessage(messages: T[]): void }
   readonly #onUndeliverable: (message: T, error: unknown) => void
   #messages: T[] = []

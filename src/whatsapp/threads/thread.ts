@@ -20,8 +20,8 @@ import { ConnectionPacing } from '../connection/connection-pacing.ts'
 import type { ConnectionFiles } from '../connection/connection-parts.ts'
 import type { ConnectionNetwork } from '../connection/connection-settings.ts'
 import {
+  BatchedPort,
   type FromThread,
-  Outbox,
   type Subject,
   type ThreadData,
   type ThreadMedia,
@@ -45,19 +45,19 @@ type Unnumbered<C> = C extends Call ? Omit<C, 'call'> : never
 
 /** The calls that this thread makes to the main thread. They arrive in order. */
 class Calls {
-  readonly #outbox: Outbox<FromThread>
+  readonly #port: BatchedPort<FromThread>
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
   #last = 0
 
-  constructor(outbox: Outbox<FromThread>) {
-    this.#outbox = outbox
+  constructor(port: BatchedPort<FromThread>) {
+    this.#port = port
   }
 
   make(call: Unnumbered<Call>): Promise<unknown> {
     const number = ++this.#last
     const result = Promise.withResolvers<unknown>()
     this.#waiting.set(number, result)
-    this.#outbox.post({ ...call, call: number })
+    this.#port.post({ ...call, call: number })
     return result.promise
   }
 
@@ -76,7 +76,7 @@ class Calls {
         (...args: unknown[]) => {
           const result = this.make({ kind: 'call', subject, method: String(method), args })
           // Messages wait until their keys are committed. A long turn of this thread must not delay that.
-          if (subject === 'credentials') this.#outbox.flush()
+          if (subject === 'credentials') this.#port.flush()
           return result
         },
     }
@@ -88,12 +88,12 @@ class Calls {
 /** The connections of one thread. */
 class Thread {
   readonly #settings: ThreadData['settings']
-  readonly #outbox = new Outbox<FromThread>(parentPort!, (message, error) => {
+  readonly #port = new BatchedPort<FromThread>(parentPort!, (message, error) => {
     // Only a call can be undeliverable, because of its arguments.
     if (!('call' in message)) throw error
     this.#calls.end(message.call)?.reject(error)
   })
-  readonly #calls = new Calls(this.#outbox)
+  readonly #calls = new Calls(this.#port)
   readonly #hints: LocalHints
   readonly #store
   readonly #files: ConnectionFiles | null
@@ -123,10 +123,10 @@ class Thread {
       downloads: this.#calls.store('downloads'),
       hints: this.#hints,
     }
-    this.logger = pino({ level: logLevel }, { write: line => this.#outbox.post({ kind: 'log', line }) })
+    this.logger = pino({ level: logLevel }, { write: line => this.#port.post({ kind: 'log', line }) })
     this.#files = media && this.#openFiles(media, threads)
     // The last renewal that this thread knows of is too old.
-    this.#renewal.onExpired = () => this.#outbox.post({ kind: 'renew' })
+    this.#renewal.onExpired = () => this.#port.post({ kind: 'renew' })
     this.#setValidity(validity)
   }
 
@@ -140,7 +140,7 @@ class Thread {
       else if (message.kind === 'stop') void this.#stop(message)
       else if (message.kind === 'revoke') this.#revoke(message.connection)
       else if (message.kind === 'validity') this.#setValidity(message.validity)
-      else this.#outbox.post({ kind: 'heartbeat' })
+      else this.#port.post({ kind: 'heartbeat' })
     }
   }
 
@@ -170,9 +170,9 @@ class Thread {
       mayAct: () => !this.#revoked.has(number) && this.#renewal.mayAct(),
       logger: this.logger,
       now: () => Math.round(systemClock.steady() + this.#clockOffsetMs),
-      onLinking: isLinking => this.#outbox.post({ kind: 'linking', connection: number, isLinking }),
-      ...(this.#traces && { onSent: send => this.#outbox.post({ kind: 'sent', send }) }),
-      onLeaseLost: () => this.#outbox.post({ kind: 'leaseLost', connection: number }),
+      onLinking: isLinking => this.#port.post({ kind: 'linking', connection: number, isLinking }),
+      ...(this.#traces && { onSent: send => this.#port.post({ kind: 'sent', send }) }),
+      onLeaseLost: () => this.#port.post({ kind: 'leaseLost', connection: number }),
     })
     this.#connections.set(number, connection)
     connection.start()
@@ -184,7 +184,7 @@ class Thread {
     await this.#connections.get(number)?.stop({ logOut })
     this.#connections.delete(number)
     this.#revoked.delete(number)
-    this.#outbox.post({ kind: 'stopped', connection: number })
+    this.#port.post({ kind: 'stopped', connection: number })
   }
 
   #revoke(connection: number): void {

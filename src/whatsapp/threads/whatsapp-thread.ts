@@ -8,9 +8,9 @@ import type { Hints } from '../../store/hints.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { ConnectionNetwork } from '../connection/connection-settings.ts'
 import {
+  BatchedPort,
   FORWARDED_HINTS,
   type FromThread,
-  Outbox,
   type ThreadData,
   type ThreadNetwork,
   type ThreadStore,
@@ -58,7 +58,7 @@ export interface WhatsappThreadOptions {
 export class WhatsappThread {
   readonly #options: WhatsappThreadOptions
   readonly #worker: Worker
-  readonly #outbox: Outbox<ToThread>
+  readonly #port: BatchedPort<ToThread>
   readonly #connections = new Map<number, ThreadConnection>()
   readonly #heartbeat: NodeJS.Timeout
   /** Counted by a timer, so that a paused machine misses none. */
@@ -79,14 +79,14 @@ export class WhatsappThread {
       name: 'whatsapp',
       resourceLimits: { maxOldGenerationSizeMb: options.heapMib },
     })
-    this.#outbox = new Outbox(this.#worker, (message, error) => this.#failUndeliverable(message, error))
+    this.#port = new BatchedPort(this.#worker, (message, error) => this.#failUndeliverable(message, error))
     this.#worker.on('message', this.#take)
     this.#worker.on('error', error => {
       this.#error = error as Error
     })
     this.#worker.once('exit', code => this.#end(code))
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_EVERY_MS)
-    this.#outbox.post({ kind: 'heartbeat' })
+    this.#port.post({ kind: 'heartbeat' })
   }
 
   get size(): number {
@@ -102,7 +102,7 @@ export class WhatsappThread {
     const number = ++this.#lastConnection
     const connection = new ThreadConnection(options, {
       number,
-      outbox: this.#outbox,
+      port: this.#port,
       hints: this.#options.store.hints,
       killThread: () => this.#kill('A connection did not stop.', [options.lease.instanceId]),
     })
@@ -112,7 +112,7 @@ export class WhatsappThread {
   }
 
   setValidity(validity: Validity): void {
-    this.#outbox.post({ kind: 'validity', validity })
+    this.#port.post({ kind: 'validity', validity })
   }
 
   /** Ends the thread. Its connections must be stopped. */
@@ -126,7 +126,7 @@ export class WhatsappThread {
     this.#missedHeartbeats += 1
     if (this.#missedHeartbeats > (this.hasLoaded ? MISSED_HEARTBEATS : MISSED_WHILE_LOADING))
       void this.#kill('The thread did not answer.')
-    else if (this.hasLoaded) this.#outbox.post({ kind: 'heartbeat' })
+    else if (this.hasLoaded) this.#port.post({ kind: 'heartbeat' })
   }
 
   async #kill(reason: string, suspects?: readonly InstanceId[]): Promise<void> {
@@ -163,16 +163,16 @@ export class WhatsappThread {
         const method = part[message.method as keyof typeof part] as (...args: unknown[]) => Promise<unknown>
         value = await method.apply(part, message.args)
       } else await this.#connections.get(message.connection)?.linkBy(message.qr, message.pairing)
-      this.#outbox.post({ kind: 'result', call, value })
+      this.#port.post({ kind: 'result', call, value })
     } catch (error) {
-      this.#outbox.post({ kind: 'error', call, error: toPlain(error) })
+      this.#port.post({ kind: 'error', call, error: toPlain(error) })
     }
   }
 
   /** Only the result of a call can be undeliverable, because the other messages are made here. */
   #failUndeliverable(message: ToThread, error: unknown): void {
     if (message.kind !== 'result') throw error
-    this.#outbox.post({ kind: 'error', call: message.call, error: toPlain(error) })
+    this.#port.post({ kind: 'error', call: message.call, error: toPlain(error) })
   }
 
   #end(code: number): void {
@@ -188,7 +188,7 @@ export class WhatsappThread {
 interface ConnectionThread {
   /** The number of the connection. */
   number: number
-  outbox: Outbox<ToThread>
+  port: BatchedPort<ToThread>
   hints: Hints
   killThread(): Promise<void>
 }
@@ -219,24 +219,20 @@ export class ThreadConnection {
   }
 
   start(): void {
-    const { number, outbox, hints } = this.#thread
+    const { number, port, hints } = this.#thread
     const { lease, network } = this.#options
     const { instanceId } = lease
     if (this.hasEnded) return
     this.#started = true
     this.#unsubscribe = FORWARDED_HINTS.map(topic =>
-      hints.on(
-        topic,
-        (_, origin, about) => outbox.post({ kind: 'hint', topic, instanceId, origin, about }),
-        instanceId,
-      ),
+      hints.on(topic, (_, origin, about) => port.post({ kind: 'hint', topic, instanceId, origin, about }), instanceId),
     )
-    outbox.post({ kind: 'start', connection: number, lease, network: plain(network) })
+    port.post({ kind: 'start', connection: number, lease, network: plain(network) })
   }
 
   /** Call it before the leases become valid again. */
   revoke(): void {
-    this.#thread.outbox.post({ kind: 'revoke', connection: this.#thread.number })
+    this.#thread.port.post({ kind: 'revoke', connection: this.#thread.number })
   }
 
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
@@ -244,8 +240,8 @@ export class ThreadConnection {
     this.#stopListening()
     if (!this.#started) this.#end()
     if (this.hasEnded) return
-    const { number, outbox, killThread } = this.#thread
-    outbox.post({ kind: 'stop', connection: number, logOut })
+    const { number, port, killThread } = this.#thread
+    port.post({ kind: 'stop', connection: number, logOut })
     await waitAtMost(logOut ? LOGOUT_WITHIN_MS : STOP_WITHIN_MS, this.ended)
     // The connection must not act after its lease is released.
     if (!this.hasEnded) await killThread()
