@@ -31,7 +31,7 @@ const WHY_UNSUPPORTED = {
 type Content = Pick<NewMessage, 'to' | 'text' | 'file' | 'extras' | 'notBefore'>
 
 /** Validates a message and assigns its IDs. @throws Refusal */
-export function composeMessage(
+export function newMessage(
   instanceId: InstanceId,
   content: Content,
   idempotencyKey: string | undefined,

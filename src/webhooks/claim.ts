@@ -38,7 +38,7 @@ interface ClaimsOptions {
 export type NextAttempt = number | 'none' | 'unknown'
 
 /** The kind of deliveries in one page. */
-export type Page = 'retries' | 'firsts'
+export type PageKind = 'retries' | 'firsts'
 
 /**
  * The claimable and the claimed deliveries of one endpoint. A claim exists in memory only: the row does not change
@@ -67,7 +67,7 @@ export class Claims {
   /** No unread retry is due before this time, unless the retries are stale. */
   #unreadFrom = NEVER
   #isReading = false
-  #lastPage: Page = 'firsts'
+  #lastPage: PageKind = 'firsts'
   /** True if the page that is being read must not be used. */
   #isForgotten = false
   /** Claimed at any time since the current read began. The page may show these rows as they were before. */
@@ -150,7 +150,7 @@ export class Claims {
    * The page to read next; null if enough is in memory or a page is being read. If both kinds are wanted, they are read in
    * turn, so that a stream of hints cannot keep one kind from being read.
    */
-  nextPage(now: number): Page | null {
+  nextPage(now: number): PageKind | null {
     if (this.#isReading) return null
     const readsRetries = this.#readRetriesAt <= now && this.#mayClaim('retry')
     const runsLow = this.#mayHaveMoreFirsts && this.#firsts.length < PAGES[this.#options.consumer.speed].low
@@ -160,7 +160,7 @@ export class Claims {
   }
 
   /** @throws StoreUnavailable */
-  async read(page: Page): Promise<void> {
+  async read(page: PageKind): Promise<void> {
     this.#isReading = true
     this.#lastPage = page
     this.#isForgotten = false

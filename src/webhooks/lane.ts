@@ -9,7 +9,7 @@ import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
 import type { AttemptOptions, EndedAttempt } from './attempt.ts'
 import { LeaseNotRenewed, logAttempt, makeAttempt, PostingCache } from './attempt.ts'
-import type { NextAttempt, Page } from './claim.ts'
+import type { NextAttempt, PageKind } from './claim.ts'
 import { Claims } from './claim.ts'
 import type { ConcurrencyLimit, ConsumerSpeed, LimitedLane, Permit } from './concurrency-limit.ts'
 import { AttemptRecorder } from './record.ts'
@@ -203,7 +203,7 @@ export class Lane implements LimitedLane {
     if (wakeAt < NEVER) this.#cancelTimer = clock.after(wakeAt - clock.steady(), () => this.#advance())
   }
 
-  async #readAhead(page: Page): Promise<void> {
+  async #readAhead(page: PageKind): Promise<void> {
     await this.#claims.read(page)
     const now = this.#options.clock.steady()
     const mayStart = this.#phase === 'running' && !this.#isHeld && now >= this.#pausedUntil

@@ -32,7 +32,7 @@ export interface WriterOptions {
 }
 
 /** Commits of one kind of units: those that have started, and the units that wait. */
-interface Lane {
+interface CommitQueue {
   readonly commitsAtOnce: number
   /** Its commits start later while this has priority. */
   readonly yieldsTo: Pick<Foreground, 'hasPriority'> | null
@@ -61,10 +61,10 @@ export class Writer {
   readonly #fence: Fence
   readonly #lockTimeoutMs: number | undefined
   readonly #clock: Pick<Clock, 'steady'>
-  readonly #ordered: Lane
-  readonly #independent: Lane
-  readonly #undoable: Lane
-  readonly #lanes: readonly Lane[]
+  readonly #ordered: CommitQueue
+  readonly #independent: CommitQueue
+  readonly #undoable: CommitQueue
+  readonly #queues: readonly CommitQueue[]
   readonly #runsConcurrently: boolean
   /** The turns of each instance that have not ended, in their order. */
   readonly #turns = new Map<InstanceId, Turn[]>()
@@ -79,22 +79,23 @@ export class Writer {
     this.#fence = fence
     this.#lockTimeoutMs = lockTimeoutMs
     this.#clock = clock
-    this.#ordered = newLane(commitsAtOnce)
+    this.#ordered = newQueue(commitsAtOnce)
     this.#runsConcurrently = commitsAtOnce > 1
-    this.#independent = this.#runsConcurrently ? newLane(1) : this.#ordered
-    this.#undoable = this.#runsConcurrently ? newLane(1, foreground) : this.#ordered
-    this.#lanes = this.#runsConcurrently ? [this.#ordered, this.#independent, this.#undoable] : [this.#ordered]
+    this.#independent = this.#runsConcurrently ? newQueue(1) : this.#ordered
+    this.#undoable = this.#runsConcurrently ? newQueue(1, foreground) : this.#ordered
+    this.#queues = this.#runsConcurrently ? [this.#ordered, this.#independent, this.#undoable] : [this.#ordered]
   }
 
   write<I, O>(operation: Operation<I, O>, input: I): Promise<O> {
     const { isIndependent, mayBeUndone, urgent = false } = operation
     const instanceId = operation.instanceId(input)
     const separate = mayBeUndone ? this.#undoable : this.#independent
-    const lane = isIndependent ? separate : this.#ordered
+    const queue = isIndependent ? separate : this.#ordered
     if (this.#closed !== null) return Promise.reject(new StoreUnavailable('The store is closing.'))
-    const blockedSince = lane.busy.get(instanceId) ?? (canStart(lane) ? Number.POSITIVE_INFINITY : lane.begunAt.at(-1)!)
+    const blockedSince =
+      queue.busy.get(instanceId) ?? (canStart(queue) ? Number.POSITIVE_INFINITY : queue.begunAt.at(-1)!)
     const isStalled = this.#clock.steady() - blockedSince > STALLED_AFTER_MS
-    if (!urgent && (isStalled || lane.waiting.length >= MAX_WAITING))
+    if (!urgent && (isStalled || queue.waiting.length >= MAX_WAITING))
       return Promise.reject(new StoreUnavailable('Too many writes are waiting.'))
     const { promise, resolve, reject } = Promise.withResolvers<O>()
     const lease = operation.lease?.(input)
@@ -102,9 +103,9 @@ export class Writer {
     const takesTurns = this.#runsConcurrently && !urgent && (operation.isRare || isIndependent)
     const turn = takesTurns ? this.#joinTurn(operation.isRare === true, instanceId) : null
     const unit = { operation, input, instanceId, lease, turn, resolve, reject } as Unit
-    if (urgent) lane.waiting.unshift(unit)
-    else lane.waiting.push(unit)
-    this.#startSoon(lane)
+    if (urgent) queue.waiting.unshift(unit)
+    else queue.waiting.push(unit)
+    this.#startSoon(queue)
     return promise
   }
 
@@ -132,36 +133,36 @@ export class Writer {
   }
 
   #finishClosing(): void {
-    const isIdle = this.#lanes.every(({ waiting, begunAt }) => waiting.length === 0 && begunAt.length === 0)
+    const isIdle = this.#queues.every(({ waiting, begunAt }) => waiting.length === 0 && begunAt.length === 0)
     if (isIdle) this.#closed?.resolve()
   }
 
   /** Deferred, so that all callbacks of this event-loop turn can add their units first. */
-  #startSoon(lane: Lane): void {
-    if (lane.startScheduled || !canStart(lane)) return
-    lane.startScheduled = true
-    setImmediate(this.#startCommits, lane)
+  #startSoon(queue: CommitQueue): void {
+    if (queue.startScheduled || !canStart(queue)) return
+    queue.startScheduled = true
+    setImmediate(this.#startCommits, queue)
   }
 
-  readonly #startCommits = (lane: Lane): void => {
-    lane.startScheduled = false
-    clearTimeout(lane.timer)
-    if (lane.yieldsTo?.hasPriority) {
-      lane.timer = setTimeout(this.#startCommits, LOOK_AGAIN_MS, lane)
+  readonly #startCommits = (queue: CommitQueue): void => {
+    queue.startScheduled = false
+    clearTimeout(queue.timer)
+    if (queue.yieldsTo?.hasPriority) {
+      queue.timer = setTimeout(this.#startCommits, LOOK_AGAIN_MS, queue)
       return
     }
-    while (lane.waiting.length > 0 && canStart(lane)) {
+    while (queue.waiting.length > 0 && canStart(queue)) {
       // Waiting units start when a running commit ends, or earlier if it takes long or a batch is full.
-      const latestStart = lane.begunAt.at(-1)
-      const mayWait = latestStart !== undefined && lane.waiting.length < MAX_UNITS_PER_COMMIT
+      const latestStart = queue.begunAt.at(-1)
+      const mayWait = latestStart !== undefined && queue.waiting.length < MAX_UNITS_PER_COMMIT
       const waitMs = mayWait ? latestStart + JOIN_WITHIN_MS - this.#clock.steady() : 0
       if (waitMs > 0) {
-        lane.timer = setTimeout(this.#startCommits, waitMs, lane)
+        queue.timer = setTimeout(this.#startCommits, waitMs, queue)
         return
       }
-      const units = this.#take(lane)
+      const units = this.#take(queue)
       if (units.length === 0) return
-      void this.#start(lane, units)
+      void this.#start(queue, units)
     }
   }
 
@@ -169,38 +170,38 @@ export class Writer {
    * Takes the next units that may share a commit. Leaves units of an instance in a running commit, and units behind a
    * unit of their instance that is left.
    */
-  #take(lane: Lane): Unit[] {
+  #take(queue: CommitQueue): Unit[] {
     const units: Unit[] = []
     const left: Unit[] = []
     const held = new Set<InstanceId>()
     const mayRunAlone = this.#backend.autocommit !== null
-    for (const unit of lane.waiting) {
+    for (const unit of queue.waiting) {
       const { operation, turn, instanceId } = unit
       const first = units[0]?.operation ?? operation
       const staysAlone = mayRunAlone && first !== operation && (first.runAlone || operation.runAlone)
       const mayStart = turn === null || turn === this.#turns.get(instanceId)![0]
-      const isFree = mayStart && !held.has(instanceId) && !lane.busy.has(instanceId)
+      const isFree = mayStart && !held.has(instanceId) && !queue.busy.has(instanceId)
       if (isFree && !staysAlone && units.length < MAX_UNITS_PER_COMMIT) units.push(unit)
       else {
         left.push(unit)
         held.add(instanceId)
       }
     }
-    lane.waiting = left
+    queue.waiting = left
     return units
   }
 
-  async #start(lane: Lane, units: readonly Unit[]): Promise<void> {
+  async #start(queue: CommitQueue, units: readonly Unit[]): Promise<void> {
     const begunAt = this.#clock.steady()
-    lane.begunAt.push(begunAt)
-    for (const { instanceId } of units) lane.busy.set(instanceId, begunAt)
+    queue.begunAt.push(begunAt)
+    for (const { instanceId } of units) queue.busy.set(instanceId, begunAt)
     await this.#settle(units)
-    lane.begunAt.splice(lane.begunAt.indexOf(begunAt), 1)
+    queue.begunAt.splice(queue.begunAt.indexOf(begunAt), 1)
     for (const { instanceId, turn } of units) {
-      lane.busy.delete(instanceId)
+      queue.busy.delete(instanceId)
       if (turn !== null) this.#leaveTurn(instanceId, turn)
     }
-    for (const each of this.#lanes) if (each.waiting.length > 0) this.#startSoon(each)
+    for (const each of this.#queues) if (each.waiting.length > 0) this.#startSoon(each)
     if (this.#closed !== null) this.#finishClosing()
   }
 
@@ -291,11 +292,11 @@ export class Writer {
 
 type Outcomes = ReadonlyMap<Unit, unknown>
 
-function newLane(commitsAtOnce: number, yieldsTo: Lane['yieldsTo'] = null): Lane {
+function newQueue(commitsAtOnce: number, yieldsTo: CommitQueue['yieldsTo'] = null): CommitQueue {
   return { commitsAtOnce, yieldsTo, waiting: [], begunAt: [], busy: new Map(), startScheduled: false, timer: undefined }
 }
 
-function canStart({ begunAt, commitsAtOnce }: Lane): boolean {
+function canStart({ begunAt, commitsAtOnce }: CommitQueue): boolean {
   return begunAt.length < commitsAtOnce
 }
 

@@ -26,7 +26,7 @@ import type { ProgressOutcome } from './messages.ts'
 /** The state that a message reaches, or why it fails. */
 type Move = MessageProgress | MessageFailure
 
-interface Change {
+interface Advance {
   message: MovingMessage
   moves: readonly Move[]
   now: number
@@ -118,7 +118,7 @@ export class Progress {
       run: async (tx, inputs) => {
         const messages = await this.#find(tx, inputs)
         const recorded: Progressed[] = []
-        const changes: Change[] = []
+        const changes: Advance[] = []
         const newContacts: Talk[] = []
         for (const { lease, whatsappId, news, now, from } of inputs) {
           const message = messages.get(`${lease.instanceId}/${whatsappId}`)
@@ -177,7 +177,7 @@ export class Progress {
    * messages and of the last commands are locked or new.
    */
   async cancel(tx: Transaction, cancellations: readonly Cancellation[]): Promise<void> {
-    const changes: Change[] = []
+    const changes: Advance[] = []
     for (const cancellation of cancellations) {
       const { instanceId, message, command, now } = cancellation
       const waiting = (await this.#commands.findWaiting(tx, instanceId, message)).filter(id => id !== command)
@@ -199,7 +199,7 @@ export class Progress {
   }
 
   /** @returns the instances with a new delivery that may start now */
-  async #advance(tx: Transaction, changes: readonly Change[]): Promise<ReadonlySet<InstanceId>> {
+  async #advance(tx: Transaction, changes: readonly Advance[]): Promise<ReadonlySet<InstanceId>> {
     if (changes.length === 0) return new Set()
     const events: NewEvent[] = []
     const messages: MovingMessage[] = []

@@ -27,7 +27,7 @@ import { toGroupDetails } from './parsing/group.ts'
 import { dropUnusable, forgetDevices, noteToken, relayToDevices } from './recipient-devices.ts'
 import { Journal } from './signal/journal.ts'
 import { boundRetryRequests } from './signal/retry-requests.ts'
-import { adaptKeys, noteUnanswered, sending, untilDurable } from './signal/sending.ts'
+import { adaptKeys, noteUnanswered, sending, untilDurable } from './signal/send-context.ts'
 import { createSignalRepository } from './signal/signal-repository.ts'
 import { QUERY_TIMEOUT_MS, socketOptions } from './socket-options.ts'
 

@@ -1,7 +1,7 @@
 import type { BinaryNode, WASocket } from 'baileys'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { DeviceCache, dropUnusable, relayToDevices } from './recipient-devices.ts'
-import { sending } from './signal/sending.ts'
+import { sending } from './signal/send-context.ts'
 
 const OWN = '5511900000000'
 const CONTACT = '5511987654321'

@@ -13,7 +13,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts'
 import { isSelf, lidOf, numberOf, type Self, userOf } from './addresses.ts'
 import { stanzaAttributes } from './encode-content.ts'
 import type { CredentialStore } from './signal/credential-store.ts'
-import { assertAnswered, isUnanswered } from './signal/sending.ts'
+import { assertAnswered, isUnanswered } from './signal/send-context.ts'
 
 /*
  * Baileys writes to the devices that WhatsApp lists, with the keys that WhatsApp provides. If no device is listed, it

@@ -70,7 +70,7 @@ export class Composer {
     if (command.target.author !== null) return null
     // A deletion of the target may have just been acknowledged.
     if (command.kind === 'edit') await this.#options.outcomes.drained()
-    const target = await this.#findSettled(command.target)
+    const target = await this.#findRecorded(command.target)
     // An erased message can still be deleted on WhatsApp, and reacted to.
     if (target === null && command.kind !== 'edit') return null
     if (target === null || target.state === 'failed')
@@ -86,7 +86,7 @@ export class Composer {
    * @returns null if the message is sent without a quote
    */
   async #findQuoted(id: string, quote: Quote, address: string): Promise<QuotedMessage | 'waits' | null> {
-    const quoted = await this.#findSettled(quote)
+    const quoted = await this.#findRecorded(quote)
     const isDone = quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued'
     if (isDone && !isOfOtherNumber(quoted, address)) return quoted
     const { store, lease, signal } = this.#options
@@ -99,7 +99,7 @@ export class Composer {
     return null
   }
 
-  async #findSettled({ messageId, whatsappId }: { messageId: string; whatsappId: string }) {
+  async #findRecorded({ messageId, whatsappId }: { messageId: string; whatsappId: string }) {
     const { store, lease, outcomes, signal } = this.#options
     await outcomes.recorded(whatsappId)
     return untilStored(() => store.messages.findQuoted(lease.instanceId, messageId), signal)

@@ -56,13 +56,13 @@ export class Pacing {
   /** The time at the last selection. */
   #selectedAt = 0
   #classifying = 0
-  readonly #answers = new WeakSet<QueuedMessage>()
+  readonly #toContacts = new WeakSet<QueuedMessage>()
   /** The next messages of chats with strangers, and the numbers that each stranger may write from. */
   #strangers = new Map<QueuedMessage, readonly string[]>()
   /** Messages to contacts for which `take` is running. */
-  #answersTaking = 0
+  #contactsTaking = 0
   /** Messages to contacts, from the call of `take` until `release`. */
-  readonly #answersInFlight = new Set<QueuedMessage>()
+  readonly #contactsInFlight = new Set<QueuedMessage>()
   /** Until when the budget for new recipients makes, or made, the messages of these chats wait. */
   readonly #waits = new BoundedMap<string, number>(MAX_WAITS)
   /** Whether some messages to strangers wait in the database and not in memory. */
@@ -99,10 +99,10 @@ export class Pacing {
     await this.#loaded
     if (!this.#isOn || isFree(message)) return null
     const { lease, paces, addresses, now, signal } = this.#options
-    const isAnswer = this.#answers.has(message)
-    if (isAnswer) {
-      this.#answersTaking += 1
-      this.#answersInFlight.add(message)
+    const isToContact = this.#toContacts.has(message)
+    if (isToContact) {
+      this.#contactsTaking += 1
+      this.#contactsInFlight.add(message)
     }
     try {
       const { known, numbers } = await addresses.findContactStatus(message.to)
@@ -115,14 +115,14 @@ export class Pacing {
       this.#hasDeferred ||= turn.for === 'new_recipients'
       return { kind: 'paced', numbers: turn.for === 'all' ? null : numbers }
     } finally {
-      if (isAnswer) this.#answersTaking -= 1
+      if (isToContact) this.#contactsTaking -= 1
       this.#wakeLater()
     }
   }
 
   /** The attempt to send the message is over. */
   release(message: QueuedMessage): void {
-    this.#answersInFlight.delete(message)
+    this.#contactsInFlight.delete(message)
   }
 
   /** The time until which the pace has made this message wait. The age of an earlier message counts from this time. */
@@ -196,13 +196,13 @@ export class Pacing {
     const now = this.#options.now()
     if (now < this.#selectedAt - CLOCK_SET_BACK_MS) this.#opensAt = this.#newRecipientsAt = 0
     this.#selectedAt = now
-    const [strangers, answers]: [Map<QueuedMessage, readonly string[]>, QueuedMessage[]] = [new Map(), []]
+    const [strangers, toContacts]: [Map<QueuedMessage, readonly string[]>, QueuedMessage[]] = [new Map(), []]
     const unknown: QueuedMessage[] = []
     const free: QueuedMessage[] = []
     for (const message of heads) {
       const numbers = this.#strangers.get(message)
       if (isFree(message)) free.push(message)
-      else if (this.#answers.has(message)) answers.push(message)
+      else if (this.#toContacts.has(message)) toContacts.push(message)
       else if (numbers !== undefined) strangers.set(message, numbers)
       else unknown.push(message)
     }
@@ -210,18 +210,22 @@ export class Pacing {
     this.#classify(unknown)
     yield* free
     if (this.#opensAt > now) return this.#wakeLater()
-    yield* answers
-    if (answers.length + unknown.length + this.#answersTaking + this.#classifying > 0 || this.#expectsAnswers()) return
+    yield* toContacts
+    if (
+      toContacts.length + unknown.length + this.#contactsTaking + this.#classifying > 0 ||
+      this.#expectsMoreForContacts()
+    )
+      return
     yield* strangers.keys()
     if (strangers.size === 0 && this.#hasDeferred && this.#newRecipientsAt <= now) this.#wakeStrangers()
   }
 
   /** Whether another message to a contact may need the next turn: behind one in flight, or in unread rows. */
-  #expectsAnswers(): boolean {
+  #expectsMoreForContacts(): boolean {
     if (this.#state?.pace.perMinute === null) return false
     const { queue } = this.#options
     if (queue.wantsMore) return true
-    return [...this.#answersInFlight].some(message => (queue.chatOf(message)?.messages.length ?? 0) > 1)
+    return [...this.#contactsInFlight].some(message => (queue.chatOf(message)?.messages.length ?? 0) > 1)
   }
 
   #classify(messages: readonly QueuedMessage[]): void {
@@ -240,7 +244,7 @@ export class Pacing {
     const { addresses, queue, now, onRoom } = this.#options
     const { known, numbers } = await addresses.findContactStatus(message.to)
     if (known) {
-      this.#answers.add(message)
+      this.#toContacts.add(message)
       return
     }
     if (this.#strangers.size < MAX_STRANGERS && this.#newRecipientsAt <= now()) {

@@ -241,15 +241,15 @@ export class Sender {
       const permit = this.#recorder.isFull ? null : this.#limit.acquire()
       if (!permit) return true
       this.#claims.claim(message)
-      this.#inFlight.set(message.whatsappId, this.#deliver(message, link, permit))
+      this.#inFlight.set(message.whatsappId, this.#send(message, link, permit))
     }
     const { nextWakeAt } = this.#claims
     if (nextWakeAt < Number.POSITIVE_INFINITY) this.#retryTimer = setTimeout(this.#claim, nextWakeAt - now)
     return true
   }
 
-  /** The next message of the chat may be claimed while a final outcome is recorded. */
-  async #deliver(message: QueuedMessage, link: SendingLink, permit: Permit): Promise<void> {
+  /** Sends, then records the outcome. The next message of the chat may be claimed while a final outcome is recorded. */
+  async #send(message: QueuedMessage, link: SendingLink, permit: Permit): Promise<void> {
     const { onSent } = this.#options
     const startedAt = performance.now()
     try {

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
-import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
+import { acceptMessage, MESSAGE_REFUSALS, newMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { findIdempotencyKey } from '../../input.ts'
@@ -61,7 +61,7 @@ export function sendMessage(api: Api, context: ApiContext): void {
       const name = filename === undefined ? null : cleanFilename(filename)
       const file = named !== undefined && media !== null && { ...fileOf(named, media, acceptedAt, name), form }
       const content = { to, text, ...(file && { file }), ...options }
-      const message = composeMessage(instance.id, content, key, acceptedAt)
+      const message = newMessage(instance.id, content, key, acceptedAt)
       const { id, replayed } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
       if (replayed) reply.header('idempotent-replayed', 'true')

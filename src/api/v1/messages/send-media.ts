@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { cleanFilename, MAX_FILENAME_LENGTH, MEDIA_FORMS } from '../../../domain/media.ts'
 import { Refusal } from '../../../domain/refusal.ts'
-import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
+import { acceptMessage, MESSAGE_REFUSALS, newMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { findIdempotencyKey } from '../../input.ts'
 import { fileOf, namedFileSchema } from '../../media/named-file.ts'
@@ -80,7 +80,7 @@ export function sendMedia(api: Api, context: ApiContext): void {
       const options = parseTextOptions(request.body, to, acceptedAt)
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
-      const message = composeMessage(instanceId, { to, text, file, ...options }, key, acceptedAt)
+      const message = newMessage(instanceId, { to, text, file, ...options }, key, acceptedAt)
       const { id, replayed } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
       const sent = form === 'voice' ? await store.messages.find(instanceId, id) : null

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { Refusal } from '../../../domain/refusal.ts'
-import { acceptMessage, composeMessage, MESSAGE_REFUSALS } from '../../accept-message.ts'
+import { acceptMessage, MESSAGE_REFUSALS, newMessage } from '../../accept-message.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { findIdempotencyKey } from '../../input.ts'
 import { acceptedSchema, idempotencyHeaderSchema, recipientSchema, textSchema } from '../../resources/message.ts'
@@ -36,7 +36,7 @@ export function sendText(api: Api, context: ApiContext): void {
       const options = parseTextOptions(request.body, to, acceptedAt)
       if (options.extras?.preview?.image !== undefined && media === null) throw new Refusal('media_not_configured')
       const key = findIdempotencyKey(request.headers)
-      const message = composeMessage(request.instanceId, { to, text, ...options }, key, acceptedAt)
+      const message = newMessage(request.instanceId, { to, text, ...options }, key, acceptedAt)
       const { id, replayed } = await acceptMessage(context, message, request, acceptedAt)
       request.messageId = id
       if (replayed) reply.header('idempotent-replayed', 'true')

@@ -13,7 +13,7 @@ import {
 import type { Logger } from 'pino'
 import type { Self } from '../addresses.ts'
 import type { LibraryCalls } from '../library-scope.ts'
-import { asResend } from '../signal/sending.ts'
+import { asResend } from '../signal/send-context.ts'
 import { ownReceipt } from './own-receipts.ts'
 
 /** WhatsApp withholds the content of messages of these types from linked devices. */

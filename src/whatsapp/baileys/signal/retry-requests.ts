@@ -1,7 +1,7 @@
 import type { WASocket } from 'baileys'
 import { BoundedMap } from '../../../kit/bounded-map.ts'
 import { RetryBudget } from './retry-budget.ts'
-import { asResend } from './sending.ts'
+import { asResend } from './send-context.ts'
 
 /** The limit on new pre-keys that a contact can use to encrypt a message again. Each stays stored until it is used. */
 const KEYS_AT_ONCE = 256

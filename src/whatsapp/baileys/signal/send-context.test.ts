@@ -1,7 +1,7 @@
 import type { SignalKeyStoreWithTransaction } from 'baileys'
 import { expect, test } from 'vitest'
 import { VersionWatch } from '../link/contacts.ts'
-import { adaptKeys, noteUnanswered, sending } from './sending.ts'
+import { adaptKeys, noteUnanswered, sending } from './send-context.ts'
 
 const ADDRESS = '5511987654321@s.whatsapp.net'
 
