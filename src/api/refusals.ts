@@ -8,6 +8,7 @@ export function deletedMeanwhile(request: Pick<FastifyRequest, 'instanceId'>): R
 
 /** @throws Refusal `service_unavailable`, whose message says what to wait for */
 export function refuseBesideOldNodes(): never {
-  const message = 'A node of the previous version is still running: repeat this when all nodes are updated.'
+  const message =
+    'A node of an earlier version, which cannot do this, is still running: repeat this when all nodes are updated.'
   throw new Refusal('service_unavailable', message, { retryAfterSeconds: 10 })
 }

@@ -119,7 +119,10 @@ export interface MessageFile {
   notVoice?: true
 }
 
-/** The content of a message that a caller sends: a text, or a file whose caption is `text`. */
+/**
+ * The content of a message that a caller sends: a text, or a file whose caption is `text`. For a new field, follow CONTRIBUTING.md:
+ * a place that is forgotten sends an empty text.
+ */
 export type MessageContent = { text: string; file?: MessageFile | undefined; extras?: MessageExtras | undefined }
 
 /**

@@ -39,13 +39,13 @@ export type HintTopic = (typeof HINT_TOPICS)[number]
 type HintOrigin = 'here' | 'elsewhere'
 
 /**
- * @param about for `queued`: the message's recipient; for `deliveries`: the endpoint, if there is only one; for
+ * @param about for `queued`: the recipient of a message that is due, absent for commands and scheduled messages; for `deliveries`: the endpoint, if there is only one; for
  * `numbers`: `settled` if a look-up has ended; for `typing`: the seconds and the chat. Absent with origin `elsewhere`,
  * except for `typing`
  */
 type Listener = (instanceId: InstanceId, origin: HintOrigin, about?: string) => void
 
-/** Notifications after a commit. A hint may be lost or repeated, so every listener also polls slowly. */
+/** Notifications after a commit. A hint may be lost or repeated, so every listener also polls slowly, except that of `typing`. */
 export interface Hints {
   /**
    * Whether other nodes write to the same tables. Their rows may then become visible after rows with a higher number,

@@ -10,7 +10,7 @@ import type { LaneOptions } from './lane.ts'
 export interface DispatcherOptions
   extends Pick<LaneOptions, 'store' | 'post' | 'logger' | 'mayAct' | 'onLeaseLost' | 'observer' | 'traces'> {
   settings: AttemptSettings & {
-    /** Open requests of this node, over all instances (`createConcurrencyLimit`). */
+    /** Limits the open requests of this node; see `createConcurrencyLimit` for what it does not include. */
     maxInFlight?: number
   }
   clock?: Clock

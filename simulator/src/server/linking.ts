@@ -2,7 +2,7 @@
  * A client without an account. Its states:
  *
  *   shown        it has references for QR codes, and may have asked for a pairing code
- *   confirming   a phone has linked it: the account has recorded it, and it is asked to sign
+ *   confirming   a phone has linked it: the account has recorded the client, and the client is asked to sign
  *   done         it has signed, receives 515, and reconnects as a linked client
  *
  * The account durably records the client before the client is notified. A client that considers itself linked is

@@ -67,9 +67,8 @@ async function checkDataFolder({ databaseUrl, sandbox }: Settings, dataDir: stri
     () => true,
     () => false,
   )
-  const user = process.getuid?.() ?? 'that runs Pombal'
-  if (!mayWrite)
-    return [problem(`User ${user} may not write in ${folder}: give that user the folder, or set DATA_DIR.`)]
+  const user = process.getuid === undefined ? 'The user that runs Pombal' : `User ${process.getuid()}`
+  if (!mayWrite) return [problem(`${user} cannot write to ${folder}: give that user the folder, or set DATA_DIR.`)]
   if (folder !== dataDir) return [ok(`${dataDir} does not exist yet. The first start creates it.`)]
   const isOpen = process.platform !== 'win32' && (statSync(dataDir).mode & OTHERS) !== 0
   if (isOpen) return [warning(`Other users may look into ${dataDir}: run "chmod 700 ${dataDir}".`)]

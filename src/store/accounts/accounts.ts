@@ -52,7 +52,7 @@ export interface Accounts {
     invitation: Invitation,
     now: number,
   ): Promise<Account | 'exists' | 'full' | 'not_owner'>
-  /** By name. */
+  /** Sorted by name. */
   list(): Promise<Account[]>
   /**
    * Takes effect immediately on every node. The last active owner keeps its role. If the account is no longer an owner,

@@ -226,7 +226,7 @@ function operations({ statements, sealing }: Core) {
   const isMissing = (rows: readonly unknown[]) => rows.length === 0
 
   /**
-   * Nodes of the previous version would post the deliveries of every endpoint as those of the default one, and record events for
+   * Nodes that do not know endpoints would post the deliveries of every endpoint as those of the default one, and record events for
    * no other endpoint.
    */
   const areOldNodesLeft = (tx: Transaction) => hasOldNodes(statements, tx, 'endpoints')

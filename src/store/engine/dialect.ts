@@ -51,8 +51,8 @@ export interface Dialect {
   /** `clause`, or nothing on a database with one transaction at a time, which needs no row locks. */
   lock(clause: RawBuilder<unknown>): RawBuilder<unknown>
   /**
-   * Whether `column` is among the results of a query, which runs once. PostgreSQL plans a plain `in` by its statistics.
-   * For a table that had grown since they were collected, it compared each row with each result.
+   * Whether `column` is among the results of a query, which runs once. PostgreSQL plans a plain `in` from
+   * the table's statistics. If the table has grown since they were collected, it may compare each row with each result.
    */
   isAmong(column: string, results: Expression<unknown>): RawBuilder<boolean>
   /** Text as searches compare it (`fold`). */

@@ -15,8 +15,8 @@ export interface Operation<I, O> {
   /** Processes one input at a time and may do anything, including moving leases. */
   readonly isRare?: boolean
   /**
-   * Neither reads nor changes anything that other operations of its instance change, apart from rare ones. It may
-   * therefore run before or after those other operations, or at the same time.
+   * Its result is right whether it runs before or after other operations of its instance, or at the same time, apart from rare
+   * ones: it changes nothing that they read or change, and what it reads of theirs may be older.
    */
   readonly isIndependent?: boolean
   /**

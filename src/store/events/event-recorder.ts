@@ -90,6 +90,7 @@ export class EventRecorder {
     const instances = new Set<InstanceId>()
     let reach: Reach = 'own'
     let isTraced = false
+    // `seq` is only the order within this call: the insert replaces it (`NEXT_SEQ`).
     for (const [seq, event] of events.entries()) {
       const { traceparent = null } = event
       inOrder.push({ ...event, seq, traceparent })

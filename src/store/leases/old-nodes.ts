@@ -2,8 +2,9 @@ import type { Transaction } from '../engine/backend.ts'
 import type { Statements } from '../engine/statement.ts'
 
 /**
- * Whether a node is running whose version does not know `feature`. A node that is stopping may still own leases: before
- * that, an older version deletes its row, and this version keeps it (`Leases.leave`).
+ * Whether a node is running whose version does not know `feature`. A node that is stopping may still own leases. An older
+ * version deletes its row in `nodes` before it releases them; this version keeps the row until then (`Leases.leave`). So an
+ * owner without a row counts as old.
  */
 export async function hasOldNodes(
   { db, dialect, now }: Statements,

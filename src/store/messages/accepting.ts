@@ -52,13 +52,13 @@ interface Acceptance {
   now: number
 }
 
-/** A row of `idempotency_keys`. */
+/** A key to take: the input of `takeKey`. */
 interface Key {
   instance_id: InstanceId
   key: string
   digest: Uint8Array
   message_id: MessageId
-  /** Milliseconds to add to 24 h: the 24 h of a scheduled message begin at its time or later (see `outlivesExpiry`). */
+  /** Not a time, but the milliseconds to add to 24 h: the 24 h of a scheduled message begin at its time or later (see `outlivesExpiry`). */
   expires_at: number
 }
 

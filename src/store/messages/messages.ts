@@ -72,7 +72,7 @@ export interface MessageReference {
 }
 
 export type QueuedMessage = MessageContent & {
-  /** Increases in the order of acceptance. */
+  /** Increases in the order of acceptance; for scheduled messages, in the order in which they become due. */
   seq: number
   id: MessageId
   instanceId: InstanceId

@@ -158,10 +158,10 @@ export async function relayToDevices(
   relay: Relay,
   address: string,
   content: proto.IMessage,
-  messageId: string,
+  whatsappId: string,
 ): Promise<void> {
   const additionalAttributes = stanzaAttributes(content)
-  const write = () => relay.socket.relayMessage(address, content, { messageId, additionalAttributes })
+  const write = () => relay.socket.relayMessage(address, content, { messageId: whatsappId, additionalAttributes })
   if (isJidGroup(address)) {
     await write().catch(error => {
       assertAnswered()

@@ -100,7 +100,7 @@ export class GroupDirectory {
     if (!mayQuery && !this.#queries.has(group)) return
     if (mayQuery) this.#refreshedAt.set(group, now)
     const answer = await this.query(group, source)
-    // WhatsApp repeats over the next link what it was not acknowledged.
+    // WhatsApp delivers again, over the next link, whatever was not acknowledged.
     if (answer === 'silent' && source.closed.aborted) this.#refreshedAt.delete(group)
   }
 

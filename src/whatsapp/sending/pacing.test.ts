@@ -22,7 +22,7 @@ function paced(state: Partial<PaceState>, take: Paces['take'] = async () => ({ k
   return staged
 }
 
-test('a message that waited for the new recipients of a day does not expire because its recipient became a contact', async () => {
+test('a message held back by the daily limit on new recipients does not expire when its recipient becomes a contact', async () => {
   const { sender, accept, answer, link, written } = paced({ newRecipientsAt: Date.now() - HOUR_MS })
   const twoDaysAgo = Date.now() - 48 * HOUR_MS
   const [first, next] = [accept(ANA, twoDaysAgo), accept(ANA, twoDaysAgo)]
@@ -37,51 +37,54 @@ test('a message that waited for the new recipients of a day does not expire beca
   expect(next.ended).toBeUndefined()
 })
 
-test.each([
-  ['before', 'the next one is deferred'],
-  ['after', 'the next one was deferred'],
-])('the next message to a recipient of today is sent although the acknowledgement is recorded %s %s', async when => {
-  const tomorrow = Date.now() + 12 * HOUR_MS
-  const { sender, accept, answer, link, written, contacts, messages, isContact } = paced(
-    {},
-    async (_, __, recipient) =>
-      recipient === null || recipient === chatKeyOf(ANA)
-        ? { kind: 'granted' }
-        : { kind: 'waits', for: 'new_recipients', until: tomorrow },
-  )
-  const commit = Promise.withResolvers<void>()
-  const { recordProgress } = messages
-  messages.recordProgress = async (...args) => {
-    await commit.promise
-    return recordProgress(...args)
-  }
-  const readStatus = isContact.getMockImplementation()!
-  const asksAboutAna = () => isContact.mock.calls.filter(([, names]) => names.includes(ANA)).length
-  // The first message to Ana asks when it is classified and when it takes its turn.
-  const ASKED_BY_FIRST = 2
-  isContact.mockImplementation(async (...args) => {
-    const answered = await readStatus(...args)
-    if (when === 'after' || answered || asksAboutAna() <= ASKED_BY_FIRST || !args[1].includes(ANA)) return answered
+test.each(['before', 'after'])(
+  'another message to somebody already written to today is sent, even if the acknowledgement of the first is recorded just %s it is deferred',
+  async when => {
+    const tomorrow = Date.now() + 12 * HOUR_MS
+    const { sender, accept, answer, link, written, contacts, messages, isContact } = paced(
+      {},
+      async (_, __, recipient) =>
+        recipient === null || recipient === chatKeyOf(ANA)
+          ? { kind: 'granted' }
+          : { kind: 'waits', for: 'new_recipients', until: tomorrow },
+    )
+    const commit = Promise.withResolvers<void>()
+    const { recordProgress } = messages
+    messages.recordProgress = async (...args) => {
+      await commit.promise
+      return recordProgress(...args)
+    }
+    const readStatus = isContact.getMockImplementation()!
+    const asksAboutAna = () => isContact.mock.calls.filter(([, names]) => names.includes(ANA)).length
+    // The first message to Ana asks when it is classified and when it takes its turn.
+    const ASKED_BY_FIRST = 2
+    isContact.mockImplementation(async (...args) => {
+      const answered = await readStatus(...args)
+      if (when === 'after' || answered || asksAboutAna() <= ASKED_BY_FIRST || !args[1].includes(ANA)) return answered
+      commit.resolve()
+      await vi.waitFor(() => expect(contacts.has(ANA)).toBe(true), CONDITION_WITHIN_MS)
+      return answered
+    })
+    const first = accept(ANA)
+    accept(BIA)
+    const next = accept(ANA)
+    sender.start()
+    sender.attach(link)
+    await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
+    await vi.waitFor(
+      () => expect(isContact.mock.calls.flatMap(([, names]) => names)).toContain(BIA),
+      CONDITION_WITHIN_MS,
+    )
+    answer(first.whatsappId)
+    await vi.waitFor(() => expect(asksAboutAna()).toBeGreaterThan(ASKED_BY_FIRST), CONDITION_WITHIN_MS)
+    await new Promise(resolve => setTimeout(resolve, 20))
     commit.resolve()
-    await vi.waitFor(() => expect(contacts.has(ANA)).toBe(true), CONDITION_WITHIN_MS)
-    return answered
-  })
-  const first = accept(ANA)
-  accept(BIA)
-  const next = accept(ANA)
-  sender.start()
-  sender.attach(link)
-  await vi.waitFor(() => expect(written).toHaveLength(1), CONDITION_WITHIN_MS)
-  await vi.waitFor(() => expect(isContact.mock.calls.flatMap(([, names]) => names)).toContain(BIA), CONDITION_WITHIN_MS)
-  answer(first.whatsappId)
-  await vi.waitFor(() => expect(asksAboutAna()).toBeGreaterThan(ASKED_BY_FIRST), CONDITION_WITHIN_MS)
-  await new Promise(resolve => setTimeout(resolve, 20))
-  commit.resolve()
-  await vi.waitFor(
-    () => expect(written.map(({ whatsappId }) => whatsappId)).toContain(next.whatsappId),
-    CONDITION_WITHIN_MS,
-  )
-})
+    await vi.waitFor(
+      () => expect(written.map(({ whatsappId }) => whatsappId)).toContain(next.whatsappId),
+      CONDITION_WITHIN_MS,
+    )
+  },
+)
 
 test('a file whose upload outlasts its turn waits for another turn, and is not uploaded again', async () => {
   const granted = { kind: 'granted' } as const

@@ -30,7 +30,7 @@ const MAX_RETRIED = 2_000
 /** The outcome of one attempt to send a message. The sender handles every kind. */
 export type SendOutcome =
   | { kind: 'acknowledged' }
-  /** To be sent again with the same ID and content: after a pause, or `atOnce`. */
+  /** To be tried again: after a pause, or `atOnce`. A message that was prepared keeps its content. */
   | { kind: 'unanswered'; why: string; atOnce?: true }
   | { kind: 'refused'; failure: MessageFailure }
   /** Not written: its file is still being fetched from its URL. */
@@ -164,7 +164,7 @@ export class Transmitter {
     // Listen before the write: the acknowledgement may arrive before `write` returns.
     const answer = this.#waitForAnswer(whatsappId, link.closed)
     const writtenAt = performance.now()
-    // `write` encrypts, then records (`adaptKeys`). If that fails, for example after a deletion, nothing is written.
+    // `write` encrypts, then records (`adaptKeys` in `baileys/signal/send-context.ts`). If that fails, for example after a deletion, nothing is written.
     const written = link.write(address, content, whatsappId, recordPreparedOnce)
     try {
       // After a crash here the row is still queued. If anything was written, the prepared content is sent again.

@@ -91,11 +91,11 @@ describe('pombal doctor', () => {
     expect(unreadable).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Settings\s+RETENTION_DAYS/) })
   })
 
-  test('names a data folder that it may not write to', async () => {
+  test('names a data folder that it cannot write to', async () => {
     const file = join(folder, 'file')
     writeFileSync(file, '')
     const { code, said } = await run('doctor', { DATA_DIR: join(file, 'data') })
-    expect(said).toMatch(/PROBLEM\s+Data folder\s+User \S+ may not write/)
+    expect(said).toMatch(/PROBLEM\s+Data folder\s+User \S+ cannot write/)
     expect(code).toBe(1)
   })
 
@@ -181,7 +181,7 @@ describe('pombal doctor', () => {
   })
 
   // For root every file is writable.
-  test.skipIf(process.getuid?.() === 0)('names a database that it may not write to', async () => {
+  test.skipIf(process.getuid?.() === 0)('names a database that it cannot write to', async () => {
     const settings = await startService()
     await service!.kill('SIGTERM')
     const file = join(settings['DATA_DIR'] as string, 'pombal.db')

@@ -41,7 +41,7 @@ export const connection = {
   resume: 'Try again now',
   exportedTitle: 'Is the other program stopped for good?',
   exportedText:
-    'The session was exported. If two programs use it, WhatsApp ends both, and the number has to be linked again.',
+    'The session was exported. If two programs use it, they destroy it, and the number has to be linked again.',
   exportedAction: 'Connect here',
   sandboxLinking: 'The simulated phone scans or types the code by itself: this takes a few seconds.',
   remedies: {
@@ -128,7 +128,8 @@ export const passkey = {
   ],
   program: 'Program for WhatsApp’s page',
   answer: 'Answer of the passkey',
-  answerHint: 'It works once, for this request. Pombal passes it on and keeps no copy.',
+  answerHint:
+    'It works once, for this request. Pombal passes it on; until then it is kept encrypted, for at most a minute.',
   answerWrong: 'This is not the answer. Copy all of it from the box on WhatsApp’s page.',
   send: 'Send the answer',
   refused:

@@ -113,7 +113,7 @@ export const redeliver = {
   done: 'All done.',
   needsUrl: 'Set a webhook URL first.',
   explain:
-    'The events are posted outside the order, each with a full set of attempts. The webhook-id stays the same, so your receiver can recognise events that it has already seen.',
+    'The events are posted without waiting for earlier events, each with a full set of attempts. The webhook-id stays the same, so your receiver can recognise events that it has already seen.',
 }
 
 export const deliveryHealth = {

@@ -55,7 +55,7 @@ export const tools = {
     redeliver: (events: number) => `Redeliver or retry ${events}`,
     redeliverNone: 'All of them are being posted already.',
     redeliverText:
-      'Events that wait for a retry are tried now. The others are posted again, outside the order, with the same webhook-id.',
+      'Events that wait for a retry are tried now. The others are posted again, without waiting for earlier events, with the same webhook-id.',
     onTheWay: (events: number) => `Marked events that are being posted already: ${events}. They are left alone.`,
     sendAgain: (messages: number) => `Send ${messages} again`,
     sendAgainNone: 'Only failed messages can be sent again.',

@@ -90,7 +90,7 @@ export const connection: Words['connection'] = {
   resume: 'Tentar de novo agora',
   exportedTitle: 'O outro programa foi parado de vez?',
   exportedText:
-    'A sessão foi exportada. Se dois programas a usarem, o WhatsApp encerra os dois, e será preciso vincular o número de novo.',
+    'A sessão foi exportada. Se dois programas a usarem, eles a destroem, e será preciso vincular o número de novo.',
   exportedAction: 'Conectar aqui',
   sandboxLinking: 'O telefone simulado lê ou digita o código sozinho: leva alguns segundos.',
   remedies: {
@@ -175,7 +175,8 @@ export const passkey: Words['passkey'] = {
   ],
   program: 'Programa para a página do WhatsApp',
   answer: 'Resposta da chave de acesso',
-  answerHint: 'Ela vale uma vez, para este pedido. O Pombal a repassa e não guarda cópia.',
+  answerHint:
+    'Ela vale uma vez, para este pedido. O Pombal a repassa; até lá ela fica cifrada, por no máximo um minuto.',
   answerWrong: 'Esta não é a resposta. Copie-a inteira da caixa na página do WhatsApp.',
   send: 'Enviar a resposta',
   refused:

@@ -14,7 +14,10 @@ const ADDRESS_BOOK = 'critical_unblock_low'
 export const VERSION = 'app-state-sync-version'
 /** The number of contacts whose numbers are looked up concurrently. */
 const STEP = 100
-/** Baileys gives up a collection of settings after two answers that it cannot use. One more query allows for a lost answer. */
+/**
+ * Baileys itself gives up after two answers with a collection that it cannot use. A query whose answer is missing, or lacks the
+ * collection, it repeats for ever (see `countReads`). One more query allows for a lost answer.
+ */
 const MAX_READS = 3
 
 interface ContactReports {
