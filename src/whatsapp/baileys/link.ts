@@ -134,8 +134,7 @@ export class Link {
   /**
    * Resolves once the message is written to the socket, before WhatsApp has answered. Runs in its own transaction:
    * in Baileys' transaction for the whole account, an unanswered query for one recipient would block all others.
-   * @param record called at most once, when the message is encrypted (`adaptKeys`). The message is written only after this resolves, and never
-   * if it rejects.
+   * @param record called at most once, when the message is encrypted (`adaptKeys`). If it rejects, nothing is written.
    */
   async write(address: string, content: Uint8Array, whatsappId: string, record: () => Promise<void>): Promise<void> {
     const recordAndExpect = async () => {
