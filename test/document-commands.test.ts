@@ -64,7 +64,7 @@ const BACKUPS_BY_DOCKER = [
   `docker run --rm --user 0 -v pombal:/data -v "$PWD:/from:ro" --entrypoint sh pombal -c 'cp -r /from/master.key /from/backups /from/media /data && chown -R 1000:1000 /data'`,
   'docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump',
   'docker compose cp node-1:/media .',
-  `docker compose run --rm --user 0 --volume "$PWD/media:/from:ro" --entrypoint sh node-1 -c 'cp -r /from/. /media && chown -R 1000:1000 /media'`,
+  `docker compose run --rm --user 0 --cap-add DAC_OVERRIDE --cap-add CHOWN --volume "$PWD/media:/from:ro" --entrypoint sh node-1 -c 'cp -r /from/. /media && chown -R 1000:1000 /media'`,
   'docker compose stop node-1 node-2',
   "docker compose exec -T database psql --username=pombal postgres -c 'alter database pombal rename to pombal_before'",
   'docker compose exec -T database createdb --username=pombal --encoding=UTF8 --template=template0 pombal',
