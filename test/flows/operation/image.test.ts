@@ -189,6 +189,15 @@ test('the balancer of compose.yaml passes on the address that a proxy with TLS i
   expect(read('docs/deploy/compose.Caddyfile')).toMatch(/^\t\ttrusted_proxies private_ranges$/m)
 })
 
+test.each([
+  ['haproxy.cfg', 'http-request set-header X-Forwarded-For %[src]', 'option forwardfor'],
+  ['nginx.conf', 'proxy_set_header X-Forwarded-For $remote_addr;', '$proxy_add_x_forwarded_for'],
+])('%s replaces the address that a caller claims, and does not append to it', (file, replacing, appending) => {
+  const lines = read(`docs/deploy/${file}`).replaceAll(/^\s*#.*$/gm, '')
+  expect(lines).toContain(replacing)
+  expect(lines).not.toContain(appending)
+})
+
 test('compose.one-node.yaml runs one hardened node whose data persists, reachable from this machine only', () => {
   const { services, volumes } = parse(read('compose.one-node.yaml')) as {
     services: Record<string, ComposeService>
