@@ -91,6 +91,15 @@ describe('keys', () => {
     expect(() => readFileSync(join(dataDir, 'master.key'))).toThrow()
   })
 
+  test.each(['restored', 'former'])(
+    'are not created beside pombal.db.%s: the restore that was not finished needs the key of the backup',
+    name => {
+      writeFileSync(join(dataDir, `pombal.db.${name}`), '')
+      expect(open).toThrow('A restore was not finished: run "pombal restore" again.')
+      expect(readdirSync(dataDir)).not.toContain('master.key')
+    },
+  )
+
   const good = { 'admin.key': 'a'.repeat(43), 'master.key': Buffer.alloc(32, 7).toString('base64') }
 
   test.each([

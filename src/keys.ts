@@ -17,6 +17,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { ADMIN_KEY_FORMAT, BadSettings, parseAdminKey, parseMasterKey, type Settings } from './config.ts'
 import { giveToOwnerOf } from './store/engine/file-owner.ts'
+import { refuseUnfinishedRestore } from './store/engine/sqlite/restore.ts'
 import { syncFolder } from './store/engine/sync-to-disk.ts'
 
 const KEY_BYTES = 32
@@ -37,7 +38,7 @@ export interface Keys {
  * Reads the keys from the settings, or else from the data folder, where the first start creates them (mode 0600). Does not need the
  * folder if the data and both keys are elsewhere.
  * @throws BadSettings if a key file is damaged or accessible to others, if there is data but no master key, or if the file system
- * of the folder cannot keep a key private
+ * of the folder cannot keep a key private; StoreUnusable if the master key is missing and a restore was not finished
  */
 export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'adminKey' | 'masterKey'>): Keys {
   const { dataDir, databaseUrl, adminKey, masterKey } = settings
@@ -54,7 +55,7 @@ export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'a
 /**
  * The master key, without creating one.
  * @returns null if the first start has not created it yet
- * @throws BadSettings as `openKeys`
+ * @throws BadSettings or StoreUnusable as `openKeys`
  */
 export function findMasterKey({ dataDir, masterKey }: Pick<Settings, 'dataDir' | 'masterKey'>): Buffer | null {
   if (masterKey !== null) return masterKey
@@ -119,9 +120,11 @@ function openMasterKey(dataDir: string): Buffer {
   return parseKey(file, readOrCreate(file, 'base64'))
 }
 
-/** @throws BadSettings if there is data, but no key */
+/** @throws BadSettings if there is data, but no key; StoreUnusable if a restore was not finished, so that there will be data */
 function refuseMissingKey(dataDir: string, file: string): void {
-  if (existsSync(file) || !existsSync(join(dataDir, 'pombal.db'))) return
+  if (existsSync(file)) return
+  refuseUnfinishedRestore(dataDir)
+  if (!existsSync(join(dataDir, 'pombal.db'))) return
   throw new BadSettings([`${file} is missing, and the data cannot be read without it: restore it, or set MASTER_KEY.`])
 }
 

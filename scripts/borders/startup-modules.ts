@@ -79,6 +79,7 @@ export const STARTUP: readonly Module[] = [
     modules: [
       'src/config.ts',
       'src/store/engine/file-owner.ts',
+      'src/store/engine/sqlite/restore.ts',
       'src/store/engine/sync-to-disk.ts',
       'src/store/errors.ts',
     ],
