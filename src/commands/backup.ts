@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../config.ts'
-import { backUp } from '../store/engine/sqlite/backup.ts'
+import { backUp, eraseLeftDrafts } from '../store/engine/sqlite/backup.ts'
 import { isForOperator, onePath } from './for-operator.ts'
 
 const USAGE = 'usage: pombal backup FOLDER'
@@ -15,7 +15,9 @@ async function run(): Promise<void> {
   if (databaseUrl !== null)
     throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md describes.'])
   mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER })
-  const { file, bytes } = await backUp(dataDir, new Date(), stamp => resolve(folder, `pombal-${stamp}.db`))
+  const now = new Date()
+  eraseLeftDrafts(folder, now)
+  const { file, bytes } = await backUp(dataDir, now, stamp => resolve(folder, `pombal-${stamp}.db`))
   const key = masterKey === null ? join(dataDir, 'master.key') : 'MASTER_KEY'
   process.stdout.write(
     `${file}, ${(bytes / MB).toFixed(1)} MB.\n` +

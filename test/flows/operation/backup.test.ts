@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import Sqlite from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
@@ -126,6 +126,25 @@ describe('a backup', () => {
         made.map(name => join(folder, name)),
       )
       expect(readdirSync(folder)).toHaveLength(left.length + made.length)
+    } finally {
+      await service.dispose()
+    }
+  })
+
+  test('erases what a killed one has left 12 hours ago, and no other file', async () => {
+    const service = await new Service().start()
+    try {
+      const kept = ['pombal-2026-01-02T03-04-05.db', 'pombal-2026-01-02T03-04-07.db.partial', 'mine.db.partial']
+      const left = ['pombal-2026-01-02T03-04-06.db.partial', 'pombal-2026-01-02T03-04-06.db.partial-journal']
+      for (const name of [...kept, ...left]) {
+        writeFileSync(join(folder, name), '')
+        const hoursAgo = name === kept[1] ? 11 : 13
+        const at = new Date(Date.now() - hoursAgo * 3_600_000)
+        utimesSync(join(folder, name), at, at)
+      }
+      const { said } = await run('backup', folder, service.dataDir)
+      const made = basename(said.slice(0, said.indexOf(',')))
+      expect(readdirSync(folder).toSorted()).toEqual([...kept, made].toSorted())
     } finally {
       await service.dispose()
     }

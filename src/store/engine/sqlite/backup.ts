@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Sqlite from 'better-sqlite3'
 import { ROTATION_KEY } from '../../encryption/key-check.ts'
@@ -12,6 +12,9 @@ import { explained } from './unusable.ts'
 const ALL_PAGES = 0x7fff_ffff
 
 const PRIVATE_FILE = 0o600
+
+/** A run that still writes or checks its draft has written to it more recently. Shorter than the time between daily backups. */
+const DRAFT_LEFT_AFTER_MS = 12 * 3_600_000
 
 interface BackupReport {
   file: string
@@ -40,6 +43,16 @@ export async function backUp(dataDir: string, now: Date, pathAt: (stamp: string)
     eraseDatabase(draft)
   }
   return { file, bytes: statSync(file).size }
+}
+
+/** Erases the drafts that killed runs of `pombal backup` have left in the folder. */
+export function eraseLeftDrafts(folder: string, now: Date): void {
+  for (const name of readdirSync(folder)) {
+    if (!/^pombal-[\d-]+T[\d-]+\.db\.partial$/.test(name)) continue
+    const draft = join(folder, name)
+    const found = statSync(draft, { throwIfNoEntry: false })
+    if (found !== undefined && now.getTime() - found.mtimeMs > DRAFT_LEFT_AFTER_MS) eraseDatabase(draft)
+  }
 }
 
 /** Reserves the first free path by an empty draft, which no other backup has. */
