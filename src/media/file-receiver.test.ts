@@ -1,7 +1,8 @@
 import { pino } from 'pino'
 import { expect, test } from 'vitest'
+import type { ReceiveOutcome } from '../store/media/downloads.ts'
 import type { DiscardOutcome } from '../store/media/media.ts'
-import { FileReceiver, type ReceiveOutcome } from './file-receiver.ts'
+import { FileReceiver } from './file-receiver.ts'
 
 const TERMS = { quotaBytes: 1_000, retentionMs: 1_000 }
 
@@ -53,7 +54,7 @@ test('a file that cannot be fetched stops counting at once', async () => {
   expect(calls).toEqual(['begin', 'discard', 'remove', 'forget'])
 })
 
-test.each(['full', 'given_up'] as const)('a file that is not stored (%s) is removed at once', async outcome => {
+test.each(['full', 'busy', 'given_up'] as const)('a file that is not stored (%s) is removed at once', async outcome => {
   const { calls, receive } = setUp()
   expect(await receive(three(), outcome)).toBe(outcome)
   expect(calls).toEqual(['begin', 'write', 'discard', 'remove', 'forget'])

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Logger } from 'pino'
 import { type InstanceId, newMediaFileId } from '../domain/ids.ts'
 import type { MediaTerms } from '../domain/media.ts'
-import type { FetchedFile } from '../store/media/downloads.ts'
+import type { FetchedFile, ReceiveOutcome } from '../store/media/downloads.ts'
 import type { FileName, MediaRows } from '../store/media/media.ts'
 import { encryptFile } from './chunks.ts'
 import { Intake } from './intake.ts'
@@ -10,8 +10,6 @@ import type { MediaStorage } from './storage/storage.ts'
 import { nameOf, writeFile } from './write-file.ts'
 
 const KEY_BYTES = 32
-
-export type ReceiveOutcome = 'stored' | 'full' | 'given_up'
 
 /** A file whose bytes are arriving. */
 interface IncomingBytes {
@@ -58,7 +56,7 @@ export class FileReceiver {
     const key = randomBytes(KEY_BYTES)
     const storage = await this.#open()
     const begun = await this.#rows.begin({ ...file, key, size, quotaBytes })
-    if (begun !== 'begun') return begun === 'full' ? 'full' : 'given_up'
+    if (begun !== 'begun') return begun === 'no_instance' ? 'given_up' : begun
     const source = new Source(bytes)
     try {
       const intake = new Intake(mimetype, () => undefined, maxBytes)

@@ -89,7 +89,7 @@ export class MediaLibrary {
     const key = randomBytes(KEY_BYTES)
     const begun = await rows.begin({ ...file, key, size: length ?? 0, quotaBytes })
     if (begun === 'no_instance') throw new Refusal(ifDeleted)
-    if (begun === 'full') throw new Refusal('media_quota_exceeded')
+    if (begun !== 'begun') throw new Refusal('media_quota_exceeded')
     try {
       const intake = new Intake(type, count => transfer.count(count))
       await writeFile(rows, this.#options.storage, file, encryptFile(key, intake.pass(refuseSlow(bytes))))

@@ -168,6 +168,7 @@ export class Fetcher {
         store.fetches.recordFetched(fetch, stored),
       )
       if (outcome === 'full') return { kind: 'failed', failure: 'media_quota_exceeded', why: 'media_quota_exceeded' }
+      if (outcome === 'busy') return { kind: 'later', isTheirs: false, why: 'Unfinished files take the space.' }
       return { kind: outcome }
     } catch (error) {
       if (lost.signal.aborted) return { kind: 'given_up' }

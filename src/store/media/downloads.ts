@@ -33,6 +33,12 @@ export interface FetchedFile extends FileName {
   quotaBytes: number
 }
 
+/**
+ * `full`: the bytes would exceed the quota. `busy`: they fit as soon as other files are complete or removed. `given_up`: the file is
+ * not needed any more, or writing it took too long.
+ */
+export type ReceiveOutcome = 'stored' | 'full' | 'busy' | 'given_up'
+
 /** When a download is tried again, and the new values of its row. */
 export type NextTry = Pick<Download, 'attempts' | 'requests' | 'source' | 'facts' | 'chat'> & { dueAt: number }
 
@@ -62,9 +68,8 @@ export interface Downloads {
   /**
    * Gives the medium its bytes, which are in the storage under a file that `MediaRows.begin` announced, and records
    * `media.ready`.
-   * `full`: the bytes would exceed the quota. `given_up`: the medium was erased, or writing the file took too long.
    */
-  recordFetched(lease: Lease, mediaId: string, file: FetchedFile, now: number): Promise<'stored' | 'full' | 'given_up'>
+  recordFetched(lease: Lease, mediaId: string, file: FetchedFile, now: number): Promise<ReceiveOutcome>
   /** The attempt failed and will be repeated. Does nothing if the medium was erased. */
   recordRetry(lease: Lease, mediaId: string, next: NextTry): Promise<void>
   /** Gives the download up and records `media.failed`. Does nothing if the medium was erased. */

@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { GoneReason } from '../../domain/media.ts'
-import type { FetchedFile } from './downloads.ts'
+import type { FetchedFile, ReceiveOutcome } from './downloads.ts'
 
 /** The longest pause before an attempt. A fetch that is due later was recorded by a clock that was ahead, and is due at once. */
 export const LONGEST_FETCH_PAUSE_MS = 20_000
@@ -42,10 +42,9 @@ export interface Fetches {
   extend(fetch: Fetch): Promise<boolean>
   /**
    * Gives the medium its bytes, which are in the storage under a file that `MediaRows.begin` announced, and decides how
-   * the message shows them. `full`: the bytes would exceed the quota. `given_up`: the medium already has a file or was
-   * erased, or writing this file took too long.
+   * the message shows them. `given_up` also if the medium already has a file.
    */
-  recordFetched(fetch: Fetch, file: FetchedFile): Promise<'stored' | 'full' | 'given_up'>
+  recordFetched(fetch: Fetch, file: FetchedFile): Promise<ReceiveOutcome>
   /** The attempt failed and will be repeated. @param pauseMs at most `LONGEST_FETCH_PAUSE_MS` */
   recordRetry(fetch: Fetch, attempts: number, pauseMs: number): Promise<void>
   /** Gives the fetch up. Its message fails when it is to be sent. */

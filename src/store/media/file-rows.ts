@@ -5,7 +5,7 @@ import type { Transaction } from '../engine/backend.ts'
 import type { MediaFileState } from '../engine/schema/media.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { FileName, FinishedFile } from './media.ts'
+import type { FileName, FinishedFile, NewFile } from './media.ts'
 
 interface MediaRow {
   id: string
@@ -54,6 +54,17 @@ export class FileRows {
         .set(eb => ({ bytes: eb('bytes', '+', bytes) }))
         .where('instance_id', '=', instanceId),
     )
+  }
+
+  /** Why a file does not fit. `busy`: it would, without the files that are being written or removed. */
+  async fullOrBusy(
+    tx: Transaction,
+    { instanceId, used, size, quotaBytes }: Pick<NewFile, 'instanceId' | 'size' | 'quotaBytes'> & { used: number },
+  ): Promise<'full' | 'busy'> {
+    const { db } = this.#statements
+    const files = db.selectFrom('media_files').where('instance_id', '=', instanceId).where('state', '<>', 'stored')
+    const [row] = await tx.query(files.select(eb => eb.fn.sum('size').as('bytes')))
+    return used - Number(row!.bytes) + size > quotaBytes ? 'full' : 'busy'
   }
 
   /** Whether callers have uploaded a file of this size. A new file of this size may have the same content. */

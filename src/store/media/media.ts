@@ -86,8 +86,11 @@ export type DiscardOutcome = 'doomed' | 'stored' | 'given_up'
  * | after bytes were declared gone, before `forget` | a file that is `removing`: `claimDoomed` returns it |
  */
 export interface MediaRows {
-  /** Announces a file. `full`: it would exceed the quota, and callers have uploaded no file of exactly this size. */
-  begin(file: NewFile): Promise<'begun' | 'full' | 'no_instance'>
+  /**
+   * Announces a file. `full`: it would exceed the quota, and callers have uploaded no file of exactly this size. `busy`: the same,
+   * but it fits as soon as other files are complete or removed.
+   */
+  begin(file: NewFile): Promise<'begun' | 'full' | 'busy' | 'no_instance'>
   /** Reports that the file is still being written. False if it was given up. One call a minute is enough. */
   extend(file: FileName): Promise<boolean>
   /**

@@ -18,6 +18,7 @@ import {
   LONGEST_PAUSE_MS,
   LONGEST_REQUEST_PAUSE_MS,
   type NextTry,
+  type ReceiveOutcome,
 } from './downloads.ts'
 import { FileRows } from './file-rows.ts'
 import { openSource, sealSource } from './received-files.ts'
@@ -91,12 +92,7 @@ export class StoredDownloads implements Downloads {
     )
   }
 
-  async recordFetched(
-    lease: Lease,
-    mediaId: string,
-    file: FetchedFile,
-    now: number,
-  ): Promise<'stored' | 'full' | 'given_up'> {
+  async recordFetched(lease: Lease, mediaId: string, file: FetchedFile, now: number): Promise<ReceiveOutcome> {
     const written = await this.#core.write(this.#fetched, { lease, mediaId, file, now })
     return this.#published(lease, written)
   }
@@ -122,7 +118,7 @@ export class StoredDownloads implements Downloads {
   async #finish(
     tx: Transaction,
     { lease, mediaId, file, now }: OneDownload & { file: FetchedFile; now: number },
-  ): Promise<Outcome<'stored' | 'full' | 'given_up'>> {
+  ): Promise<Outcome<ReceiveOutcome>> {
     const { instanceId } = lease
     const nothing = { recorded: false, deliverable: false }
     const { size, mimetype, sha256, expiresAt, quotaBytes } = file
@@ -130,7 +126,8 @@ export class StoredDownloads implements Downloads {
     const reserved = await this.#rows.findWriting(tx, file)
     const row = await this.#find(tx, instanceId, mediaId)
     if (reserved === null || row === null) return { outcome: 'given_up', ...nothing }
-    if (used - reserved + size > quotaBytes) return { outcome: 'full', ...nothing }
+    if (used - reserved + size > quotaBytes)
+      return { outcome: await this.#rows.fullOrBusy(tx, { ...file, used }), ...nothing }
     await this.#rows.markStored(tx, file)
     await this.#rows.use(tx, instanceId, size - reserved)
     const facts = { size, mimetype, sha256 }

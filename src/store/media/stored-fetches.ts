@@ -8,7 +8,7 @@ import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
-import type { FetchedFile } from './downloads.ts'
+import type { FetchedFile, ReceiveOutcome } from './downloads.ts'
 import { type Fetch, type Fetches, type FetchFailure, type FullPlaces, LONGEST_FETCH_PAUSE_MS } from './fetches.ts'
 import { FileRows } from './file-rows.ts'
 
@@ -47,7 +47,7 @@ export class StoredFetches implements Fetches {
     return this.#core.write(this.#operations.extend, fetch)
   }
 
-  async recordFetched(fetch: Fetch, file: FetchedFile): Promise<'stored' | 'full' | 'given_up'> {
+  async recordFetched(fetch: Fetch, file: FetchedFile): Promise<ReceiveOutcome> {
     const outcome = await this.#core.write(this.#operations.fetched, { ...fetch, file })
     if (outcome === 'stored') this.#publish(fetch)
     return outcome
@@ -183,14 +183,14 @@ async function finish(
   statements: Statements,
   rows: FileRows,
   { file, ...fetch }: OneFetch & { file: FetchedFile },
-): Promise<'stored' | 'full' | 'given_up'> {
+): Promise<ReceiveOutcome> {
   const { instanceId, mediaId } = fetch
   const { size, mimetype, sha256, expiresAt, quotaBytes, fileId } = file
   const { db } = statements
   const used = await rows.lockUsage(tx, instanceId)
   const reserved = await rows.findWriting(tx, file)
   if (reserved === null || !(await lockPending(tx, statements, fetch))) return 'given_up'
-  if (used - reserved + size > quotaBytes) return 'full'
+  if (used - reserved + size > quotaBytes) return rows.fullOrBusy(tx, { ...file, used })
   await rows.markStored(tx, file)
   await rows.use(tx, instanceId, size - reserved)
   await tx.query(

@@ -39,7 +39,7 @@ export class StoredMedia implements MediaRows {
     this.#operations = operations(core.statements)
   }
 
-  begin(file: NewFile): Promise<'begun' | 'full' | 'no_instance'> {
+  begin(file: NewFile): Promise<'begun' | 'full' | 'busy' | 'no_instance'> {
     const sealedKey = this.#core.sealing.seal(file.instanceId, placeOf(file), file.key)
     return this.#core.write(this.#operations.begin, { ...file, sealedKey })
   }
@@ -151,7 +151,7 @@ function operations(statements: Statements) {
     begin: oneByOne(
       'media.begin',
       instanceOf,
-      async (tx, file: NewRow): Promise<'begun' | 'full' | 'no_instance'> => {
+      async (tx, file: NewRow): Promise<'begun' | 'full' | 'busy' | 'no_instance'> => {
         const { instanceId, fileId, sealedKey, size, quotaBytes } = file
         // The lock waits for a deletion of the instance, and delays a later one.
         const instance = db
@@ -162,7 +162,7 @@ function operations(statements: Statements) {
         if ((await tx.query(statements.locking(instance, 'key share', 'instances'))).length === 0) return 'no_instance'
         const used = await rows.lockUsage(tx, instanceId)
         const fits = used + size <= quotaBytes
-        if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return 'full'
+        if (!fits && !(await rows.hasOfSize(tx, instanceId, size))) return rows.fullOrBusy(tx, { ...file, used })
         // A file that does not fit may have the content of a known one. It reserves nothing, so other files still fit.
         const reserved = fits ? size : 0
         await tx.query(

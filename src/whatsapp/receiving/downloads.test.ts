@@ -29,7 +29,7 @@ const FACTS = {
   height: null,
 }
 
-type Answer = (path: string) => Promise<'stored' | 'full'>
+type Answer = (path: string) => Promise<'stored' | 'full' | 'busy'>
 
 /** Rows in memory, on a fake clock. Each test decides how a fetch ends. */
 class World {
@@ -260,6 +260,22 @@ describe('received files', () => {
     world.connect()
     await world.pass(10)
     expect([world.ended.get('f'), world.fetches.length]).toEqual([failure, 1])
+  })
+
+  test('that wait for space are tried again, and given up after three days', async () => {
+    world = new World()
+    world.fetch = async () => 'busy'
+    world.add('early')
+    world.connect()
+    await world.pass(HOUR_MS)
+    expect(world.ended.size).toBe(0)
+    world.fetch = async () => 'stored'
+    await world.pass(HOUR_MS)
+    expect(world.ended.get('early')).toBe('stored')
+    world.fetch = async () => 'busy'
+    world.add('late')
+    await world.pass(73 * HOUR_MS)
+    expect(world.ended.get('late')).toBe('media_unavailable')
   })
 
   test('with wrong bytes are fetched twice, requested once, fetched twice again and given up', async () => {

@@ -12,6 +12,7 @@ import {
   LONGEST_PAUSE_MS,
   LONGEST_REQUEST_PAUSE_MS,
   type NextTry,
+  type ReceiveOutcome,
 } from '../../store/media/downloads.ts'
 import type { Store } from '../../store/store.ts'
 import { untilStored } from '../../store/until-stored.ts'
@@ -34,8 +35,6 @@ const FIRST_PAUSE_MS = 2_000
 const ALTERED_FETCHES = 2
 const FIRST_REQUEST_PAUSE_MS = 5 * 60_000
 const MAX_REQUESTS = 20
-
-type ReceiveOutcome = 'stored' | 'full' | 'given_up'
 
 /** Writes received files into the storage. */
 export interface Receiver {
@@ -206,6 +205,7 @@ export class Downloads {
         file => untilStored(() => store.downloads.recordFetched(lease, mediaId, file, now()), signal),
       )
       if (outcome === 'full') return { kind: 'failed', failure: 'media_quota_exceeded' }
+      if (outcome === 'busy') return { kind: 'later', why: 'Unfinished files take the space.' }
       return outcome === 'stored' ? { kind: 'stored' } : { kind: 'later', why: 'The file was given up.' }
     } catch (error) {
       return outcomeOf(error, link)

@@ -223,11 +223,31 @@ export function downloadsContract(createHarness: CreateHarness): void {
       expect(await due()).toHaveLength(1)
     })
 
+    test('waits for space that another file holds only until it is complete or removed', async () => {
+      const { instanceId } = lease
+      const { id } = await receive(fileOf(600))
+      const file = { key: randomBytes(32), size: 600, quotaBytes: 1_000 }
+      // A killed fetch of the same file.
+      const dead = { instanceId, fileId: 'file_dead' }
+      expect(await store.media.begin({ ...dead, ...file })).toBe('begun')
+      expect(await store.media.begin({ ...file, instanceId, fileId: 'file_again' })).toBe('busy')
+      const own = { instanceId, fileId: 'file_own' }
+      expect(await store.media.begin({ ...own, ...file, size: 1 })).toBe('begun')
+      const facts = { mimetype: 'image/jpeg', size: 600, sha256: new Uint8Array(32), expiresAt: 9, quotaBytes: 1_000 }
+      const recordFetched = () => store.downloads.recordFetched(lease, id, { ...own, ...facts }, 2_000)
+      expect(await recordFetched()).toBe('busy')
+      await store.media.discard(dead)
+      expect(await recordFetched()).toBe('busy')
+      await store.media.forget(dead)
+      expect(await recordFetched()).toBe('stored')
+      expect(await store.media.begin({ ...file, instanceId, fileId: 'file_more' })).toBe('full')
+    })
+
     test('that is pending does not let uploads of its size exceed the quota', async () => {
       await receive(fileOf(600))
       const file = { instanceId: lease.instanceId, key: randomBytes(32), size: 600, quotaBytes: 1_000 }
       expect(await store.media.begin({ ...file, fileId: 'file_1' })).toBe('begun')
-      expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('full')
+      expect(await store.media.begin({ ...file, fileId: 'file_2' })).toBe('busy')
       expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe('doomed')
       expect(await store.media.discard({ ...file, fileId: 'file_1' })).toBe('given_up')
       await store.media.forget({ ...file, fileId: 'file_1' })

@@ -125,6 +125,15 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await fileOf(id)).toEqual({ mediaId, form: 'audio', filename: 'a', notVoice: true })
     })
 
+    test('waits for space that another file holds only until it is complete or removed', async () => {
+      await accept()
+      const fetch = (await claim())!
+      // A killed attempt of the same fetch.
+      const dead = { instanceId: lease.instanceId, fileId: `file_${newMediaId(1_000)}` }
+      await store.media.begin({ ...dead, key: randomBytes(32), size: 600, quotaBytes: QUOTA_BYTES })
+      expect(await fetched(fetch, { size: 600 })).toBe('busy')
+    })
+
     test('is not stored beyond the quota', async () => {
       await accept()
       expect(await fetched((await claim())!, { size: QUOTA_BYTES + 1 })).toBe('full')

@@ -140,7 +140,7 @@ export function mediaContract(createHarness: CreateHarness): void {
       await context.store.media.discard(another)
       expect(await context.store.media.begin(newFile(instanceId, 1))).toBe('full')
       expect(await context.store.media.erase(instanceId, first.media.id, NOW)).toBe(true)
-      expect(await context.store.media.begin(newFile(instanceId, 1))).toBe('full')
+      expect(await context.store.media.begin(newFile(instanceId, 1))).toBe('busy')
       expect(await removeDoomed(context.store, instanceId)).toHaveLength(3)
       expect(await context.store.media.begin(newFile(instanceId, QUOTA))).toBe('begun')
     })
