@@ -36,25 +36,18 @@ const SOCKETS = { maxSockets: Number.POSITIVE_INFINITY }
  */
 export class BucketStorage implements MediaStorage {
   readonly #client: S3Client
+  readonly #readClient: S3Client
   readonly #bucket: string
   readonly #prefix: string
+  readonly #silenceMs: number
 
-  constructor({ bucket, prefix, endpoint, region }: MediaPlace & { kind: 'bucket' }) {
-    this.#bucket = bucket
-    this.#prefix = prefix
-    this.#client = new S3Client({
-      ...(region !== null && { region }),
-      // Other services rarely support a host name for each bucket, and some do not support Amazon's newest checksums.
-      ...(endpoint !== null && { endpoint, forcePathStyle: true }),
-      requestChecksumCalculation: 'WHEN_REQUIRED',
-      responseChecksumValidation: 'WHEN_REQUIRED',
-      requestHandler: {
-        connectionTimeout: CONNECT_TIMEOUT_MS,
-        socketTimeout: SILENCE_TIMEOUT_MS,
-        httpAgent: SOCKETS,
-        httpsAgent: SOCKETS,
-      },
-    })
+  constructor(place: MediaPlace & { kind: 'bucket' }, { silenceMs = SILENCE_TIMEOUT_MS } = {}) {
+    this.#bucket = place.bucket
+    this.#prefix = place.prefix
+    this.#silenceMs = silenceMs
+    this.#client = createClient(place, silenceMs)
+    // The client's time limit would also run while a caller pauses, and cut its download.
+    this.#readClient = createClient(place, 0)
   }
 
   async write(name: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
@@ -88,12 +81,16 @@ export class BucketStorage implements MediaStorage {
 
   async read(name: string, { from, to }: ByteRange): Promise<AsyncIterable<Uint8Array> | null> {
     const command = new GetObjectCommand({ ...this.#object(name), Range: `bytes=${from}-${to}` })
+    const silence = new AbortController()
+    const timer = setTimeout(() => silence.abort(silent()), this.#silenceMs)
     try {
-      const { Body } = await this.#client.send(command)
-      return Body as Readable
+      const { Body } = await this.#readClient.send(command, { abortSignal: silence.signal })
+      return readParts(Body as Readable, this.#silenceMs)
     } catch (error) {
       if (error instanceof NoSuchKey) return null
       throw error
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -123,10 +120,47 @@ export class BucketStorage implements MediaStorage {
 
   async close(): Promise<void> {
     this.#client.destroy()
+    this.#readClient.destroy()
   }
 
   #object(name: string): { Bucket: string; Key: string } {
     return { Bucket: this.#bucket, Key: this.#prefix + name }
+  }
+}
+
+/** @param silenceMs the longest time without a byte, in either direction; 0: no limit */
+function createClient({ endpoint, region }: MediaPlace & { kind: 'bucket' }, silenceMs: number): S3Client {
+  return new S3Client({
+    ...(region !== null && { region }),
+    // Other services rarely support a host name for each bucket, and some do not support Amazon's newest checksums.
+    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    requestHandler: {
+      connectionTimeout: CONNECT_TIMEOUT_MS,
+      socketTimeout: silenceMs,
+      httpAgent: SOCKETS,
+      httpsAgent: SOCKETS,
+    },
+  })
+}
+
+function silent(): Error {
+  return new Error('The bucket sends nothing.')
+}
+
+/** The reader may pause between two parts, but the bucket may not. */
+async function* readParts(body: Readable, silenceMs: number): AsyncGenerator<Uint8Array> {
+  const limit = () => setTimeout(() => body.destroy(silent()), silenceMs)
+  let timer = limit()
+  try {
+    for await (const part of body) {
+      clearTimeout(timer)
+      yield part
+      timer = limit()
+    }
+  } finally {
+    clearTimeout(timer)
   }
 }
 

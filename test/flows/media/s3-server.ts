@@ -20,6 +20,8 @@ export class S3Server {
   listsUploads = true
   /** It closes every connection. */
   isAway = false
+  /** It accepts a request and answers nothing, or only the first bytes of the body. */
+  silentFrom: 'request' | 'body' | null = null
   readonly #server: Server
   #count = 0
 
@@ -56,7 +58,10 @@ export class S3Server {
     } = this.fails(`${request.method} ${request.url}`)
       ? refuse(403, 'AccessDenied')
       : this.#handle(request, decodeURIComponent(pathname.slice(1)), searchParams, body)
-    response.writeHead(status, { 'content-type': 'application/xml', ...headers }).end(content)
+    if (this.silentFrom === 'request') return
+    response.writeHead(status, { 'content-type': 'application/xml', 'content-length': content.length, ...headers })
+    if (this.silentFrom === 'body') response.write(content.slice(0, 10))
+    else response.end(content)
   }
 
   #handle(request: IncomingMessage, path: string, query: URLSearchParams, body: Buffer): S3Answer {

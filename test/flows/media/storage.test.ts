@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, renameSync, r
 import { stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { BucketStorage } from '../../../src/media/storage/bucket.ts'
 import { FolderStorage } from '../../../src/media/storage/folder.ts'
@@ -41,16 +42,17 @@ async function openFolder(): Promise<Place> {
   }
 }
 
-async function openBucket(): Promise<Place & { server: S3Server }> {
+async function openBucket(options?: { silenceMs: number }): Promise<Place & { server: S3Server }> {
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key').stubEnv('AWS_SECRET_ACCESS_KEY', 'secret')
   const server = await new S3Server().listen()
-  const storage = new BucketStorage({
+  const place = {
     kind: 'bucket',
     bucket: 'media',
     prefix: 'pombal/',
     endpoint: server.url,
     region: 'eu-west-1',
-  })
+  } as const
+  const storage = new BucketStorage(place, options)
   return {
     storage,
     server,
@@ -84,7 +86,7 @@ async function collect(bytes: AsyncIterable<Uint8Array> | null): Promise<Buffer>
 
 describe.each([
   ['folder', openFolder],
-  ['bucket', openBucket],
+  ['bucket', () => openBucket()],
 ])('a %s', (_name, open) => {
   let place: Place
 
@@ -189,6 +191,38 @@ test('a bucket is written, read and cleaned while many slow callers read from it
     expect((await collect(await storage.read(`${NAME}2`, range))).equals(bytes)).toBe(true)
     await storage.remove(`${NAME}2`)
     for (const each of unread) await each?.[Symbol.asyncIterator]().return?.()
+  } finally {
+    await dispose()
+  }
+})
+
+test('a reader of a bucket may pause for longer than the bucket may be silent', async () => {
+  const { storage, dispose } = await openBucket({ silenceMs: 300 })
+  try {
+    const bytes = randomBytes(LARGE)
+    await storage.write(NAME, inParts(bytes))
+    const parts: Uint8Array[] = []
+    for await (const part of (await storage.read(NAME, { from: 0, to: LARGE - 1 }))!) {
+      if (parts.length === 0) await sleep(1_000)
+      parts.push(part)
+    }
+    expect(Buffer.concat(parts).equals(bytes)).toBe(true)
+  } finally {
+    await dispose()
+  }
+})
+
+test.each([
+  ['before its answer', 'request', NAME],
+  ['within a file', 'body', NAME],
+  ['within a refusal', 'body', 'missing'],
+] as const)('a read ends if the bucket is silent %s', async (_, silentFrom, name) => {
+  const { storage, server, dispose } = await openBucket({ silenceMs: 300 })
+  try {
+    await storage.write(NAME, inParts(randomBytes(1_000)))
+    server.silentFrom = silentFrom
+    const read = storage.read(name, { from: 0, to: 999 }).then(collect)
+    await expect(read).rejects.toThrow()
   } finally {
     await dispose()
   }
