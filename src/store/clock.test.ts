@@ -1,13 +1,85 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { DatabaseClock } from './clock.ts'
 import type { Session } from './engine/backend.ts'
+import type { Core } from './engine/core.ts'
 import { Statements } from './engine/statement.ts'
+import { StoredLeases } from './leases/stored-leases.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
 })
 afterEach(() => {
   vi.useRealTimers()
+})
+
+const HOUR_MS = 3_600_000
+
+/** A clock whose measurements take `roundTripMs`, and fail while the database is unreachable. */
+async function openClock() {
+  const database = { aheadMs: 0, roundTripMs: 0, isReachable: true }
+  const query = async () => {
+    await new Promise(resolve => setTimeout(resolve, database.roundTripMs))
+    if (!database.isReachable) throw new Error('unreachable')
+    return [{ now: 1_000_000 + performance.now() + database.aheadMs }]
+  }
+  const opened = DatabaseClock.open({ query } as unknown as Session, new Statements('postgres'), undefined)
+  await vi.advanceTimersByTimeAsync(1)
+  const clock = await opened
+  const errorMs = () => Math.abs(clock.now() - performance.now() - 1_000_000 - database.aheadMs)
+  return { clock, database, errorMs, [Symbol.dispose]: () => clock.close() }
+}
+
+/** The monotonic clock stands still meanwhile. */
+function suspend(database: { aheadMs: number }): void {
+  vi.setSystemTime(Date.now() + HOUR_MS)
+  database.aheadMs += HOUR_MS
+}
+
+test('after a suspension of the machine, a call waits until the clock is right', async () => {
+  using it = await openClock()
+  suspend(it.database)
+  // A measurement that is slower than usual still corrects the clock.
+  it.database.roundTripMs = 800
+  const errorMs = it.clock.settled().then(it.errorMs)
+  await vi.advanceTimersByTimeAsync(800)
+  expect(await errorMs).toBeLessThan(401)
+})
+
+test('after a suspension, leases are renewed only when the clock is right', async () => {
+  using it = await openClock()
+  const leases = new StoredLeases(
+    { statements: new Statements('postgres'), write: async () => [] } as unknown as Core,
+    it.clock,
+  )
+  suspend(it.database)
+  it.database.roundTripMs = 100
+  const errorMs = leases.renew('node').then(it.errorMs)
+  await vi.advanceTimersByTimeAsync(100)
+  expect(await errorMs).toBeLessThan(51)
+})
+
+test('a clock that cannot be measured after a suspension delays a call by 2 s, and is right as soon as the database answers', async () => {
+  using it = await openClock()
+  suspend(it.database)
+  it.database.isReachable = false
+  const settled = it.clock.settled().then(() => 'settled')
+  await vi.advanceTimersByTimeAsync(2_001)
+  expect(await Promise.race([settled, Promise.resolve('waiting')])).toBe('settled')
+  it.database.isReachable = true
+  await vi.advanceTimersByTimeAsync(251)
+  expect(it.errorMs()).toBeLessThan(2)
+})
+
+test("setting the machine's wall clock changes nothing", async () => {
+  using it = await openClock()
+  for (const moveMs of [HOUR_MS, -2 * HOUR_MS]) {
+    vi.setSystemTime(Date.now() + moveMs)
+    expect(it.errorMs()).toBeLessThan(2)
+    const settled = it.clock.settled()
+    await vi.advanceTimersByTimeAsync(1)
+    await settled
+    expect(it.errorMs()).toBeLessThan(2)
+  }
 })
 
 test("the steady clock follows a drift of the database's clock, and a step only slowly", async () => {

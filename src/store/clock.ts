@@ -1,3 +1,4 @@
+import { waitAtMost } from '../kit/deadline.ts'
 import type { Session } from './engine/backend.ts'
 import type { StoreLogger } from './engine/logger.ts'
 import type { Statements } from './engine/statement.ts'
@@ -8,31 +9,57 @@ export interface StoreClock {
   readonly now: () => number
   /** Equals `now` at the start and never jumps afterwards, but slowly approaches it. For the due times of retries. */
   readonly steady: () => number
+  /**
+   * Must be awaited before `now` is used for a new message: after a suspension of the machine, `now` is wrong until this
+   * has resolved. Resolves within 2 s, even if the database is unreachable. Undefined: `now` is the machine's own clock.
+   */
+  readonly settled?: () => Promise<void>
 }
 
 const MEASURE_EVERY_MS = 10_000
-/** The clock offset is accurate to half the round-trip time. A slower measurement is discarded. */
+/**
+ * The clock offset is accurate to half the round-trip time. A slower measurement is discarded, unless the last offset is
+ * certainly worse.
+ */
 const MAX_ROUND_TRIP_MS = 500
 /** How far `steady` approaches `now` with each measurement. Quartz clocks drift apart by less. */
 const MAX_SLEW_MS = 5
 /** A larger difference between the machine's clock and the database's is logged. */
 const WARN_ABOVE_MS = 2_000
+/**
+ * If the machine's two clocks have moved apart by more than this, the machine was suspended, which stops the monotonic
+ * clock, or its wall clock was set.
+ */
+const MOVED_ABOVE_MS = 1_000
+const RETRY_MS = 250
+const SETTLED_WITHIN_MS = 2_000
 
-/** The database's clock: the machine's monotonic clock plus an offset that is measured periodically. */
+/**
+ * The database's clock: the machine's monotonic clock plus an offset that is measured periodically, and immediately after
+ * the machine was suspended. The wall clock is never used instead, because somebody may have set it.
+ */
 export class DatabaseClock implements StoreClock {
-  readonly now = () => Math.round(performance.now() + this.#offsetMs)
+  readonly now = () => {
+    if (this.#hasMoved) void this.settled()
+    return Math.round(performance.now() + this.#offsetMs)
+  }
   readonly steady = () => performance.now() + this.#steadyOffsetMs
   readonly #readClock: () => Promise<number>
   readonly #logger: StoreLogger | undefined
   readonly #timer: NodeJS.Timeout
   #steadyOffsetMs: number
   #offsetMs: number
+  /** From the monotonic to the wall clock, when the last measurement began. */
+  #wallOffsetMs: number
+  #settling: Promise<void> | null = null
+  #closed = false
   #wasOff = false
 
-  private constructor(readClock: () => Promise<number>, offsetMs: number, logger: StoreLogger | undefined) {
+  private constructor(readClock: () => Promise<number>, first: Measurement, logger: StoreLogger | undefined) {
     this.#readClock = readClock
     this.#logger = logger
-    this.#steadyOffsetMs = this.#offsetMs = offsetMs
+    this.#steadyOffsetMs = this.#offsetMs = first.offsetMs
+    this.#wallOffsetMs = first.wallOffsetMs
     this.#timer = setInterval(() => void this.#measure(), MEASURE_EVERY_MS)
     this.#timer.unref()
     this.#warnIfOff()
@@ -43,21 +70,44 @@ export class DatabaseClock implements StoreClock {
       const [row] = await reader.query(db.selectNoFrom(now.as('now')))
       return row!.now
     }
-    return new DatabaseClock(readClock, (await measure(readClock)).offsetMs, logger)
+    return new DatabaseClock(readClock, await measure(readClock), logger)
+  }
+
+  readonly settled = async (): Promise<void> => {
+    if (!this.#hasMoved) return
+    this.#settling ??= this.#settle().finally(() => {
+      this.#settling = null
+    })
+    await waitAtMost(SETTLED_WITHIN_MS, this.#settling)
   }
 
   close(): void {
+    this.#closed = true
     clearInterval(this.#timer)
+  }
+
+  get #hasMoved(): boolean {
+    return Math.abs(wallOffset() - this.#wallOffsetMs) > MOVED_ABOVE_MS
+  }
+
+  async #settle(): Promise<void> {
+    await this.#measure()
+    while (this.#hasMoved && !this.#closed) {
+      await new Promise(resolve => setTimeout(resolve, RETRY_MS).unref())
+      await this.#measure()
+    }
   }
 
   async #measure(): Promise<void> {
     try {
-      const { offsetMs, roundTripMs } = await measure(this.#readClock)
-      if (roundTripMs <= MAX_ROUND_TRIP_MS) {
+      const { offsetMs, roundTripMs, wallOffsetMs } = await measure(this.#readClock)
+      const isWorse = Math.abs(offsetMs - this.#offsetMs) > roundTripMs / 2
+      if (roundTripMs <= MAX_ROUND_TRIP_MS || isWorse) {
         this.#offsetMs = offsetMs
         const behindMs = offsetMs - this.#steadyOffsetMs
         this.#steadyOffsetMs += Math.max(-MAX_SLEW_MS, Math.min(MAX_SLEW_MS, behindMs))
       }
+      this.#wallOffsetMs = wallOffsetMs
       this.#warnIfOff()
     } catch {
       // The database is unreachable: keep the last offset.
@@ -72,10 +122,21 @@ export class DatabaseClock implements StoreClock {
   }
 }
 
-/** @returns the offset from the monotonic clock to the database's clock */
-async function measure(readClock: () => Promise<number>): Promise<{ offsetMs: number; roundTripMs: number }> {
+interface Measurement {
+  /** From the monotonic clock to the database's clock. */
+  offsetMs: number
+  roundTripMs: number
+  wallOffsetMs: number
+}
+
+async function measure(readClock: () => Promise<number>): Promise<Measurement> {
+  const wallOffsetMs = wallOffset()
   const sentAt = performance.now()
   const now = await readClock()
   const answeredAt = performance.now()
-  return { offsetMs: now - (sentAt + answeredAt) / 2, roundTripMs: answeredAt - sentAt }
+  return { offsetMs: now - (sentAt + answeredAt) / 2, roundTripMs: answeredAt - sentAt, wallOffsetMs }
+}
+
+function wallOffset(): number {
+  return Date.now() - performance.now()
 }

@@ -146,7 +146,7 @@ export class DatabaseStore implements Store {
     this.endpoints = new StoredEndpoints(core)
     this.operatorEndpoints = new StoredOperatorEndpoints(core)
     this.deliveries = new StoredDeliveries(core)
-    this.leases = new StoredLeases(core)
+    this.leases = new StoredLeases(core, clock)
     this.credentials = new StoredCredentials(core)
     this.transfers = new StoredTransfers(core, recorder)
     this.numbers = new StoredNumbers(core)

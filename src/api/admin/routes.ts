@@ -195,6 +195,7 @@ export function registerAdmin(api: Api, context: ApiContext, allowed: AllowedMet
   api.register(
     async (admin: Api) => {
       admin.addHook('onRequest', createAdminCheck(context, isAdminKey, wrongKeys))
+      admin.addHook('preHandler', async () => context.store.clock.settled?.())
       recordChanges(admin, context)
       refuseUnknownPaths(admin, allowed)
       refuseOtherMethods(admin, allowed, '/instances/:id/events/redeliver', ['GET'])

@@ -28,6 +28,7 @@ export function registerV1(api: Api, context: ApiContext, allowed: AllowedMethod
   api.register(
     async (v1: Api) => {
       v1.addHook('onRequest', createAdmission(context.store.admission))
+      v1.addHook('preHandler', async () => context.store.clock.settled?.())
       recordChanges(v1, context, CHANGES_BY_PROGRAMS)
       refuseUnknownPaths(v1, allowed)
       for (const type of ['text', 'media'])

@@ -1,5 +1,6 @@
 import { sql } from 'kysely'
 import { INSTANCE_KINDS, type InstanceKind } from '../../domain/instance.ts'
+import type { StoreClock } from '../clock.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
@@ -36,10 +37,12 @@ interface Acquisition {
 
 export class StoredLeases implements Leases {
   readonly #core: Core
+  readonly #clock: Pick<StoreClock, 'settled'>
   readonly #operations
 
-  constructor(core: Core) {
+  constructor(core: Core, clock: Pick<StoreClock, 'settled'>) {
     this.#core = core
+    this.#clock = clock
     this.#operations = operations(core.statements)
   }
 
@@ -65,7 +68,13 @@ export class StoredLeases implements Leases {
     await this.#core.write(this.#operations.leave, { owner })
   }
 
+  /** After a suspension of the machine, the clock is right before the node acts again. */
   async renew(owner: string): Promise<HeldLease[]> {
+    const [held] = await Promise.all([this.#renew(owner), this.#clock.settled?.()])
+    return held
+  }
+
+  async #renew(owner: string): Promise<HeldLease[]> {
     try {
       return await this.#core.write(this.#operations.renew, { owner, skipsLocked: false })
     } catch (error) {

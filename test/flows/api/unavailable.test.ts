@@ -167,3 +167,30 @@ test('/readyz is 503 while the service cannot accept, and concurrent callers sha
   expect(looks).toBeLessThan(20)
   expect((await api.call({ path: '/admin/v1/instances', key: ADMIN_KEY })).status).toBe(200)
 })
+
+test('after a suspension of the machine, a message gets the time that the clock has once it is right again', async () => {
+  let offMs = 0
+  await using api = await ApiHarness.start({
+    store: store => ({
+      clock: {
+        ...store.clock,
+        settled: async () => {
+          await store.ping()
+          offMs = 0
+        },
+      },
+    }),
+    options: { now: () => Date.now() - offMs },
+  })
+  const instance = await api.createConnected()
+  const startedAt = Date.now()
+  for (const send of [
+    () => api.send(instance, BODY),
+    () => api.admin('POST', `/instances/${instance.id}/messages`, BODY),
+  ]) {
+    offMs = 3_600_000
+    expect((await send()).status).toBe(202)
+  }
+  const queued = await api.store.messages.listQueued(instance.id, 10)
+  expect(queued.map(({ createdAt }) => createdAt >= startedAt)).toEqual([true, true])
+})
