@@ -1,7 +1,9 @@
 import type { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { FromThread } from './messages.ts'
+import { Suspects } from './suspects.ts'
 import { WhatsappThread, type WhatsappThreadOptions } from './whatsapp-thread.ts'
+import { WhatsappThreads } from './whatsapp-threads.ts'
 
 const hanging = vi.hoisted(() => ({ last: null as EventEmitter | null }))
 
@@ -56,4 +58,21 @@ test('a thread that took a long time to load has as long as any other to answer'
   expect(deaths).toEqual([])
   await passSeconds(1)
   expect(deaths).toEqual(['The thread did not answer.'])
+})
+
+test('an instance that is stopped because it kills its threads is recorded with the time of the store', async () => {
+  const isCause = vi.spyOn(Suspects.prototype, 'isCause').mockReturnValue(true)
+  const record = vi.fn()
+  const store = {
+    connections: { find: async () => ({ goal: 'online', goalVersion: 1 }), record },
+    hints: { on: () => () => undefined },
+    clock: { now: () => 42 },
+  }
+  const logger = { level: 'info', info: () => undefined }
+  type Options = ConstructorParameters<typeof WhatsappThreads>[0]
+  const threads = new WhatsappThreads({ store, threads: 1, isReplaced: () => false, logger } as unknown as Options)
+  const lease = { instanceId: 'ins_1', epoch: 1 }
+  await threads.connect({ lease } as unknown as Parameters<WhatsappThreads['connect']>[0])
+  expect(record).toHaveBeenCalledWith(lease, expect.objectContaining({ state: 'stopped' }), 42)
+  isCause.mockRestore()
 })

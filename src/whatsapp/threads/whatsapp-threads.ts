@@ -131,7 +131,7 @@ export class WhatsappThreads {
     const { store, logger } = this.#options
     const { cause, reason } = NONE_AFTER_CRASHES
     const change = { ...NO_CODES, state: 'stopped', cause, reason, goal: 'idle', ifGoalVersion: goalVersion } as const
-    await store.connections.record(lease, change, Date.now())
+    await store.connections.record(lease, change, store.clock.now())
     logger.info({ instanceId: lease.instanceId, state: 'stopped', cause, reason }, 'connection.changed')
   }
 
