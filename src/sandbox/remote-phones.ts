@@ -5,7 +5,7 @@ import { REFUSALS, Refusal, type RefusalCode } from '../domain/refusal.ts'
 import { waitAtMost } from '../kit/deadline.ts'
 import type { Hints } from '../store/hints.ts'
 import type { Lease } from '../store/leases/leases.ts'
-import type { PhoneOrders } from '../store/sandbox/phone-orders.ts'
+import { ORDER_VALID_FOR_MS, type PhoneOrders } from '../store/sandbox/phone-orders.ts'
 
 /** A request to a simulated phone. `look` only reads whether it is on. Nodes of other versions read these names too. */
 export type PhoneOrder = { kind: 'write'; message: ContactMessage } | { kind: 'switch'; on: boolean } | { kind: 'look' }
@@ -18,13 +18,13 @@ export interface PhoneReport {
 
 type Answer = { kind: 'done'; report: PhoneReport } | { kind: 'refused'; code: RefusalCode; message: string }
 
-const ANSWER_WITHIN_MS = 5_000
 /** Polling makes up for lost hints. */
 const POLL_EVERY_MS = 500
 
 /**
  * Passes an order through the store to the node that runs the simulated phone.
- * @throws Refusal of that node, or `service_unavailable` if there is no answer in time. The order may still be executed later.
+ * @throws Refusal of that node, or `service_unavailable` if there is no answer in time. The order may have been executed even
+ * so, but is not executed much later.
  */
 export async function askOwner(
   { orders, hints }: { orders: PhoneOrders; hints: Hints },
@@ -33,7 +33,7 @@ export async function askOwner(
 ): Promise<PhoneReport> {
   const id = randomUUID()
   const body = JSON.stringify(order)
-  const giveUpAt = performance.now() + ANSWER_WITHIN_MS
+  const giveUpAt = performance.now() + ORDER_VALID_FOR_MS
   let wake = () => {}
   const stopListening = hints.on('phone', (_, origin) => origin === 'elsewhere' && wake(), instanceId)
   try {

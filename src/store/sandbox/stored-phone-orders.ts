@@ -3,9 +3,9 @@ import type { InstanceId } from '../../domain/ids.ts'
 import type { Core } from '../engine/core.ts'
 import { fencedOneByOne, oneByOne } from '../engine/operation.ts'
 import type { Lease } from '../leases/leases.ts'
-import type { PhoneOrders } from './phone-orders.ts'
+import { ORDER_VALID_FOR_MS, type PhoneOrders } from './phone-orders.ts'
 
-/** Orders are deleted after this time. Their senders wait for a much shorter time. */
+/** Orders and answers are deleted after this time. Their senders wait for a much shorter time. */
 const FORGOTTEN_AFTER_MS = 60_000
 
 export class StoredPhoneOrders implements PhoneOrders {
@@ -63,6 +63,15 @@ function operations({ statements }: Core) {
     ),
 
     take: fencedOneByOne('phoneOrders.take', async (tx, { lease }: { lease: Lease }) => {
+      // The caller was told that the phone does not answer, and may have repeated the call. A time in the future was
+      // written before the clock was set back.
+      await tx.query(
+        db
+          .deleteFrom('phone_orders')
+          .where('instance_id', '=', lease.instanceId)
+          .where('body', 'is not', null)
+          .where(sql<boolean>`abs(left_at - ${now}) > ${sql.lit(ORDER_VALID_FOR_MS)}`),
+      )
       const rows = await tx.query(
         db
           .selectFrom('phone_orders')

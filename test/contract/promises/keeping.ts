@@ -191,5 +191,25 @@ export function keepingContract(createHarness: CreateHarness): void {
       expect(await orders.takeAnswer(instanceId, 'a')).toBeNull()
       await expect(orders.take({ ...lease, epoch: lease.epoch - 1 })).rejects.toThrow(LeaseLost)
     })
+
+    test('an order for a phone is not returned after its caller has given up, or after the clock was set back', async () => {
+      const { store, harness } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const { phoneOrders: orders } = store
+      for (const [id, moveMs] of [
+        ['taken', 0],
+        ['late', -6_000],
+        ['early', 10_000],
+        ['recent', -3_000],
+      ] as const) {
+        await orders.leave(instanceId, id, id)
+        if (id === 'taken') await orders.take(lease)
+        await harness.execute(`update phone_orders set left_at = left_at + ${moveMs} where id = '${id}'`)
+      }
+      expect(await orders.take(lease)).toEqual([{ id: 'recent', body: 'recent' }])
+      const rows = await harness.execute(`select id from phone_orders where instance_id = '${instanceId}' order by id`)
+      expect(rows).toEqual([{ id: 'recent' }, { id: 'taken' }])
+    })
   })
 }
