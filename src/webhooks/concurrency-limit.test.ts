@@ -27,6 +27,7 @@ class Greedy implements LimitedLane {
     while (this.held.length < this.#most) {
       const permit = this.#limit.acquire(this)
       if (permit === null) return
+      permit.begin()
       this.#log.push(this.#name)
       this.held.push(permit)
     }

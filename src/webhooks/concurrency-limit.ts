@@ -22,8 +22,10 @@ export interface LimitedLane {
 
 /** The right to have one request open. */
 export interface Permit {
+  /** The request is sent now. Its duration, which sets the consumer's speed, begins here. */
+  begin(): void
   release(): void
-  /** Returns an unused permit, which says nothing about the consumer's speed. */
+  /** Returns a permit whose request got no outcome, which says nothing about the consumer's speed. */
   giveBack(): void
 }
 
@@ -120,24 +122,27 @@ export function createConcurrencyLimit(
       let pool = acquiredFrom
       let speed: ConsumerSpeed = 'fast'
       if (lane.speed === 'unknown') probing.add(lane)
-      const cancel = clock.after(SLOW_AFTER_MS, () => {
-        speed = lane.speed = 'slow'
-        if (pool !== slow && slow.acquired < slow.capacity) {
-          slow.acquired += 1
-          pool = slow
-          acquiredFrom.release()
-        }
-        if (probing.delete(lane)) lane.onPermit()
-      })
+      let cancel: (() => void) | undefined
       return {
+        begin() {
+          cancel = clock.after(SLOW_AFTER_MS, () => {
+            speed = lane.speed = 'slow'
+            if (pool !== slow && slow.acquired < slow.capacity) {
+              slow.acquired += 1
+              pool = slow
+              acquiredFrom.release()
+            }
+            if (probing.delete(lane)) lane.onPermit()
+          })
+        },
         release() {
-          cancel()
+          cancel?.()
           lane.speed = speed
           pool.release()
           if (probing.delete(lane)) lane.onPermit()
         },
         giveBack() {
-          cancel()
+          cancel?.()
           probing.delete(lane)
           pool.release()
         },

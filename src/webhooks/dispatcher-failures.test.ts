@@ -26,6 +26,19 @@ describe('failures', () => {
     expect(consumers.sent[1]!.at - consumers.sent[0]!.at).toBe(1_000)
   })
 
+  test('a store that answers slowly says nothing about the speed of the consumer', async () => {
+    const { clock, store, consumers, open } = setUp()
+    consumers.rule = () => 'later'
+    const answer = holdPosting(store)
+    for (let n = 0; n < 20; n += 1) store.add('a', clock, { quietly: true })
+    open('a')
+    await clock.pass(1_500)
+    answer()
+    await clock.pass(10)
+    // One request, as long as the speed is unknown.
+    expect(consumers.openOf('a')).toHaveLength(1)
+  })
+
   test('if the store never confirms the record of an attempt, the next lane on this node does not repeat the attempt', async () => {
     const { clock, store, consumers, dispatcher, open } = setUp()
     const { recordAttempt } = store.deliveries

@@ -234,6 +234,7 @@ export class Lane implements LimitedLane {
         this.#isHeld = true
         return 'unknown'
       }
+      permit.begin()
       ended = await makeAttempt(delivery, keys, this.#abort.signal, this.#options)
     } finally {
       if (ended) permit.release()
