@@ -6,6 +6,7 @@ import type { OpenSpan } from '../domain/trace-context.ts'
 import type { Clock } from '../kit/clock.ts'
 import type { AttemptRecord, DueDelivery } from '../store/deliveries/deliveries.ts'
 import type { Endpoints } from '../store/endpoints/endpoints.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 import type { Poster, PostOutcome } from './posting/post.ts'
 import { type SigningKeys, signatureHeaders, signingKeys } from './posting/signature.ts'
 
@@ -94,6 +95,7 @@ export class LeaseNotRenewed extends Error {
 /**
  * Signs and posts once. Any 2xx is a success.
  * @throws LeaseNotRenewed
+ * @throws StoreUnavailable
  */
 export async function makeAttempt(
   delivery: DueDelivery,
@@ -176,8 +178,12 @@ export function logAttempt({ delivery, attempt, next }: EndedAttempt, logger: At
   logger[next.kind === 'exhausted' ? 'warn' : 'info'](fact, 'delivery.attempted')
 }
 
-/** A bug counts as a failed attempt, so the retry schedule limits how often it happens. */
+/**
+ * A bug counts as a failed attempt, so the retry schedule limits how often it happens.
+ * @throws StoreUnavailable if the test receiver could not read the secrets; this is no failure of the consumer
+ */
 function onBug(error: unknown, { instanceId, eventId }: DueDelivery, { logger }: AttemptOptions): PostOutcome {
+  if (error instanceof StoreUnavailable) throw error
   logger.error({ instanceId, eventId, err: error }, 'delivery.bug')
   return { kind: 'failed', error: 'internal_error' }
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { OK, REFUSED, setUp } from '../../test/units/dispatcher-harness.ts'
+import { StoreUnavailable } from '../store/errors.ts'
 
 /** Reads of the signing secrets get no answer until the returned function is called. */
 function holdPosting({ endpoints }: ReturnType<typeof setUp>['store']): () => void {
@@ -37,6 +38,22 @@ describe('failures', () => {
     await clock.pass(10)
     // One request, as long as the speed is unknown.
     expect(consumers.openOf('a')).toHaveLength(1)
+  })
+
+  test('an attempt at the test receiver that cannot read the store is repeated and does not count', async () => {
+    const { clock, store, consumers, open, log } = setUp()
+    const { send } = consumers
+    consumers.send = async () => {
+      throw new StoreUnavailable('unavailable')
+    }
+    store.add('a', clock)
+    open('a')
+    await clock.pass(50)
+    consumers.send = send
+    await clock.pass(5_000)
+    expect(store.rows).toMatchObject([{ state: 'delivered', attempts: [{ attemptNumber: 1 }] }])
+    expect(log.map(({ msg }) => msg)).not.toContain('delivery.bug')
+    expect(log.map(({ msg }) => msg)).toContain('lane.paused')
   })
 
   test('if the store never confirms the record of an attempt, the next lane on this node does not repeat the attempt', async () => {
