@@ -50,6 +50,17 @@ describe('the plans of SQLite', () => {
     )
   })
 
+  test('events that can be redelivered are counted by the index of finished deliveries', async () => {
+    const steps = await planOf(() => store.statistics.countEnded(instanceId, 0, 'exhausted'))
+    const read = steps.filter(step => /^(SCAN|SEARCH) [fo]\b/.test(step))
+    expect(new Set(read)).toEqual(
+      new Set([
+        'SEARCH f USING COVERING INDEX finished_deliveries_state (instance_id=? AND state=? AND event_id>? AND event_id<?)',
+        'SEARCH o USING PRIMARY KEY (instance_id=? AND event_id=? AND seq=?)',
+      ]),
+    )
+  })
+
   test('first attempts are read by their own index, after a cursor', async () => {
     expect(await planOf(() => store.deliveries.listFirst(instanceId, 0, 10))).toEqual([
       'SEARCH deliveries USING INDEX deliveries_first (instance_id=? AND endpoint_id=? AND seq>?)',

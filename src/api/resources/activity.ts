@@ -14,7 +14,9 @@ export const deliveriesSchema = Type.Object(
     }),
     retrying: Type.Integer({ description: 'Events whose delivery failed and is being retried; counted up to 1,000.' }),
     givenUp: Type.Integer({
-      description: 'Events of the last 7 days that are exhausted and were not delivered later; counted up to 1,000.',
+      description:
+        'Events of the last 7 days that are exhausted and were not delivered later; counted up to 1,000. Deleted ' +
+        'endpoints do not count.',
     }),
     lastDeliveredAt: nullable(moment('When the newest delivered event was delivered.')),
     lastGivenUpAt: nullable(moment('When the newest event in `givenUp` became exhausted.')),

@@ -69,8 +69,12 @@ export type StatisticsView = Static<typeof statisticsSchema>
 
 export const deliveryCountsSchema = Type.Object(
   {
-    delivered: Type.Integer({ description: 'Events whose latest delivery succeeded.' }),
-    exhausted: Type.Integer({ description: 'Events whose latest delivery is exhausted.' }),
+    delivered: Type.Integer({
+      description: 'Events whose latest delivery to some endpoint succeeded. Deleted endpoints do not count.',
+    }),
+    exhausted: Type.Integer({
+      description: 'Events whose latest delivery to some endpoint is exhausted. Deleted endpoints do not count.',
+    }),
     notPosted: nullable(Type.Integer({ description: 'Events that were never posted; null unless requested.' })),
     redelivering: Type.Integer({ description: 'Redeliveries that have not ended, of events of any age.' }),
   },

@@ -50,7 +50,7 @@ export type DeliveryHealth = (typeof DELIVERY_HEALTHS)[number]
 
 export interface RecentDeliveries {
   retrying: number
-  /** Recent events that are exhausted and were not delivered later. */
+  /** Recent events that are exhausted and were not delivered later. Ignores deleted endpoints. */
   givenUp: number
   /** The end of the last attempt of the newest delivered event, and of the newest exhausted one. */
   lastDeliveredAt: number | null

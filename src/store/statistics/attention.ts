@@ -2,11 +2,10 @@ import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
 import type { StoredConnectionState } from '../../domain/connection/connection.ts'
 import { type ConnectionCause, currentState, REQUESTED_LOGOUT } from '../../domain/connection/connection.ts'
-import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EventId, firstEventId, type InstanceId } from '../../domain/ids.ts'
 import type { InstanceKind } from '../../domain/instance.ts'
 import { currentStateOf } from '../connections/current-state.ts'
-import { newestGivenUp } from '../deliveries/given-up.ts'
+import { isOwnEndpoint, newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
 import { isToOwn } from '../engine/schema/events.ts'
 import { type InstanceTrouble, MAX_TROUBLES } from './statistics.ts'
@@ -91,7 +90,7 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
         or (c.state = 'unlinked' and c.cause in (${sql.join(FAILED_TO_LINK.map(cause => sql.lit(cause)))}))
         or ${currentStateOf('c', 'l', now)} = 'disconnected' then 1 else 0 end as is_down,
       case when exists (select 1 from ${newestGivenUp(sql`i.id`, first)} as given_up
-        where ${isOwnEndpoint(sql`given_up.endpoint_id`)}) then 1 else 0 end as given_up,
+        where ${isOwnEndpoint(sql`i.id`, sql`given_up.endpoint_id`)}) then 1 else 0 end as given_up,
       case when exists (select 1 from deliveries d where d.instance_id = i.id and d.readiness = 'retry'
         and ${isToOwn('d')})
         then 1 else 0 end as retrying
@@ -100,13 +99,6 @@ function troublesQuery(now: RawBuilder<number>, first: EventId, which: RawBuilde
     join leases l on l.instance_id = i.id
     where ${which} and i.deleted_at is null
   ) as checked where is_down = 1 or given_up = 1 or retrying = 1 or coalesce(restricted_until, 0) > now`
-}
-
-/** Whether the instance `i` still has this endpoint. Only then can its events be redelivered. */
-function isOwnEndpoint(id: RawBuilder<unknown>): RawBuilder<unknown> {
-  return sql`case when ${id} = ${sql.lit(DEFAULT_ENDPOINT)} then i.webhook_url is not null
-    else exists (select 1 from endpoints as own
-      where own.instance_id = i.id and own.id = ${id} and own.deleted_at is null) end`
 }
 
 function toTrouble(row: TroubleRow): InstanceTrouble {

@@ -155,7 +155,7 @@ export interface Statistics {
   /** Counts the newest `MAX_COUNTED` failed messages accepted since `since` by reason, the most frequent first. */
   failures(instanceId: InstanceId, since: number): Promise<{ code: FailureCode; count: number }[]>
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
-  /** The number of events created since `since` whose latest delivery is in `state`, up to `MAX_COUNTED`. */
+  /** The number of events created since `since` that `redeliverSince` would queue, up to `MAX_COUNTED`. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>
   /** The number of events created since `since` that were never posted, up to `MAX_COUNTED`. Reads all events since then. */
   countNotPosted(instanceId: InstanceId, since: number): Promise<number>

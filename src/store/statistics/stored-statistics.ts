@@ -1,11 +1,12 @@
-import { type AliasedExpression, type RawBuilder, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
 import { type EndpointId, type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import { isLatest, joinLatestDelivery, OWN } from '../deliveries/delivery-summary.ts'
+import { isOwnEndpoint, newestGivenUp } from '../deliveries/given-up.ts'
 import type { Core } from '../engine/core.ts'
 import { TOP } from '../engine/cursor.ts'
-import { endedAtOwn, IS_POSTED_BY_DEFAULT, isToOwn, type Readiness } from '../engine/schema/events.ts'
+import { endedAtOwn, endpointOf, IS_POSTED_BY_DEFAULT, isToOwn, type Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
@@ -108,16 +109,33 @@ export class StoredStatistics implements Statistics {
   }
 
   async countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number> {
-    const { db } = this.#core.statements
-    const ended = db
-      .selectFrom('finished_deliveries as f')
-      .select('f.seq')
-      .where('f.instance_id', '=', instanceId)
-      .where('f.state', '=', state)
-      .where('f.superseded', '=', sql.lit(0))
-      .where('f.event_id', '>=', firstEventId(since))
-      .limit(MAX_COUNTED)
-    return this.#count(ended.as('found'))
+    const { reader, statements } = this.#core
+    const receivers = await this.#receivers(instanceId)
+    if (receivers.length === 0) return 0
+    const ended = ({ below, from }: Slice) =>
+      statements.db
+        .selectFrom('finished_deliveries as f')
+        .select('f.event_id')
+        .where('f.instance_id', '=', instanceId)
+        .where('f.state', '=', state)
+        .where('f.superseded', '=', sql.lit(0))
+        .where('f.event_id', '<', below)
+        .where('f.event_id', '>=', from)
+    const edge = async (slice: Slice, distance: number) => {
+      const [row] = await reader.query(ended(slice).orderBy('f.event_id', 'desc').offset(distance).limit(1))
+      return row?.event_id ?? null
+    }
+    const find = (slice: Slice, limit: number) =>
+      reader.query(
+        ended(slice)
+          .where(
+            endpointOf('f'),
+            'in',
+            receivers.map(({ id }) => id),
+          )
+          .limit(limit),
+      )
+    return (await search(instanceId, { below: TOP, from: firstEventId(since) }, MAX_COUNTED, edge, find)).length
   }
 
   async countNotPosted(instanceId: InstanceId, since: number): Promise<number> {
@@ -146,21 +164,33 @@ export class StoredStatistics implements Statistics {
   }
 
   async countRedelivering(instanceId: InstanceId): Promise<number> {
-    const { db } = this.#core.statements
-    const open = db
+    const { reader, statements } = this.#core
+    const open = statements.db
       .selectFrom('deliveries')
       .select('seq')
       .where('instance_id', '=', instanceId)
       .where('redelivery', '=', sql.lit(1))
       .limit(MAX_COUNTED)
-    return this.#count(open.as('found'))
+    const [row] = await reader.query(
+      statements.db.selectFrom(open.as('found')).select(sql<number>`count(*)`.as('count')),
+    )
+    return Number(row?.count ?? 0)
   }
 
-  /** @param rows at most `MAX_COUNTED` */
-  async #count(rows: AliasedExpression<{ seq: number }, 'found'>): Promise<number> {
+  /** The endpoints that `redeliverSince` reaches. */
+  #receivers(instanceId: InstanceId) {
     const { db } = this.#core.statements
-    const [row] = await this.#core.reader.query(db.selectFrom(rows).select(sql<number>`count(*)`.as('count')))
-    return Number(row?.count ?? 0)
+    return this.#core.reader.query(
+      db
+        .selectFrom('instances')
+        .select([sql<string>`${sql.lit(DEFAULT_ENDPOINT)}`.as('id')])
+        .where('id', '=', instanceId)
+        .where('webhook_url', 'is not', null)
+        .unionAll(
+          db.selectFrom('endpoints').select('id').where('instance_id', '=', instanceId).where('deleted_at', 'is', null),
+        )
+        .unionAll(db.selectFrom('operator_endpoints').select('id').where('deleted_at', 'is', null)),
+    )
   }
 }
 
@@ -181,7 +211,9 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
     where e.instance_id = input.instance_id and e.id >= input.first_event and e.kind = 'message.received')`
   const retrying = counted(sql`deliveries d where d.instance_id = input.instance_id and d.readiness = 'retry'
     and ${isToOwn('d')}`)
-  const givenUp = counted(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`)
+  const instance = sql`input.instance_id`
+  const newest = sql`${newestGivenUp(instance, sql`input.first_given_up`)} as f
+    where ${isOwnEndpoint(instance, sql`f.endpoint_id`)}`
   const columns = { instance_id: 'text', first_message: 'text', first_event: 'text', first_given_up: 'text' } as const
   return statements.rows(columns, db =>
     db
@@ -197,9 +229,9 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
         oldest('retry').as('retry'),
         oldest('blocked').as('blocked'),
         retrying.as('retrying'),
-        givenUp.as('given_up'),
-        lastEnd(ended('delivered')).as('last_delivered'),
-        lastEnd(sql`${ended('exhausted')} and f.event_id >= input.first_given_up`).as('last_given_up'),
+        counted(newest).as('given_up'),
+        lastEnd(DELIVERED).as('last_delivered'),
+        lastEnd(newest).as('last_given_up'),
       ]),
   )
 }
@@ -208,16 +240,14 @@ function counted(rows: RawBuilder<unknown>): RawBuilder<number> {
   return sql<number>`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_RECENT)}) as counted)`
 }
 
-/** The events of an instance whose latest delivery ended in `state`, through their partial index. */
-function ended(state: 'delivered' | 'exhausted'): RawBuilder<unknown> {
-  return sql`finished_deliveries f
-    where f.instance_id = input.instance_id and f.state = ${sql.lit(state)} and f.superseded = 0 and ${endedAtOwn('f')}`
-}
+/** The delivered events of an instance, through their partial index. Includes deleted endpoints, so that the newest one is found at once. */
+const DELIVERED = sql`finished_deliveries f
+  where f.instance_id = input.instance_id and f.state = 'delivered' and f.superseded = 0 and ${endedAtOwn('f')}`
 
 /** When the last attempt of the newest of these events ended. Uses indexed columns only, so that SQLite does not read the table. */
 function lastEnd(events: RawBuilder<unknown>): RawBuilder<number | null> {
   const attemptEnd = sql`(select a.started_at + a.duration_ms from attempts a
-    where a.instance_id = f.instance_id and a.event_id = f.event_id
+    where a.instance_id = input.instance_id and a.event_id = f.event_id
       and a.delivery_seq = f.seq order by a.attempt_number desc limit 1)`
   return sql<number | null>`(select ${attemptEnd} from ${events} order by f.event_id desc limit 1)`
 }

@@ -144,7 +144,12 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       await connect(lease)
       expect(await since()).toEqual({ kind: 'no_webhook' })
       await end(lease, (await firsts(lease, id))[0]!, 'delivered')
+      const count = () => store.statistics.countEnded(instanceId, 0, 'delivered')
+      expect(await count()).toBe(1)
       expect(await since()).toEqual({ kind: 'queued', count: 1 })
+      await end(lease, (await firsts(lease, id))[0]!, 'delivered')
+      await store.operatorEndpoints.delete(id, Date.now())
+      expect(await count()).toBe(0)
     })
 
     test('that fail are not a problem of an instance whose own webhook works', async () => {

@@ -50,13 +50,18 @@ export function isToOwn(alias: string) {
 }
 
 /**
- * The same for finished deliveries. It finds them by their key, because the index by state, which these queries must
- * use, does not contain the endpoint.
+ * The endpoint of a finished delivery, found by its key, because the index by state, which these queries must use, does
+ * not contain the endpoint.
  */
-export function endedAtOwn(alias: string) {
+export function endpointOf(alias: string) {
   const of = (column: string) => sql.ref(`${alias}.${column}`)
-  return sql<boolean>`not exists (select 1 from finished_deliveries as o where o.instance_id = ${of('instance_id')}
-    and o.event_id = ${of('event_id')} and o.seq = ${of('seq')} and o.endpoint_id >= ${sql.lit(OPERATOR_PREFIX)})`
+  return sql<EndpointId>`(select o.endpoint_id from finished_deliveries as o where o.instance_id = ${of('instance_id')}
+    and o.event_id = ${of('event_id')} and o.seq = ${of('seq')})`
+}
+
+/** The same as `isToOwn` for finished deliveries. */
+export function endedAtOwn(alias: string) {
+  return sql<boolean>`${endpointOf(alias)} < ${sql.lit(OPERATOR_PREFIX)}`
 }
 
 /** Deliveries to operator endpoints. They have indexes of their own, which need this condition. */

@@ -69,6 +69,29 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
       })
     })
 
+    test('events that only a deleted endpoint missed are neither counted as given up nor offered for redelivery', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const other = await addEndpoint(lease)
+      for (const id of ['a', 'b']) await store.events.storeIncoming(lease, incoming({ id }), Date.now())
+      for (const _ of ['a', 'b']) await end(lease, other, 'exhausted', 1_000)
+      await end(lease, DEFAULT_ENDPOINT, 'exhausted', 500)
+      await end(lease, DEFAULT_ENDPOINT, 'delivered', 2_000)
+      const ended = (state: 'delivered' | 'exhausted') => store.statistics.countEnded(instanceId, 0, state)
+      const recent = async () => (await store.statistics.activity([instanceId], 0, 0))[0]!.deliveries
+      expect([await ended('exhausted'), await ended('delivered')]).toEqual([2, 1])
+      expect(await recent()).toMatchObject({ givenUp: 3, lastGivenUpAt: 1_005 })
+
+      await store.endpoints.delete(instanceId, other, Date.now())
+      expect([await ended('exhausted'), await ended('delivered')]).toEqual([1, 1])
+      expect(await recent()).toMatchObject({ givenUp: 1, lastGivenUpAt: 505 })
+
+      await store.instances.setWebhookUrl(instanceId, null)
+      expect([await ended('exhausted'), await ended('delivered')]).toEqual([0, 0])
+      expect(await recent()).toMatchObject({ givenUp: 0, lastGivenUpAt: null })
+    })
+
     test('the log of one shows only its deliveries, also by state and page by page', async () => {
       const { store } = context
       const lease = await createConnected(store)
