@@ -75,7 +75,11 @@ export const deliveryCountsSchema = Type.Object(
     exhausted: Type.Integer({
       description: 'Events whose latest delivery to some endpoint is exhausted. Deleted endpoints do not count.',
     }),
-    notPosted: nullable(Type.Integer({ description: 'Events that were never posted; null unless requested.' })),
+    notPosted: nullable(
+      Type.Integer({
+        description: 'Events that were never posted and that an endpoint would now receive; null unless requested.',
+      }),
+    ),
     redelivering: Type.Integer({ description: 'Redeliveries that have not ended, of events of any age.' }),
   },
   { title: 'DeliveryCounts', description: `Each count goes up to ${MAX_COUNTED}.` },

@@ -157,7 +157,7 @@ export interface Statistics {
   outcomes(instanceId: InstanceId, since: number, until: number): Promise<DeliveryOutcomes>
   /** The number of events created since `since` that `redeliverSince` would queue, up to `MAX_COUNTED`. */
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>
-  /** The number of events created since `since` that were never posted, up to `MAX_COUNTED`. Reads all events since then. */
+  /** The same for `not_posted`. Reads all events since then. */
   countNotPosted(instanceId: InstanceId, since: number): Promise<number>
   /** Unfinished redeliveries, up to `MAX_COUNTED`. */
   countRedelivering(instanceId: InstanceId): Promise<number>

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
-import { DEFAULT_ENDPOINT } from '../../domain/events/endpoint.ts'
+import { DEFAULT_ENDPOINT, isSubscribed } from '../../domain/events/endpoint.ts'
+import { EVENT_KINDS } from '../../domain/events/event.ts'
 import { type EndpointId, type EventId, firstEventId, firstMessageId, type InstanceId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import { isLatest, joinLatestDelivery, OWN } from '../deliveries/delivery-summary.ts'
@@ -8,6 +9,7 @@ import type { Core } from '../engine/core.ts'
 import { TOP } from '../engine/cursor.ts'
 import { endedAtOwn, endpointOf, IS_POSTED_BY_DEFAULT, isToOwn, type Readiness } from '../engine/schema/events.ts'
 import type { RowsStatement, Statement } from '../engine/statement.ts'
+import { eventsOf } from '../events/event-recorder.ts'
 import { messageIds } from '../messages/message-ids.ts'
 import { type Slice, search } from '../messages/searching.ts'
 import { readTroubles } from './attention.ts'
@@ -140,6 +142,9 @@ export class StoredStatistics implements Statistics {
 
   async countNotPosted(instanceId: InstanceId, since: number): Promise<number> {
     const { reader, statements } = this.#core
+    const receivers = await this.#receivers(instanceId)
+    const kinds = EVENT_KINDS.filter(kind => receivers.some(({ events }) => isSubscribed(eventsOf(events), kind)))
+    if (kinds.length === 0) return 0
     const events = ({ below, from }: Slice) =>
       joinLatestDelivery(statements.db.selectFrom('events'))
         .select('events.id')
@@ -156,7 +161,7 @@ export class StoredStatistics implements Statistics {
         events(slice)
           .where('open.seq', 'is', null)
           .where('done.seq', 'is', null)
-          .where(IS_POSTED_BY_DEFAULT)
+          .where('events.kind', 'in', kinds)
           .limit(limit),
       )
     const found = await search(instanceId, { below: TOP, from: firstEventId(since) }, MAX_COUNTED, edge, find)
@@ -177,19 +182,23 @@ export class StoredStatistics implements Statistics {
     return Number(row?.count ?? 0)
   }
 
-  /** The endpoints that `redeliverSince` reaches. */
+  /** The endpoints that `redeliverSince` reaches, with their stored filters. */
   #receivers(instanceId: InstanceId) {
     const { db } = this.#core.statements
     return this.#core.reader.query(
       db
         .selectFrom('instances')
-        .select([sql<string>`${sql.lit(DEFAULT_ENDPOINT)}`.as('id')])
+        .select([sql<string>`${sql.lit(DEFAULT_ENDPOINT)}`.as('id'), 'webhook_events as events'])
         .where('id', '=', instanceId)
         .where('webhook_url', 'is not', null)
         .unionAll(
-          db.selectFrom('endpoints').select('id').where('instance_id', '=', instanceId).where('deleted_at', 'is', null),
+          db
+            .selectFrom('endpoints')
+            .select(['id', 'events'])
+            .where('instance_id', '=', instanceId)
+            .where('deleted_at', 'is', null),
         )
-        .unionAll(db.selectFrom('operator_endpoints').select('id').where('deleted_at', 'is', null)),
+        .unionAll(db.selectFrom('operator_endpoints').select(['id', 'events']).where('deleted_at', 'is', null)),
     )
   }
 }

@@ -161,7 +161,7 @@ const bodySchema = Type.Object(
       oneOf(REDELIVERABLE, {
         description:
           'Only events whose latest delivery is in this state, or that no endpoint received ' +
-          '(`not_posted`). Default: `exhausted`.',
+          '(`not_posted`; these go to the endpoints that now receive their kind). Default: `exhausted`.',
       }),
     ),
   },

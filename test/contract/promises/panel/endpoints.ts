@@ -11,9 +11,9 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
   describe('endpoints in the panel', () => {
     const context = withStore(createHarness)
 
-    async function addEndpoint({ instanceId }: Lease): Promise<string> {
+    async function addEndpoint({ instanceId }: Lease, events = ['*']): Promise<string> {
       const id = newEndpointId()
-      const settings = { url: 'https://elsewhere.example/hook', events: ['*'], active: true, description: null }
+      const settings = { url: 'https://elsewhere.example/hook', events, active: true, description: null }
       await context.store.endpoints.create({ instanceId, id, secret: 'whsec_b3RoZXI=', ...settings }, 0)
       return id
     }
@@ -91,6 +91,28 @@ export function panelEndpointsContract(createHarness: CreateHarness): void {
       expect([await ended('exhausted'), await ended('delivered')]).toEqual([0, 0])
       expect(await recent()).toMatchObject({ givenUp: 0, lastGivenUpAt: null })
     })
+
+    test.each([
+      { events: ['message.*'], count: 2 },
+      { events: ['message.failed'], count: 0 },
+      { events: ['instance.*'], count: 1 },
+      { events: ['*'], count: 3 },
+    ])(
+      'of the events that were never posted, those that $events selects are counted and redelivered',
+      async ({ events, count }) => {
+        const { store } = context
+        const lease = await createConnected(store)
+        const { instanceId } = lease
+        await store.instances.setWebhookUrl(instanceId, null)
+        for (const id of ['a', 'b']) await store.events.storeIncoming(lease, incoming({ id }), Date.now())
+        await store.connections.record(lease, { state: 'stopped', reason: 'Banned.' }, Date.now())
+        expect(await store.statistics.countNotPosted(instanceId, 0)).toBe(0)
+        await addEndpoint(lease, events)
+        expect(await store.statistics.countNotPosted(instanceId, 0)).toBe(count)
+        const redelivered = await store.deliveries.redeliverSince(instanceId, 0, 'not_posted', Date.now())
+        expect(redelivered).toEqual({ kind: 'queued', count })
+      },
+    )
 
     test('the log of one shows only its deliveries, also by state and page by page', async () => {
       const { store } = context
