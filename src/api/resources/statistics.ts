@@ -80,7 +80,7 @@ export const deliveryCountsSchema = Type.Object(
         description: 'Events that were never posted and that an endpoint would now receive; null unless requested.',
       }),
     ),
-    redelivering: Type.Integer({ description: 'Redeliveries that have not ended, of events of any age.' }),
+    redelivering: Type.Integer({ description: 'Events of any age with a redelivery that has not ended.' }),
   },
   { title: 'DeliveryCounts', description: `Each count goes up to ${MAX_COUNTED}.` },
 )

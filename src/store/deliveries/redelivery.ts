@@ -107,7 +107,8 @@ export function redeliverSinceOperation(statements: Statements) {
           .map(({ id, url }) => ({ instance_id: instanceId, event_id, endpoint_id: id, url, due_at: now })),
       )
       await redeliveries.deliver(tx, matching)
-      return { hasOwnEndpoint, count: matching.length, next: ids.length < STEP ? null : ids.at(-1)! }
+      const { size: count } = new Set(matching.map(({ event_id }) => event_id))
+      return { hasOwnEndpoint, count, next: ids.length < STEP ? null : ids.at(-1)! }
     },
     ({ count }) => count > 0,
   )

@@ -159,6 +159,6 @@ export interface Statistics {
   countEnded(instanceId: InstanceId, since: number, state: 'delivered' | 'exhausted'): Promise<number>
   /** The same for `not_posted`. Reads all events since then. */
   countNotPosted(instanceId: InstanceId, since: number): Promise<number>
-  /** Unfinished redeliveries, up to `MAX_COUNTED`. */
+  /** The number of events with an unfinished redelivery, up to `MAX_COUNTED`. */
   countRedelivering(instanceId: InstanceId): Promise<number>
 }

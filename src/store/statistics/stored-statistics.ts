@@ -130,6 +130,7 @@ export class StoredStatistics implements Statistics {
     const find = (slice: Slice, limit: number) =>
       reader.query(
         ended(slice)
+          .distinct()
           .where(
             endpointOf('f'),
             'in',
@@ -172,7 +173,9 @@ export class StoredStatistics implements Statistics {
     const { reader, statements } = this.#core
     const open = statements.db
       .selectFrom('deliveries')
-      .select('seq')
+      // An expression, so that SQLite does not read all unfinished deliveries in the order of their events.
+      .select(sql<string>`event_id || ''`.as('event_id'))
+      .distinct()
       .where('instance_id', '=', instanceId)
       .where('redelivery', '=', sql.lit(1))
       .limit(MAX_COUNTED)
@@ -238,15 +241,15 @@ function activityStatement({ statements }: Core): RowsStatement<ActivityInput, A
         oldest('retry').as('retry'),
         oldest('blocked').as('blocked'),
         retrying.as('retrying'),
-        counted(newest).as('given_up'),
+        counted(newest, sql`distinct f.event_id`).as('given_up'),
         lastEnd(DELIVERED).as('last_delivered'),
         lastEnd(newest).as('last_given_up'),
       ]),
   )
 }
 
-function counted(rows: RawBuilder<unknown>): RawBuilder<number> {
-  return sql<number>`(select count(*) from (select 1 from ${rows} limit ${sql.lit(MAX_RECENT)}) as counted)`
+function counted(rows: RawBuilder<unknown>, each = sql`1`): RawBuilder<number> {
+  return sql<number>`(select count(*) from (select ${each} from ${rows} limit ${sql.lit(MAX_RECENT)}) as counted)`
 }
 
 /** The delivered events of an instance, through their partial index. Includes deleted endpoints, so that the newest one is found at once. */

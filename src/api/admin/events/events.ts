@@ -71,7 +71,7 @@ export function countDeliveries(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'countDeliveries',
-        summary: 'Count events by the outcome of their delivery, and pending redeliveries',
+        summary: 'Count events by the outcome of their delivery, and those that are being redelivered',
         description: 'The number of events that `redeliverEvents` would queue, and its progress.',
         tags: ['Event log'],
         params: instanceParams,
