@@ -194,9 +194,11 @@ export class RandomConversation {
     one.changes.push(kind)
   }
 
-  /** The name of the chat in the last event about a message of the contact. */
+  /** The name of the chat in the last event about a message that WhatsApp delivered. Pombal may not know the number yet. */
   async #nameOfContact(): Promise<string> {
-    const last = this.#talking.events().findLast(({ event }) => event === 'message.received')
+    const last = this.#talking
+      .events()
+      .findLast(({ event }) => event === 'message.received' || event === 'message.written')
     return String(last?.data['chat'] ?? this.#contact)
   }
 
