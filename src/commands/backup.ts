@@ -16,7 +16,12 @@ async function run(): Promise<void> {
     throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md describes.'])
   mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER })
   const now = new Date()
-  eraseLeftDrafts(folder, now)
+  try {
+    eraseLeftDrafts(folder, now)
+  } catch (error) {
+    if (!isForOperator(error)) throw error
+    process.stderr.write(`What a killed backup has left was not erased: ${error.message}\n`)
+  }
   const { file, bytes } = await backUp(dataDir, now, stamp => resolve(folder, `pombal-${stamp}.db`))
   const key = masterKey === null ? join(dataDir, 'master.key') : 'MASTER_KEY'
   process.stdout.write(

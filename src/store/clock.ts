@@ -32,6 +32,8 @@ const WARN_ABOVE_MS = 2_000
  */
 const MOVED_ABOVE_MS = 1_000
 const RETRY_MS = 250
+/** A measurement may hang on a connection that died during the suspension. The next one takes another connection. */
+const ANSWER_WITHIN_MS = 1_000
 const SETTLED_WITHIN_MS = 2_000
 
 /**
@@ -40,7 +42,7 @@ const SETTLED_WITHIN_MS = 2_000
  */
 export class DatabaseClock implements StoreClock {
   readonly now = () => {
-    if (this.#hasMoved) void this.settled()
+    if (this.#settling === null && this.#hasMoved) void this.settled()
     return Math.round(performance.now() + this.#offsetMs)
   }
   readonly steady = () => performance.now() + this.#steadyOffsetMs
@@ -91,17 +93,18 @@ export class DatabaseClock implements StoreClock {
   }
 
   async #settle(): Promise<void> {
-    await this.#measure()
+    await waitAtMost(ANSWER_WITHIN_MS, this.#measure())
     while (this.#hasMoved && !this.#closed) {
       await new Promise(resolve => setTimeout(resolve, RETRY_MS).unref())
-      await this.#measure()
+      await waitAtMost(ANSWER_WITHIN_MS, this.#measure())
     }
   }
 
   async #measure(): Promise<void> {
     try {
       const { offsetMs, roundTripMs, wallOffsetMs } = await measure(this.#readClock)
-      const isWorse = Math.abs(offsetMs - this.#offsetMs) > roundTripMs / 2
+      // The new offset is wrong by half a round trip at most.
+      const isWorse = Math.abs(offsetMs - this.#offsetMs) > roundTripMs
       if (roundTripMs <= MAX_ROUND_TRIP_MS || isWorse) {
         this.#offsetMs = offsetMs
         const behindMs = offsetMs - this.#steadyOffsetMs

@@ -24,6 +24,8 @@ const CHECKED_NAME = '.pombal-check'
 const CONNECT_TIMEOUT_MS = 5_000
 /** The longest time without a byte. */
 const SILENCE_TIMEOUT_MS = 30_000
+/** How often a read is sent to a bucket that stays silent. */
+const READ_ATTEMPTS = 2
 /**
  * The client's default of 50 is less than the downloads, previews, uploads and fetches that a node allows together. A download keeps its
  * socket as long as its caller reads, so slow callers would stop everything else. Each use of the storage has its own limit.
@@ -81,16 +83,19 @@ export class BucketStorage implements MediaStorage {
 
   async read(name: string, { from, to }: ByteRange): Promise<AsyncIterable<Uint8Array> | null> {
     const command = new GetObjectCommand({ ...this.#object(name), Range: `bytes=${from}-${to}` })
-    const silence = new AbortController()
-    const timer = setTimeout(() => silence.abort(silent()), this.#silenceMs)
-    try {
-      const { Body } = await this.#readClient.send(command, { abortSignal: silence.signal })
-      return readParts(Body as Readable, this.#silenceMs)
-    } catch (error) {
-      if (error instanceof NoSuchKey) return null
-      throw error
-    } finally {
-      clearTimeout(timer)
+    for (let attempt = 1; ; attempt += 1) {
+      const silence = new AbortController()
+      const timer = setTimeout(() => silence.abort(silent()), this.#silenceMs)
+      try {
+        const { Body } = await this.#readClient.send(command, { abortSignal: silence.signal })
+        return readParts(Body as Readable, this.#silenceMs)
+      } catch (error) {
+        if (error instanceof NoSuchKey) return null
+        // A connection may have died unnoticed.
+        if (!silence.signal.aborted || attempt === READ_ATTEMPTS) throw error
+      } finally {
+        clearTimeout(timer)
+      }
     }
   }
 

@@ -45,7 +45,10 @@ export async function backUp(dataDir: string, now: Date, pathAt: (stamp: string)
   return { file, bytes: statSync(file).size }
 }
 
-/** Erases the drafts that killed runs of `pombal backup` have left in the folder. */
+/**
+ * Erases the drafts that killed runs of `pombal backup` have left in the folder.
+ * @throws Error of the file system, for example if a draft belongs to another user
+ */
 export function eraseLeftDrafts(folder: string, now: Date): void {
   for (const name of readdirSync(folder)) {
     if (!/^pombal-[\d-]+T[\d-]+\.db\.partial$/.test(name)) continue
