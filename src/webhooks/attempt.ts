@@ -121,7 +121,10 @@ export async function makeAttempt(
       signal,
       endpoint: { instanceId, id: endpointId },
     })
-    .catch(error => onBug(error, delivery, options))
+    .catch(error => {
+      if (error instanceof StoreUnavailable) span?.end('store_unavailable')
+      return onBug(error, delivery, options)
+    })
   const endedAtSteady = clock.steady()
   const status = outcome.kind === 'answered' ? outcome.status : null
   const isSuccess = status !== null && status >= 200 && status < 300

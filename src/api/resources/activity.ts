@@ -12,11 +12,11 @@ export const deliveriesSchema = Type.Object(
         'last delivery that ended is exhausted; `missed`: deliveries succeed, but the deliveries of events of the ' +
         'last 7 days are exhausted.',
     }),
-    retrying: Type.Integer({ description: 'Events whose delivery failed and is being retried; counted up to 1,000.' }),
+    retrying: Type.Integer({ description: 'Deliveries that failed and are being retried; counted up to 1,000.' }),
     givenUp: Type.Integer({
       description:
         'Events of the last 7 days that are exhausted and were not delivered later; counted up to 1,000. Deleted ' +
-        'endpoints do not count.',
+        'endpoints do not count: if there are any, only the newest 2,000 deliveries that were given up are read.',
     }),
     lastDeliveredAt: nullable(moment('When the newest delivered event was delivered.')),
     lastGivenUpAt: nullable(moment('When the newest event in `givenUp` became exhausted.')),

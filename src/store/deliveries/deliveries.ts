@@ -98,7 +98,8 @@ export interface Deliveries {
   /**
    * Redelivers every event created since `since` to each endpoint where its latest delivery is in `state`, in several commits.
    * `not_posted`: events without a delivery, to each endpoint that receives their kind.
-   * @returns the number of events, or `no_webhook` if the instance has no endpoint of its own, and no operator endpoint takes any of the events
+   * @returns the number of events, or `no_webhook` if the instance has no endpoint of its own and no operator endpoint takes any
+   *   of the events
    */
   redeliverSince(
     instanceId: InstanceId,
