@@ -142,7 +142,11 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
   await run(/^\(umask 077; set -C; printf 'ADMIN_KEY=.*\\\n.*/m.exec(document)?.[0] ?? 'false')
   const command = 'docker compose up --build'
   say(`$ ${command}`)
-  const compose = spawn('bash', ['-c', `exec ${command}`], { cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
+  const compose = spawn('bash', ['-c', `exec ${command}`], {
+    cwd: folder,
+    stdio: ['ignore', 'ignore', 'pipe'],
+    detached: true,
+  })
   killOnExit(compose)
   let output = ''
   compose.stderr?.setEncoding('utf8').on('data', text => {
@@ -157,7 +161,8 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
   await runMainJob(CLUSTER_URL, key)
   await Promise.all([run('docker compose stop node-1'), runMainJob(CLUSTER_URL, key)])
   await runMainJob(CLUSTER_URL, key)
-  compose.kill('SIGINT')
+  // Like Ctrl-C: a terminal also signals Compose itself, which Docker's program has started.
+  process.kill(-compose.pid!, 'SIGINT')
   await ended
   await run('docker compose up -d')
   await untilReady(CLUSTER_URL)
