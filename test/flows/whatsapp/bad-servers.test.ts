@@ -47,7 +47,9 @@ test("a server that does not listen is reported with the system's error", async 
   const port = await portOf(server)
   await new Promise(resolve => server.close(resolve))
   await askAt(harness, port, 'WhatsApp could not be reached (ECONNREFUSED). Trying again in ')
-  expect(harness.log.join()).toContain('WhatsApp could not be reached (ECONNREFUSED). Trying again in 1 s.')
+  // The line follows the row.
+  const line = 'WhatsApp could not be reached (ECONNREFUSED). Trying again in 1 s.'
+  await until('the log line', async () => harness.log.join().includes(line))
 })
 
 test.each([
