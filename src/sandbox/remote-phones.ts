@@ -23,8 +23,8 @@ const POLL_EVERY_MS = 500
 
 /**
  * Passes an order through the store to the node that runs the simulated phone.
- * @throws Refusal of that node, or `service_unavailable` if there is no answer in time. The order may have been executed even
- * so, but is not executed much later.
+ * @throws Refusal of that node, or `service_unavailable` if there is no answer in time. The order may still have been
+ * executed, but it is not executed much later.
  */
 export async function askOwner(
   { orders, hints }: { orders: PhoneOrders; hints: Hints },

@@ -32,7 +32,7 @@ export interface AttemptRecord {
   responseExcerpt: string | null
 }
 
-/** A delivery that no other one blocks, with the time of its next attempt (`dueAt`), and with everything that the attempt needs except the secret. */
+/** A delivery that no other one blocks. It contains everything that the next attempt needs, except the secret. */
 export interface DueDelivery {
   /** Increases in the order of the events. */
   seq: number

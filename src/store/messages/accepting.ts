@@ -218,7 +218,7 @@ async function findKeys(tx: Transaction, queries: Queries, keys: readonly Key[])
 }
 
 /**
- * Looks for the keys of refused calls again, and replaces their outcomes if it finds them. The reason for a refusal may be a call with the same key on another node, for example
+ * Looks for the keys of refused calls again. A call whose key is found gets the outcome of a repeated call. The reason for a refusal may be a call with the same key on another node, for example
  * one that has cancelled the same message.
  */
 async function findRepeats(

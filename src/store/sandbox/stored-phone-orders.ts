@@ -63,8 +63,8 @@ function operations({ statements }: Core) {
     ),
 
     take: fencedOneByOne('phoneOrders.take', async (tx, { lease }: { lease: Lease }) => {
-      // The caller was told that the phone does not answer, and may have repeated the call. A time in the future was
-      // written before the clock was set back.
+      // The caller of an old order has got 503 and may have repeated the call. An order from the future is old too: it was left
+      // before the clock was set back.
       await tx.query(
         db
           .deleteFrom('phone_orders')
