@@ -199,7 +199,7 @@ describe.each(LANGUAGES)('in $code', ({ code: locale, load }) => {
   })
 
   test.each(['panel', 'link'] as const)(
-    'on the page of the %s, a refused answer is repeated and a code compared',
+    'on the page of the %s, WhatsApp asks for another answer after a refused one, and then a code is compared',
     async place => {
       const words = await load()
       const { page, passkey, phone, linked } = await openPlace(place, words, locale, 'Loja da Bia')

@@ -148,7 +148,7 @@ test('the search finds messages, events and numbers in all instances by keyboard
   expect(harness.complaints).toEqual([])
 })
 
-test('a search that fails says so, and finds once it is tried again', async () => {
+test('a search that fails says so, and works when it is tried again', async () => {
   const { id } = await harness.service.admin.createInstance('sandbox', 'Haystack')
   const page = await harness.openSignedIn('/settings')
   const refuse = (path: string) =>

@@ -38,8 +38,8 @@ type Key = readonly unknown[]
 type Current = RefObject<WeakSet<Row>>
 
 /**
- * A live list, newest first, read page by page as it is scrolled. When a change of `instanceId` (null: the list of
- * instances) is reported, the visible rows and the newest ones are read again, and the other rows when they become visible.
+ * A live list, newest first, read page by page as it is scrolled. When a change in the instance `instanceId` (null: in
+ * the list of instances) is reported, the visible rows and the newest ones are read again, and the other rows when they become visible.
  */
 export function useLog<T extends Row>(name: string, path: string, query: Query, instanceId: string | null): Log<T> {
   const client = useQueryClient()
@@ -158,7 +158,7 @@ async function refresh<T extends Row>(
     })
   const loading = client.getQueryCache().find({ queryKey: key, exact: true })?.promise
   put()
-  // A page that is being loaded will be added to the list as it was before.
+  // A page that is still loading will be added to the old list, so the fresh rows are put in again afterwards.
   await loading?.catch(() => undefined)
   put()
   if (!fresh) await client.resetQueries({ queryKey: key, exact: true })

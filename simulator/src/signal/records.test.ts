@@ -28,7 +28,7 @@ function manualStorage() {
 
 const settled = () => new Promise(resolve => setImmediate(resolve))
 
-it('a record is durable only once its write has ended, and an unsealed record is not written', async () => {
+it('a record is durable only once its write has ended, and the record of an unfinished event is not written', async () => {
   const { storage, stored, writes } = manualStorage()
   const records = new Records(storage, 's')
   records.put('a', () => '1')
@@ -85,7 +85,7 @@ it('a failed write rejects, and its records are written with the next one unless
   expect(Object.fromEntries(stored)).toEqual({ a: 'new', b: 'kept' })
 })
 
-it('the storage ends with exactly the records put and not dropped, for any mix of events, commits and failures', async () => {
+it('in the end the storage holds exactly the records that were put and not dropped, for any mix of events, commits and failures', async () => {
   const step = fc.record({
     key: fc.constantFrom('a', 'b', 'c'),
     value: fc.option(fc.string(), { nil: null }),

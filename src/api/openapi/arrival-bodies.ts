@@ -24,7 +24,7 @@ const textProperties = {
 
 const receivedData = Type.Object(
   {
-    id: Type.String({ description: "WhatsApp's id of the message." }),
+    id: Type.String({ description: "WhatsApp's ID of the message." }),
     from: senderProperties.from,
     addressing: Type.Optional(senderProperties.addressing),
     type: senderProperties.type,
@@ -44,7 +44,7 @@ const receivedData = Type.Object(
 
 const writtenData = Type.Object(
   {
-    id: Type.String({ description: "WhatsApp's id of the message." }),
+    id: Type.String({ description: "WhatsApp's ID of the message." }),
     to: Type.String({
       description: 'The chat that it was written to: the same as `chat`.',
       examples: ['5511987654321'],
@@ -69,14 +69,14 @@ export const metadataProperty = {
 
 const changeProperties = {
   ...metadataProperty,
-  id: Type.String({ description: "WhatsApp's id of the message that was changed." }),
+  id: Type.String({ description: "WhatsApp's ID of the message that was changed." }),
   messageId: nullable(Type.String({ description: 'The ID of the message in Pombal; null if it is unknown.' })),
   chat: senderProperties.chat,
   direction: oneOf(['in', 'out'], { description: '`out`: a message of the instance; `in`: one that it received.' }),
   by: nullable(
     Type.String({
       description:
-        "Who changed it: a number or LID address. The instance's own number if the owner changed it on another device.",
+        "Who changed it: a number or LID address. The instance's own number if the owner changed it on another device. Null for somebody with neither, such as an assistant.",
       examples: ['5511987654321'],
     }),
   ),

@@ -93,7 +93,7 @@ function connectionDoc(kind: InstanceEventKind, summary: string, cause: Connecti
 
 const mediaData = Type.Object(
   {
-    id: Type.String({ description: "WhatsApp's id of the message." }),
+    id: Type.String({ description: "WhatsApp's ID of the message." }),
     messageId: messageIdSchema,
     chat: senderProperties.chat,
     media: eventMediaSchema,

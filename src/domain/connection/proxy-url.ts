@@ -25,7 +25,7 @@ export function proxyPort(url: URL): number {
   return url.port === '' ? (PORTS[url.protocol] ?? 0) : Number(url.port)
 }
 
-/** The URL without its password, for people and for the log. */
+/** The URL without its password, for answers and for the audit. */
 export function withoutPassword(text: string): string {
   const url = new URL(text)
   url.password = ''

@@ -82,7 +82,7 @@ export function eventsContract(createHarness: CreateHarness): void {
       expect(bodyOf(delivery!).data['text']).toBe(text)
     })
 
-    test('lists newest first, by kind and by the state of the latest delivery', async () => {
+    test('are listed newest first, and can be filtered by kind and by the state of the latest delivery', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -129,7 +129,7 @@ async function refuseUnusable(draft: string, backup: string, masterKey: Uint8Arr
     if (error instanceof KeyRotationUnfinished) return
     if (!(error instanceof WrongMasterKey)) throw error
     throw new StoreUnusable(
-      `The master key does not match ${backup}. First keep a copy of the present key, and replace it with the key that was in use when the backup was made.`,
+      `The master key does not match ${backup}. Make a copy of the present key first. Then put the key that was in use when the backup was made in its place.`,
     )
   } finally {
     await db.destroy()

@@ -11,8 +11,8 @@ const PREFIX = 'before-upgrade-'
 const PRIVATE_FOLDER = 0o700
 
 /**
- * Copies the database to `DATA_DIR/backups` before an upgrade changes it. If the upgrade fails and is tried again, the copy is
- * used again. A kill leaves the database as it was, and at most a file that the next start erases.
+ * Copies the database to `DATA_DIR/backups` before an upgrade changes it. If the upgrade fails and is tried again, no
+ * second copy is made. A kill leaves the database as it was, and at most a file that the next start erases.
  * @returns the path of the copy
  * @throws StoreUnusable if the database cannot be copied
  */

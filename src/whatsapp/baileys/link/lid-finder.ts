@@ -34,8 +34,8 @@ export class LidFinder {
   }
 
   /**
-   * The LID address of a number. Null if it has none or WhatsApp does not answer. Queries WhatsApp if the LID is unknown or is not
-   * the expected one, whose owner claims the number.
+   * The LID address of a number. Null if it has none or WhatsApp does not answer. Queries WhatsApp if the LID is unknown or
+   * differs from `expected`, the LID whose owner claims to have this number.
    * @param expected the digits of a LID
    */
   async find(address: string, expected: string): Promise<string | null> {

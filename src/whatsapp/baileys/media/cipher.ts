@@ -116,7 +116,7 @@ function finish(decipher: Decipheriv): Buffer {
   try {
     return decipher.final()
   } catch (error) {
-    throw new AlteredFile('The file is not padded.', { cause: error })
+    throw new AlteredFile('The padding of the file is wrong.', { cause: error })
   }
 }
 

@@ -137,7 +137,7 @@ describe('an answer from the provider', () => {
     expect(reason).not.toContain('ana')
   })
 
-  test('from a clock that differs by less than a minute is accepted', async () => {
+  test("is accepted if the provider's clock differs by less than a minute", async () => {
     for (const claims of [{ exp: now() - 30 }, { nbf: now() + 30, iat: now() + 30 }]) {
       const { browser, back } = await beginAndVisit()
       oidc.provider.claims = claims
@@ -217,7 +217,7 @@ describe('a request', () => {
     }
   })
 
-  test('without a sign-in that this browser began is not counted, and wrong passwords do not block the provider', async () => {
+  test('without a sign-in that this browser began is not counted, and wrong passwords do not block signing in with the provider', async () => {
     const browser = oidc.browser()
     for (let n = 0; n < 12; n += 1) expect(await browser.finish('?state=x')).toMatchObject(ENDED)
     const key = { key: 'x'.repeat(300), name: 'ana@example.com' }

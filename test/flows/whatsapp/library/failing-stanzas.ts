@@ -30,7 +30,7 @@ export const pairDevice: StanzaText = {
   attrs: { from: SERVER, type: 'set', id: 'pair1' },
   content: [{ tag: 'pair-device', content: [{ tag: 'ref' }] }],
 }
-/** Names that every object inherits, in places where the library or the driver expects one of a few words. */
+/** For a `type` such as `constructor`, which every object inherits, where the library or the driver expects one of a few words. */
 export const receiptOfType = (type: string): StanzaText => ({
   tag: 'receipt',
   attrs: { from: '5511987654321@s.whatsapp.net', id: '3EB0FEED', type, t: '1700000000' },
