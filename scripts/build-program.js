@@ -50,6 +50,22 @@ const threads = {
   },
 }
 
+/**
+ * The bundler drops the call of a built-in function whose result is unused, even if it is there to throw. Then the compiled
+ * program would do something else than the source, which most tests run.
+ */
+const EMPTIED = /try \{\s*(?:return (?:true|false|null|void 0);\s*)?\} (?:catch|finally)/
+
+function refuseEmptied(chunks) {
+  for (const { modules } of chunks) {
+    for (const [id, { code }] of Object.entries(modules ?? {})) {
+      if (!id.includes('node_modules') && EMPTIED.test(code ?? '')) {
+        throw new Error(`${relative(ROOT, id)}: the bundler emptied a "try" block. Use the result of the call in it.`)
+      }
+    }
+  }
+}
+
 /** The folder of each package whose code is in the program. */
 function packagesIn(chunks) {
   const folders = chunks
@@ -79,6 +95,7 @@ async function build() {
       plugins: [threads],
       output: { dir: draft, format: 'esm', chunkFileNames: '[name]-[hash].js' },
     })
+    refuseEmptied(output)
     const licences = packagesIn(output).map(licenceOf)
     writeFileSync(join(draft, 'LICENCES.txt'), licences.join(`\n\n${'-'.repeat(80)}\n\n`))
     writeFileSync(join(draft, STATE_FILE), state)

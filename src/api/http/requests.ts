@@ -49,8 +49,8 @@ export function readableTarget({ url: target = '/' }: { url?: string | undefined
 
 function isDecodable(path: string): boolean {
   try {
-    decodeURIComponent(path)
-    return true
+    // The result must be used: the bundler drops the call otherwise.
+    return decodeURIComponent(path).length > 0
   } catch {
     return false
   }
