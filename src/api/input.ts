@@ -6,6 +6,7 @@ import type { ApiOptions } from './context.ts'
 import { invalid } from './http/error-handler.ts'
 import { MAX_URL_LENGTH } from './resources/events/webhook.ts'
 import { MAX_TEXT_UNITS } from './resources/message.ts'
+import { MOMENT_MESSAGE } from './resources/schema-kit.ts'
 
 const MAX_NAME_CHARACTERS = 100
 const CONTROL_CHARACTER = /\p{Cc}/u
@@ -59,7 +60,10 @@ export function checkChat(field: string, chat: string): void {
 
 /** A phone number in a field other than `to`. @throws Refusal */
 export function checkNumber(field: string, number: string): void {
-  if (parseRecipient(number)?.kind !== 'number') throw invalid(field, 'must be a number of 7 to 15 digits')
+  if (parseRecipient(number)?.kind === 'number') return
+  const corrected = correctedRecipient(number)
+  const isNumber = corrected !== null && parseRecipient(corrected)?.kind === 'number'
+  throw invalid(field, isNumber ? `must be written as ${corrected}` : 'must be a number of 7 to 15 digits')
 }
 
 /** @throws Refusal */
@@ -100,12 +104,15 @@ export function parseName(field: string, name: string): string {
  * @throws Refusal if two keys differ, or a header is repeated: Node joins its values with a comma and a space
  */
 export function findIdempotencyKey(headers: IncomingHttpHeaders, field?: string): string | undefined {
+  const given = {
+    'X-Idempotency-Key': headers['x-idempotency-key'],
+    'Idempotency-Key': headers['idempotency-key'],
+    idempotencyKey: field,
+  }
   const keys = new Set<string>()
-  for (const key of [headers['x-idempotency-key'], headers['idempotency-key'], field]) {
+  for (const [name, key] of Object.entries(given)) {
     if (key === undefined) continue
-    if (typeof key !== 'string' || !KEY.test(key)) {
-      throw invalid('X-Idempotency-Key', 'must be 1 to 255 visible ASCII characters')
-    }
+    if (typeof key !== 'string' || !KEY.test(key)) throw invalid(name, 'must be 1 to 255 visible ASCII characters')
     keys.add(key)
   }
   if (keys.size > 1) throw invalid('X-Idempotency-Key', 'must not differ from a second idempotency key')
@@ -120,7 +127,7 @@ export function isId(text: string): boolean {
 /** @returns milliseconds since 1970 @throws Refusal */
 export function parseMoment(field: string, text: string): number {
   const at = MOMENT.test(text) && isDay(text.slice(0, 10)) ? Date.parse(text) : Number.NaN
-  if (Number.isNaN(at)) throw invalid(field, 'must be an ISO 8601 time such as 2026-11-21T12:00:00Z')
+  if (Number.isNaN(at)) throw invalid(field, MOMENT_MESSAGE)
   return at
 }
 

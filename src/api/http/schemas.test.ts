@@ -14,6 +14,8 @@ const body = Type.Object({
   n: Type.Optional(Type.Integer()),
   in: Type.Optional(Type.Object({ a: Type.String() })),
   as: Type.Optional(Type.Enum(['image', 'video'])),
+  at: Type.Optional(Type.String({ format: 'date-time' })),
+  none: Type.Optional(Type.Unsafe({ type: ['object', 'null'] })),
   only: Type.Optional(Type.Object({ a: Type.String() }, { additionalProperties: false })),
 })
 const query = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1 })), to: Type.Optional(Type.String()) })
@@ -26,8 +28,8 @@ describe('a body', () => {
   test.each([
     [{}, '"to" is required.', [{ field: 'to', message: 'is required' }]],
     [null, '"to" is required.', [{ field: 'to', message: 'is required' }]],
-    [{ to: 1 }, '"to" must be string.', [{ field: 'to', message: 'must be string' }]],
-    [{ to: 'x', n: '1' }, '"n" must be integer.', [{ field: 'n', message: 'must be integer' }]],
+    [{ to: 1 }, '"to" must be a string.', [{ field: 'to', message: 'must be a string' }]],
+    [{ to: 'x', n: '1' }, '"n" must be an integer.', [{ field: 'n', message: 'must be an integer' }]],
     [
       { to: 'x', as: 'x' },
       '"as" must be one of image, video.',
@@ -37,6 +39,16 @@ describe('a body', () => {
       { to: 'x', only: { a: 'x', b: 1 } },
       '"only.b" is not a field of this call.',
       [{ field: 'only.b', message: 'is not a field of this call' }],
+    ],
+    [
+      { to: 'x', at: 'soon' },
+      '"at" must be an ISO 8601 time such as 2026-11-21T12:00:00Z.',
+      [{ field: 'at', message: 'must be an ISO 8601 time such as 2026-11-21T12:00:00Z' }],
+    ],
+    [
+      { to: 'x', none: 1 },
+      '"none" must be an object or null.',
+      [{ field: 'none', message: 'must be an object or null' }],
     ],
     [{ to: 'x', in: {} }, '"in.a" is required.', [{ field: 'in.a', message: 'is required' }]],
   ])('%j is refused, and the error names the field', (value, message, details) => {
@@ -66,9 +78,9 @@ describe('a large invalid body', () => {
 
   test.each([
     ['too many items', { names: counted(many.map(String)) }, '"names" must not have more than 20 items.'],
-    ['invalid items', { names: counted(many) }, '"names.0" must be string.'],
-    ['invalid items of a variant', { either: { a: counted(many) } }, '"either.a.0" must be string.'],
-    ['invalid values', { files: fields('f') }, '"files.f0" must be string.'],
+    ['invalid items', { names: counted(many) }, '"names.0" must be a string.'],
+    ['invalid items of a variant', { either: { a: counted(many) } }, '"either.a.0" must be a string.'],
+    ['invalid values', { files: fields('f') }, '"files.f0" must be a string.'],
     ['unknown fields', { only: fields('x') }, '"only.a" is required.'],
   ])('is refused without an error for each of its %s', (_, value, message) => {
     reads = 0
@@ -90,7 +102,7 @@ test('the one invalid entry of a record is named, wherever it is', () => {
   const record = Type.Object({ files: Type.Record(Type.String(), Type.String()) })
   const valid = Array.from({ length: 30 }, (_, n) => [`f${n}`, 'x'])
   const { error } = check('body', record, { files: Object.fromEntries([...valid, ['bad', 1]]) }) as { error: Error }
-  expect(error.message).toBe('"files.bad" must be string.')
+  expect(error.message).toBe('"files.bad" must be a string.')
 })
 
 describe('a query string', () => {
@@ -104,6 +116,11 @@ describe('a query string', () => {
     expect(error.message).toContain('it has limit, to')
     const { error: withoutAny } = check('querystring', Type.Object({}), given) as { error: Error }
     expect(withoutAny.message).toBe('"limit" is not a parameter of this call; the call takes no parameters.')
+  })
+
+  test('with a parameter that is given twice is refused', () => {
+    const { error } = check('querystring', query, { to: ['a', 'b'] }) as { error: Error }
+    expect(error).toMatchObject({ code: 'invalid_request', message: '"to" must be given once.' })
   })
 
   test('has its integers parsed, and accepts only decimal ones', () => {

@@ -3,6 +3,8 @@ import type { FastifySchema, FastifySchemaCompiler, FastifySerializerCompiler, R
 import { type TSchema, Type } from 'typebox'
 import { Check, Compile } from 'typebox/schema'
 import { Refusal, type RefusalDetail } from '../../domain/refusal.ts'
+import { MOMENT_MESSAGE } from '../resources/schema-kit.ts'
+import { invalid } from './error-handler.ts'
 
 /** The most details in an error, however many fields are invalid. */
 const MAX_DETAILS = 10
@@ -20,6 +22,8 @@ export const compileValidator: FastifySchemaCompiler<TSchema> = ({ schema, httpP
   return (input: unknown) => {
     const unknown = httpPart === 'querystring' ? findUnknown(schema, input) : undefined
     if (unknown !== undefined) return { error: refuseUnknown(schema, unknown) }
+    const repeated = httpPart === 'querystring' ? findRepeated(input) : undefined
+    if (repeated !== undefined) return { error: invalid(repeated, 'must be given once') }
     const value = httpPart === 'querystring' ? readIntegers(schema, input) : (input ?? {})
     if (validator.Check(value)) return value === input ? true : { value }
     const [, problems] = validator.Errors(shorten(schema as AnySchema, value))
@@ -57,6 +61,10 @@ function propertiesOf(schema: TSchema): Record<string, { type?: string }> {
 function findUnknown(schema: TSchema, query: unknown): string | undefined {
   const properties = propertiesOf(schema)
   return Object.keys(query as object).find(name => !Object.hasOwn(properties, name))
+}
+
+function findRepeated(query: unknown): string | undefined {
+  return Object.entries(query as object).find(([, value]) => Array.isArray(value))?.[0]
 }
 
 function refuseUnknown(schema: TSchema, name: string): Refusal {
@@ -130,9 +138,16 @@ function createRefusal(part: string, problems: readonly Problem[]): Refusal {
 
 function toDetails(problem: Problem): RefusalDetail[] {
   const field = problem.instancePath.slice(1).replaceAll('/', '.')
-  const { requiredProperties: missing, allowedValues } = problem.params as {
+  const {
+    requiredProperties: missing,
+    allowedValues,
+    format,
+    type,
+  } = problem.params as {
     requiredProperties?: string[]
     allowedValues?: unknown[]
+    format?: string
+    type?: string | string[]
   }
   // The unknown field is named by the problem with the keyword `boolean` (below).
   if (problem.keyword === 'additionalProperties') return []
@@ -140,6 +155,13 @@ function toDetails(problem: Problem): RefusalDetail[] {
   if (problem.keyword === 'boolean')
     return [{ field: field.slice(0, MAX_NAME_LENGTH), message: 'is not a field of this call' }]
   if (allowedValues) return [{ field, message: `must be one of ${allowedValues.map(String).join(', ')}` }]
+  if (format === 'date-time') return [{ field, message: MOMENT_MESSAGE }]
+  if (type !== undefined) return [{ field, message: `must be ${[type].flat().map(withArticle).join(' or ')}` }]
   if (problem.keyword !== 'required' || !missing) return [{ field, message: problem.message }]
   return missing.map(name => ({ field: field ? `${field}.${name}` : name, message: 'is required' }))
+}
+
+function withArticle(type: string): string {
+  if (type === 'null') return type
+  return /^[aio]/.test(type) ? `an ${type}` : `a ${type}`
 }

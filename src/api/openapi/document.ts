@@ -115,7 +115,9 @@ export function openApiOptions({ version, settings }: ApiContext): FastifyDynami
     transform: ({ schema, url, route }) => {
       const area = AREAS.find(({ prefix }) => url.startsWith(prefix))
       const { refusals = [], optionalBody, rawBody, scope } = route.config ?? {}
-      const common = [...(area?.refusals ?? REFUSALS_WITHOUT_AREA), ...(schema?.body && !rawBody ? BODY_REFUSALS : [])]
+      // A body is read, and refused if it is no JSON object, even if the call takes none.
+      const readsBody = route.method !== 'GET' && !rawBody
+      const common = [...(area?.refusals ?? REFUSALS_WITHOUT_AREA), ...(readsBody ? BODY_REFUSALS : [])]
       const operation = {
         ...schema,
         security: schema?.security ?? area?.security ?? [],

@@ -11,6 +11,8 @@ export function nullable<T extends TSchema>(schema: T) {
   return Type.Unsafe<Static<T> | null>({ type: [type, 'null'], ...(values && { enum: [...values, null] }), ...rest })
 }
 
+export const MOMENT_MESSAGE = 'must be an ISO 8601 time such as 2026-11-21T12:00:00Z'
+
 /** An ISO 8601 time in UTC. */
 export function moment(description: string) {
   return Type.String({ format: 'date-time', description, examples: ['2026-11-21T12:00:00.000Z'] })

@@ -43,7 +43,7 @@ export function checkNumbers(api: Api, { store, settings, now }: ApiContext): vo
     },
     async request => {
       const { numbers } = request.body
-      for (const [index, number] of numbers.entries()) checkNumber(`numbers/${index}`, number)
+      for (const [index, number] of numbers.entries()) checkNumber(`numbers.${index}`, number)
       const { instanceId } = request
       const connection = await store.connections.find(instanceId)
       const isConnected = connection !== null && currentState(connection, true, now()) === 'connected'
