@@ -2,6 +2,7 @@ import { backoffMs } from '../../kit/backoff.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
+import type { QueuedChat } from './queue/queued-chat.ts'
 import type { QueuedRows, ReadFrom, SendQueue } from './queue/send-queue.ts'
 
 const FIRST_RETRY_MS = 2_000
@@ -21,6 +22,11 @@ const MAX_FAST_SENDS = 24
 const SLOW_AFTER_MS = 500
 /** Sends in flight at the same time, including slow ones. */
 const MAX_SENDS = 512
+/**
+ * With this many of them for files that are not uploaded yet, no other message with such a file is claimed, so that messages
+ * without files can be sent while the media hosts do not answer.
+ */
+const MAX_UPLOADING_SENDS = 128
 
 const NEVER = Number.POSITIVE_INFINITY
 
@@ -61,14 +67,19 @@ export class Claims {
     this.#queue = options.sendQueue
   }
 
-  /** The next message of each chat that may send now. Chats that failed come last. */
-  *ready(now: number): Generator<QueuedMessage> {
+  /**
+   * The next message of each chat that may send now. Chats that failed come last.
+   * @param limit while it allows no more uploads, chats whose next message needs one are left out
+   */
+  *ready(now: number, limit: Pick<SendLimit, 'canUpload'>): Generator<QueuedMessage> {
     const failing: QueuedMessage[] = []
     this.nextWakeAt = NEVER
-    for (const { isBusy, messages, notBefore, failures } of this.#queue.chats()) {
+    for (const chat of this.#queue.chats()) {
+      const { isBusy, messages, notBefore, failures } = chat
       const [message] = messages
       if (isBusy || !message) continue
       if (notBefore > now) this.nextWakeAt = Math.min(this.nextWakeAt, notBefore)
+      else if (needsUpload(message) && !limit.canUpload) this.#makeSpace(chat)
       else if (failures > 0) failing.push(message)
       else yield message
     }
@@ -110,6 +121,13 @@ export class Claims {
     chat.notBefore = performance.now() + LOOK_FOR_FILE_EVERY_MS
     chat.awaitsFile = true
     if (this.#queue.isFull) this.#queue.defer(chat, chat.notBefore)
+  }
+
+  /** If memory is full, the chat is read again later, so that messages to other chats can be read now. */
+  #makeSpace(chat: QueuedChat): void {
+    if (!this.#queue.isFull) return
+    this.#queue.defer(chat, performance.now() + LOOK_FOR_FILE_EVERY_MS)
+    this.read()
   }
 
   // ── Reading ahead ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -174,6 +192,11 @@ export class Claims {
   }
 }
 
+/** A prepared message refers to a file that is already uploaded. */
+function needsUpload({ file, prepared }: QueuedMessage): boolean {
+  return file !== undefined && prepared === null
+}
+
 /** The right to have one send in flight. */
 export interface Permit {
   /** Call exactly once. */
@@ -185,17 +208,24 @@ export class SendLimit {
   readonly #onPermit: () => void
   #fast = 0
   #total = 0
+  #uploading = 0
 
   /** @param onPermit called when a send becomes slow and another may start */
   constructor(onPermit: () => void) {
     this.#onPermit = onPermit
   }
 
-  /** Null if no permit is free. */
-  acquire(): Permit | null {
+  get canUpload(): boolean {
+    return this.#uploading < MAX_UPLOADING_SENDS
+  }
+
+  /** Null if no permit is free. Check `canUpload` before. */
+  acquire(message: QueuedMessage): Permit | null {
     if (this.#fast >= MAX_FAST_SENDS || this.#total >= MAX_SENDS) return null
+    const uploads = needsUpload(message) ? 1 : 0
     this.#fast += 1
     this.#total += 1
+    this.#uploading += uploads
     let timer: NodeJS.Timeout | undefined = setTimeout(() => {
       timer = undefined
       this.#fast -= 1
@@ -204,6 +234,7 @@ export class SendLimit {
     return {
       release: () => {
         this.#total -= 1
+        this.#uploading -= uploads
         if (timer === undefined) return
         clearTimeout(timer)
         this.#fast -= 1

@@ -237,8 +237,8 @@ export class Sender {
     const link = this.#link
     if (!link?.isOpen || this.#stopped.signal.aborted) return false
     const now = performance.now()
-    for (const message of this.#pacing.inOrder(this.#claims.ready(now))) {
-      const permit = this.#recorder.isFull ? null : this.#limit.acquire()
+    for (const message of this.#pacing.inOrder(this.#claims.ready(now, this.#limit))) {
+      const permit = this.#recorder.isFull ? null : this.#limit.acquire(message)
       if (!permit) return true
       this.#claims.claim(message)
       this.#inFlight.set(message.whatsappId, this.#send(message, link, permit))
