@@ -94,6 +94,13 @@ export const NO_SPACE_FOR_FILE: MessageFailure = {
     "The file was not stored: with it, the instance's files would exceed MEDIA_QUOTA_MB. Erase files, or raise the quota.",
 }
 
+/** The chat waited for the file as long as it may. */
+export const NOT_FETCHED_IN_TIME: MessageFailure = {
+  code: 'media_unavailable',
+  message:
+    "The file was not fetched from its URL within 60 s from the message's turn. Upload a file that many recipients get, and send its ID.",
+}
+
 /** A recorded step of one message, for the metrics. */
 export type MessageStep =
   | { step: 'accepted' | 'received' | Exclude<MessageState, 'queued' | 'failed'> }

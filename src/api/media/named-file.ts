@@ -12,7 +12,9 @@ const fileUrlSchema = Type.Object(
     url: Type.String({
       minLength: 1,
       maxLength: MAX_URL_LENGTH,
-      description: 'http or https, reachable from the internet, without a password.',
+      description:
+        'http or https, reachable from the internet, without a password. Fetched once for each message: to send one file to ' +
+        'many recipients, upload it once and send its ID.',
       examples: ['https://example.com/invoice.pdf'],
     }),
   },

@@ -10,13 +10,15 @@ const MESSAGE = { id: 'msg_1', instanceId: 'inst_1', text: '' } as QueuedMessage
 const FILE = { mediaId: 'med_1', form: null, filename: null }
 const LINK = { closed: new AbortController().signal, uploadFile: async () => new Uint8Array() }
 
-test('a chat waits one minute for a file that is fetched from its URL', async () => {
+test('a chat waits one minute for a file that is fetched from its URL; then the message fails and says so', async () => {
   const uploads = new Uploads({ find: async () => 'pending', readPicture: async () => null })
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
   vi.advanceTimersByTime(59_000)
   expect(await uploads.upload(MESSAGE, FILE, LINK)).toEqual({ kind: 'fetching' })
   vi.advanceTimersByTime(2_000)
-  expect(await uploads.upload(MESSAGE, FILE, LINK)).toMatchObject({ failure: { code: 'media_unavailable' } })
+  expect(await uploads.upload(MESSAGE, FILE, LINK)).toMatchObject({
+    failure: { code: 'media_unavailable', message: expect.stringContaining('within 60 s') },
+  })
 })
 
 test.each([

@@ -13,6 +13,7 @@ import {
   type MessageFile,
   messageFailure,
   NO_SPACE_FOR_FILE,
+  NOT_FETCHED_IN_TIME,
 } from '../../domain/message.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import { Turns } from '../../kit/turns.ts'
@@ -130,7 +131,8 @@ export class Uploads {
   #wait({ id }: QueuedMessage): ContentOutcome {
     const since = this.#waiting.get(id) ?? performance.now()
     this.#waiting.set(id, since)
-    return performance.now() - since > LONGEST_WAIT_MS ? refused('media_unavailable') : { kind: 'fetching' }
+    if (performance.now() - since <= LONGEST_WAIT_MS) return { kind: 'fetching' }
+    return { kind: 'refused', failure: NOT_FETCHED_IN_TIME }
   }
 }
 
