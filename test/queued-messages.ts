@@ -1,4 +1,4 @@
-import type { QueuedMessage } from '../src/store/messages/messages.ts'
+import { QUEUED_PAGE_BYTES, type QueuedMessage } from '../src/store/messages/messages.ts'
 import { type QueuedRows, SendQueue } from '../src/whatsapp/sending/queue/send-queue.ts'
 
 export const PAGE = 16
@@ -7,7 +7,7 @@ export const PAGE = 16
 export const createSendQueue = () => new SendQueue({ pageRows: PAGE })
 
 /** A queued message to `to`. */
-export const row = (seq: number, to: string): QueuedMessage => ({
+export const row = (seq: number, to: string, bytes = 0): QueuedMessage => ({
   seq,
   id: `msg_${seq}`,
   instanceId: 'inst_test',
@@ -17,11 +17,20 @@ export const row = (seq: number, to: string): QueuedMessage => ({
   createdAt: 0,
   foundAddress: null,
   prepared: null,
+  bytes,
 })
 
 /** The store with just these rows. */
 export const queuedRows = (queue: readonly QueuedMessage[]): QueuedRows => ({
-  list: async (afterSeq, limit) => queue.filter(({ seq }) => seq > afterSeq).slice(0, limit),
+  list: async (afterSeq, limit) => {
+    const rows = queue.filter(({ seq }) => seq > afterSeq).slice(0, limit)
+    let bytes = 0
+    return rows.filter(row => {
+      const fits = bytes < QUEUED_PAGE_BYTES
+      bytes += row.bytes
+      return fits
+    })
+  },
   listNumbers: async (afterSeq, toSeq, limit) =>
     queue
       .map(({ seq }) => seq)

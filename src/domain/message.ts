@@ -137,10 +137,10 @@ export type MessageContent = { text: string; file?: MessageFile | undefined; ext
  * @param oldest messages accepted at this moment or before have expired
  */
 export function expiryFailure(
-  { createdAt, prepared }: { createdAt: number; prepared: object | null },
+  { createdAt, isPrepared }: { createdAt: number; isPrepared: boolean },
   oldest: number,
 ): MessageFailure | null {
-  return createdAt <= oldest ? messageFailure(prepared ? 'unconfirmed' : 'expired') : null
+  return createdAt <= oldest ? messageFailure(isPrepared ? 'unconfirmed' : 'expired') : null
 }
 
 /**

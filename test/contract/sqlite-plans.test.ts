@@ -99,8 +99,18 @@ describe('the plans of SQLite', () => {
     expect(await planOf(() => store.messages.listQueuedNumbers(instanceId, 0, 10, 10))).toEqual([
       'SEARCH messages USING COVERING INDEX messages_queued (instance_id=? AND seq>? AND seq<?)',
     ])
+    const ages = 'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)'
+    expect(await planOf(() => store.messages.listQueuedAges(instanceId, 10, 0))).toEqual([ages])
     expect(await planOf(() => store.messages.listQueued(instanceId, 10))).toEqual([
-      'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)',
+      'SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>? AND seq<?)',
+      'SCALAR SUBQUERY 5',
+      'CO-ROUTINE page',
+      expect.stringMatching(/^CO-ROUTINE \(subquery-\d+\)$/),
+      'CO-ROUTINE sizes',
+      ages,
+      'SCAN sizes',
+      expect.stringMatching(/^SCAN \(subquery-\d+\)$/),
+      'SEARCH page',
       'CORRELATED SCALAR SUBQUERY 1',
       'SEARCH numbers USING PRIMARY KEY (instance_id=? AND number=?)',
       'CORRELATED SCALAR SUBQUERY 2',

@@ -36,6 +36,11 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
         .filter(row => !row.ended && row.seq > afterSeq)
         .slice(0, limit)
         .map(row => ({ ...row })),
+    listQueuedAges: async (_: string, limit: number, afterSeq: number) =>
+      rows
+        .filter(row => !row.ended && row.seq > afterSeq)
+        .slice(0, limit)
+        .map(row => ({ ...row, isPrepared: row.prepared !== null })),
     listQueuedNumbers: async (_: string, ...range: Parameters<QueuedRows['listNumbers']>) =>
       queuedRows(rows.filter(row => !row.ended)).listNumbers(...range),
     recordPrepared: vi.fn(async (_: unknown, id: string, prepared: QueuedMessage['prepared']) => {
@@ -113,6 +118,7 @@ export function stage(settings: { messageTtlMs?: number; ackTimeoutMs?: number; 
       createdAt,
       foundAddress: null,
       prepared: null,
+      bytes: 0,
     }
     rows.push(row)
     hints.publish('queued', LEASE.instanceId)

@@ -71,6 +71,9 @@ export interface MessageReference {
   whatsappId: string
 }
 
+/** A page of the queue ends with the row that makes it this large, whatever its number of rows. */
+export const QUEUED_PAGE_BYTES = 1_048_576
+
 export type QueuedMessage = MessageContent & {
   /** Increases in the order of acceptance; for scheduled messages, in the order in which they become due. */
   seq: number
@@ -83,9 +86,14 @@ export type QueuedMessage = MessageContent & {
   foundAddress: string | null
   /** Set by the first `recordPrepared`; never changed afterwards. */
   prepared: PreparedMessage | null
+  /** The stored size of the fields that can be long. */
+  bytes: number
   /** The trace context of the call. */
   traceparent?: Traceparent | undefined
 }
+
+/** The fields of a queued message that its expiry needs. */
+export type QueuedAge = Pick<QueuedMessage, 'seq' | 'id' | 'to' | 'whatsappId' | 'createdAt'> & { isPrepared: boolean }
 
 /** The fields of a stored message that a quotation or a command needs. */
 export interface QuotedMessage {
@@ -173,8 +181,14 @@ export interface Messages {
   /** The events of one message, oldest first. */
   listEvents(instanceId: InstanceId, id: MessageId): Promise<MessageEvent[]>
 
-  /** The first `limit` queued messages in the order of acceptance. @param afterSeq only messages above this `seq` */
+  /**
+   * The first `limit` queued messages in the order of acceptance. Fewer are returned if no more follow, or if these have
+   * `QUEUED_PAGE_BYTES` or more together.
+   * @param afterSeq only messages above this `seq`
+   */
   listQueued(instanceId: InstanceId, limit: number, afterSeq?: number): Promise<QueuedMessage[]>
+  /** The same messages without their content, always `limit` of them if there are that many. */
+  listQueuedAges(instanceId: InstanceId, limit: number, afterSeq: number): Promise<QueuedAge[]>
   /** The `seq` of the first `limit` queued messages above `afterSeq`, up to and including `toSeq`, in ascending order. */
   listQueuedNumbers(instanceId: InstanceId, afterSeq: number, toSeq: number, limit: number): Promise<readonly number[]>
   /**

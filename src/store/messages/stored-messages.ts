@@ -1,4 +1,4 @@
-import { type RawBuilder, type Selectable, sql } from 'kysely'
+import { type RawBuilder, sql } from 'kysely'
 import { EVENT_KINDS, type EventKind } from '../../domain/events/event.ts'
 import { firstMessageId, type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Message, MessageFailure, MessageProgress } from '../../domain/message.ts'
@@ -8,7 +8,7 @@ import type { Core } from '../engine/core.ts'
 import { countFitting, idBefore, TOP, toPage } from '../engine/cursor.ts'
 import { fenced, type Operation } from '../engine/operation.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
-import { IS_PREPARED, IS_QUEUED, type MessagesTable } from '../engine/schema/messages.ts'
+import { IS_PREPARED } from '../engine/schema/messages.ts'
 import { searchPatterns } from '../engine/search-patterns.ts'
 import type { Lease } from '../leases/leases.ts'
 import { acceptOperation } from './accepting.ts'
@@ -21,6 +21,7 @@ import type {
   Messages,
   NewMessage,
   PreparedMessage,
+  QueuedAge,
   QueuedMessage,
   QuotedMessage,
   ReceiptOutcome,
@@ -28,6 +29,7 @@ import type {
   StoredIncoming,
 } from './messages.ts'
 import type { Progress, ProgressInput } from './progress.ts'
+import { queuedStatements, toAge, toQueued } from './queued-rows.ts'
 import { QuotesAndCommands } from './quotes-and-commands.ts'
 import { ScheduledMessages } from './scheduled-messages.ts'
 import type { Slice } from './searching.ts'
@@ -113,6 +115,11 @@ export class StoredMessages implements Messages {
   async listQueued(instanceId: InstanceId, limit: number, afterSeq = 0): Promise<QueuedMessage[]> {
     const rows = await this.#core.reader.run(this.#statements.listQueued, { instanceId, limit, afterSeq })
     return rows.map(toQueued)
+  }
+
+  async listQueuedAges(instanceId: InstanceId, limit: number, afterSeq: number): Promise<QueuedAge[]> {
+    const rows = await this.#core.reader.run(this.#statements.listQueuedAges, { instanceId, limit, afterSeq })
+    return rows.map(toAge)
   }
 
   async listQueuedNumbers(
@@ -242,35 +249,6 @@ function prepareOperation({ statements }: Core): Operation<PrepareInput, Prepare
   }
 }
 
-/** The columns that `toQueued` needs. */
-const QUEUED = [
-  'seq',
-  'id',
-  'instance_id',
-  'recipient',
-  'text',
-  'whatsapp_id',
-  'created_at',
-  'address',
-  'content',
-  'media_id',
-  'file',
-  'extras',
-  'not_before',
-  'traceparent',
-] as const
-
-/**
- * Subqueries, not joins: each is one search by key for each row, whatever the planner knows about the tables. A LID
- * that no message was sent to has no look-up, but the person's number may be known from an incoming message.
- */
-const FOUND_ADDRESS = sql<string | null>`coalesce(
-  (select numbers.address from numbers
-    where numbers.instance_id = messages.instance_id and numbers.number = messages.recipient),
-  (select contacts.number || '@s.whatsapp.net' from contacts
-    where contacts.instance_id = messages.instance_id and contacts.lid = messages.recipient
-      and contacts.lid is not null and contacts.number <> contacts.lid limit 1))`
-
 function prepareReads({ statements }: Core) {
   const { db } = statements
   return {
@@ -278,28 +256,7 @@ function prepareReads({ statements }: Core) {
       db.selectFrom('messages').select(SHOWN).where('instance_id', '=', p.instanceId).where('id', '=', p.id),
     ),
     findIncoming: findIncomingStatement(statements),
-    listQueued: statements.one((p: { instanceId: InstanceId; limit: number; afterSeq: number }) =>
-      db
-        .selectFrom('messages')
-        .select(QUEUED)
-        .select(FOUND_ADDRESS.as('found_address'))
-        .where('instance_id', '=', p.instanceId)
-        .where(IS_QUEUED)
-        .where('seq', '>', p.afterSeq)
-        .orderBy('seq')
-        .limit(p.limit),
-    ),
-    listQueuedNumbers: statements.one((p: { instanceId: InstanceId; afterSeq: number; toSeq: number; limit: number }) =>
-      db
-        .selectFrom('messages')
-        .select('seq')
-        .where('instance_id', '=', p.instanceId)
-        .where(IS_QUEUED)
-        .where('seq', '>', p.afterSeq)
-        .where('seq', '<=', p.toSeq)
-        .orderBy('seq')
-        .limit(p.limit),
-    ),
+    ...queuedStatements(statements),
     findSent: statements.one((p: { instanceId: InstanceId; whatsappId: string }) =>
       db
         .selectFrom('messages')
@@ -308,26 +265,5 @@ function prepareReads({ statements }: Core) {
         .where('whatsapp_id', '=', p.whatsappId)
         .where(IS_PREPARED),
     ),
-  }
-}
-
-type QueuedRow = Pick<Selectable<MessagesTable>, (typeof QUEUED)[number]> & { found_address: string | null }
-
-function toQueued(row: QueuedRow): QueuedMessage {
-  const { media_id: mediaId, file, extras, traceparent } = row
-  return {
-    seq: row.seq,
-    id: row.id,
-    instanceId: row.instance_id,
-    to: row.recipient,
-    text: row.text,
-    ...(mediaId !== null && file !== null && { file: { mediaId, ...JSON.parse(file) } }),
-    ...(extras !== null && { extras: JSON.parse(extras) }),
-    whatsappId: row.whatsapp_id,
-    // The age of a scheduled message counts from its scheduled time.
-    createdAt: row.not_before ?? row.created_at,
-    foundAddress: row.found_address,
-    prepared: row.address === null ? null : { address: row.address, content: row.content! },
-    ...(traceparent !== null && { traceparent }),
   }
 }

@@ -208,8 +208,9 @@ export class Transmitter {
 
   async #expiryFailure(message: QueuedMessage): Promise<MessageFailure | null> {
     const { messageTtlMs, pacing, now } = this.#options
-    const failure = expiryFailure(message, now() - messageTtlMs)
-    if (failure === null || message.prepared) return failure
+    const isPrepared = message.prepared !== null
+    const failure = expiryFailure({ ...message, isPrepared }, now() - messageTtlMs)
+    if (failure === null || isPrepared) return failure
     return (await pacing.waitedUntil(message)) > now() - messageTtlMs ? null : failure
   }
 

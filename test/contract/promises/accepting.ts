@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { newMessageId } from '../../../src/domain/ids.ts'
+import { QUEUED_PAGE_BYTES } from '../../../src/store/messages/messages.ts'
 import {
   accept,
   createConnected,
@@ -52,6 +53,39 @@ export function acceptingContract(createHarness: CreateHarness): void {
       const seqs = queued.map(({ seq }) => seq)
       expect(seqs).toEqual([...seqs].sort((a, b) => a - b))
       expect(queued[0]).toMatchObject({ instanceId, to: '5511999990000', text: 'Good morning', prepared: null })
+    })
+
+    test('a page of the queue ends where it is large, and the next page continues', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const texts = Array.from({ length: 20 }, () => newMessage(instanceId, { text: 'á'.repeat(32_768) }))
+      for (const message of texts) await store.messages.accept(message, 5)
+      const extras = { metadata: { note: 'n'.repeat(1_000_000) } }
+      await store.messages.accept(newMessage(instanceId, { text: 'x'.repeat(60_000), extras }), 5)
+      const last = newMessage(instanceId)
+      await store.messages.accept(last, 5)
+      const first = await store.messages.listQueued(instanceId, 100)
+      expect(first.map(({ id }) => id)).toEqual(texts.slice(0, 16).map(({ id }) => id))
+      expect(first.map(({ bytes }) => bytes)).toEqual(Array(16).fill(65_536))
+      const second = await store.messages.listQueued(instanceId, 100, first.at(-1)!.seq)
+      expect(second).toHaveLength(5)
+      const third = await store.messages.listQueued(instanceId, 100, second.at(-1)!.seq)
+      expect(third.map(({ id }) => id)).toEqual([last.id])
+      const content = new Uint8Array(QUEUED_PAGE_BYTES)
+      await store.messages.recordPrepared(lease, texts[0]!.id, { address: '5511999990000@s.whatsapp.net', content })
+      expect(await store.messages.listQueued(instanceId, 100)).toHaveLength(1)
+      const ages = await store.messages.listQueuedAges(instanceId, 100, 0)
+      expect(ages.map(({ isPrepared }) => isPrepared)).toEqual([true, ...Array(21).fill(false)])
+      expect(ages[1]).toEqual({
+        seq: first[1]!.seq,
+        id: texts[1]!.id,
+        to: texts[1]!.to,
+        whatsappId: texts[1]!.whatsappId,
+        createdAt: 5,
+        isPrepared: false,
+      })
+      expect(await store.messages.listQueuedAges(instanceId, 1, ages[1]!.seq)).toEqual([ages[2]])
     })
 
     test('the sequence numbers of one instance’s queued messages are listed within a range, the lowest first', async () => {

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import { expiryFailure } from '../../../domain/message.ts'
 import type { Lease } from '../../../store/leases/leases.ts'
-import type { QueuedMessage } from '../../../store/messages/messages.ts'
+import type { QueuedAge } from '../../../store/messages/messages.ts'
 import type { Store } from '../../../store/store.ts'
 import type { Pacing } from '../pacing.ts'
 
@@ -18,7 +18,7 @@ interface ExpiryOptions {
   /** True while the message is being sent or its outcome is being recorded. */
   isInFlight(whatsappId: string): boolean
   /** The message has failed, and the failure is recorded. */
-  onExpired(message: QueuedMessage): void
+  onExpired(message: QueuedAge): void
   logger: Logger
   now: () => number
   onFailed(error: unknown): void
@@ -63,7 +63,7 @@ export class Expiry {
   async #failExpired(): Promise<void> {
     const { store, lease, messageTtlMs, now } = this.#options
     for (let pagesInVain = 0; pagesInVain < MAX_PAGES_IN_VAIN; ) {
-      const rows = await store.messages.listQueued(lease.instanceId, PAGE, this.#readTo)
+      const rows = await store.messages.listQueuedAges(lease.instanceId, PAGE, this.#readTo)
       let failed = 0
       for (const message of rows) if (await this.#failIfExpired(message)) failed += 1
       const last = rows.at(-1)
@@ -75,12 +75,12 @@ export class Expiry {
   }
 
   /** @returns whether it was recorded as failed */
-  async #failIfExpired(message: QueuedMessage): Promise<boolean> {
+  async #failIfExpired(message: QueuedAge): Promise<boolean> {
     const { store, lease, messageTtlMs, isInFlight, onExpired, pacing, logger, now } = this.#options
     const oldest = now() - messageTtlMs
     const failure = expiryFailure(message, oldest)
     if (failure === null) return false
-    if (!message.prepared && (await pacing.waitedUntil(message)) > oldest) return false
+    if (!message.isPrepared && (await pacing.waitedUntil(message)) > oldest) return false
     if (isInFlight(message.whatsappId)) return false
     // Since the page was read, the message may have been written, or acknowledged and recorded as sent.
     const outcome = await store.messages.recordFailure(lease, message, failure, now())

@@ -3,6 +3,9 @@ import { shortSpelling } from '../../../domain/recipients/recipient.ts'
 import type { QueuedMessage } from '../../../store/messages/messages.ts'
 import { userOf } from '../../baileys/addresses.ts'
 
+/** Longer messages take one more place in memory for each further part of this size. */
+const BYTES_PER_PLACE = 4_096
+
 /** A chat and its next messages, in the order of acceptance. The messages may name the chat by different addresses. */
 export class QueuedChat {
   /** Other keys of the same chat. */
@@ -32,6 +35,11 @@ export class QueuedChat {
     return this.#claimed.size > 0
   }
 
+  /** The places that its messages take in memory. */
+  get places(): number {
+    return this.messages.reduce((sum, message) => sum + placesOf(message), 0)
+  }
+
   claim({ id }: QueuedMessage): void {
     this.#claimed.add(id)
   }
@@ -56,7 +64,7 @@ export class QueuedChat {
   }
 
   /** @returns false if the message was not here */
-  remove({ id }: QueuedMessage): boolean {
+  remove({ id }: Pick<QueuedMessage, 'id'>): boolean {
     const index = this.messages.findIndex(message => message.id === id)
     if (index < 0) return false
     if (index === 0 || this.#claimed.has(id)) {
@@ -90,6 +98,11 @@ export class QueuedChat {
     this.numbers = [...this.numbers, ...other.numbers]
     this.skipFrom(other.unreadFrom)
   }
+}
+
+/** How many places a message takes in memory: one, unless it is long. */
+export function placesOf({ bytes }: Pick<QueuedMessage, 'bytes'>): number {
+  return Math.max(1, Math.ceil(bytes / BYTES_PER_PLACE))
 }
 
 /**

@@ -8,12 +8,13 @@ afterEach(() => vi.useRealTimers())
 
 test('every message is sent once and in the order accepted for each recipient, whichever recipient waits', async () => {
   const recipients = fc.constantFrom('a', 'b', 'c', 'stuck')
+  const messages = fc.record({ to: recipients, bytes: fc.constantFrom(10, 10, 10, 70_000, 300_000, 2_000_000) })
   await fc.assert(
     fc.asyncProperty(
-      fc.array(recipients, { maxLength: 300 }),
+      fc.array(messages, { maxLength: 300 }),
       fc.infiniteStream(fc.nat(1_000)),
       async (order, choices) => {
-        let queue = order.map((to, index) => row(index + 1, to))
+        let queue = order.map(({ to, bytes }, index) => row(index + 1, to, bytes))
         const sendQueue = createSendQueue()
         const sent: QueuedMessage[] = []
         sendQueue.requestRead('start')
@@ -29,7 +30,7 @@ test('every message is sent once and in the order accepted for each recipient, w
           sendQueue.remove(message)
         }
         for (const to of ['a', 'b', 'c']) {
-          const expected = order.flatMap((one, index) => (one === to ? [index + 1] : []))
+          const expected = order.flatMap((one, index) => (one.to === to ? [index + 1] : []))
           expect(sent.filter(message => message.to === to).map(({ seq }) => seq)).toEqual(expected)
         }
       },
@@ -109,6 +110,39 @@ test('a recipient with more queued messages than fit in memory delays no other, 
     sendQueue.remove(message)
   }
   expect(sent).toEqual(queue.slice(0, 5_000).map(({ seq }) => seq))
+})
+
+test('a queue of long messages fills the memory with few of them, and all are sent', async () => {
+  let queue = Array.from({ length: 1_000 }, (_, index) => row(index + 1, `r${index % 40}`, 130_000))
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
+  let sent = 0
+  let mostBytes = 0
+  for (;;) {
+    await read(sendQueue, queue)
+    const held = loaded(sendQueue).flatMap(({ messages }) => messages)
+    mostBytes = Math.max(mostBytes, 130_000 * held.length)
+    if (sent === 0) expect(sendQueue.isFull).toBe(true)
+    if (held.length === 0) break
+    const heads = new Set(loaded(sendQueue).map(({ messages }) => messages[0]!))
+    queue = queue.filter(message => !heads.has(message))
+    for (const message of heads) sendQueue.remove(message)
+    sent += heads.size
+  }
+  expect(sent).toBe(1_000)
+  expect(mostBytes).toBeLessThan(10_000_000)
+})
+
+test('a long message is held alone in its chat, and the next one follows it', async () => {
+  const queue = [1, 2, 3].map(seq => row(seq, 'a', 20_000_000))
+  const sendQueue = new SendQueue()
+  sendQueue.requestRead('start')
+  for (const message of queue) {
+    await read(sendQueue, queue.slice(message.seq - 1))
+    expect(loaded(sendQueue).map(({ messages }) => messages)).toEqual([[message]])
+    sendQueue.remove(message)
+  }
+  expect(sendQueue.isFull).toBe(false)
 })
 
 test.each([

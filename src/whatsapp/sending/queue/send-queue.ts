@@ -1,16 +1,17 @@
 import type { MessageId } from '../../../domain/ids.ts'
-import type { QueuedMessage } from '../../../store/messages/messages.ts'
-import { chatKeyOf, QueuedChat } from './queued-chat.ts'
+import { QUEUED_PAGE_BYTES, type QueuedMessage } from '../../../store/messages/messages.ts'
+import { chatKeyOf, placesOf, QueuedChat } from './queued-chat.ts'
 import { ReadHistory } from './read-history.ts'
 
 /** Rows in one page. */
 const PAGE = 256
-/** Messages of one chat in memory. */
+/** Places in memory for the messages of one chat. A long message takes several, and the last one may exceed the limit. */
 const MAX_PER_CHAT = 64
-const MAX_MESSAGES = 2_048
+/** Places in memory for all messages. The last page may exceed the limit. */
+const MAX_PLACES = 2_048
 /** With this many chats, deferred ones included, no row is read that could open another. */
 const MAX_CHATS = 20_000
-/** With fewer messages in memory, the next rows of the chat are read. */
+/** With fewer places in use, the next rows of the chat are read. */
 const LOW = 16
 /** At most this many numbers are listed and compared in one query. */
 const COMPARED_AT_ONCE = 4_096
@@ -22,6 +23,7 @@ export type ReadFrom = 'next' | 'start'
 
 /** The queued rows in the store, in the order of their numbers. */
 export interface QueuedRows {
+  /** @returns fewer than `limit` rows if no more follow, or if these have `QUEUED_PAGE_BYTES` together */
   list(afterSeq: number, limit: number): Promise<readonly QueuedMessage[]>
   /** @returns at most `limit` numbers above `afterSeq`, up to `toSeq` */
   listNumbers(afterSeq: number, toSeq: number, limit: number): Promise<readonly number[]>
@@ -41,7 +43,9 @@ export class SendQueue {
   readonly #chats = new Map<string, QueuedChat>()
   /** The key of the chat, by the key of a recipient or address that has joined another chat. */
   readonly #joined = new Map<string, string>()
-  readonly #known = new Set<MessageId>()
+  /** The messages in memory, with the places that they take. */
+  readonly #known = new Map<MessageId, number>()
+  #placesInUse = 0
   /** Messages removed while a page is read: the page may still show them as queued. Null while no page is read. */
   #removed: Set<MessageId> | null = null
   /** The next read starts after this row or earlier; Infinity: no row is read again. */
@@ -80,7 +84,7 @@ export class SendQueue {
   }
 
   get isFull(): boolean {
-    return this.#known.size >= MAX_MESSAGES
+    return this.#placesInUse >= MAX_PLACES
   }
 
   /** The message with this WhatsApp ID, if it is the next one of its chat and not being sent. */
@@ -105,16 +109,16 @@ export class SendQueue {
   }
 
   /** The outcome is known. The next message of the chat may be sent while it is recorded. */
-  settle(message: QueuedMessage): void {
+  settle(message: Pick<QueuedMessage, 'id' | 'to'>): void {
     const chat = this.chatOf(message)
     if (chat?.remove(message)) this.#update(chat)
   }
 
   /** The outcome is recorded, so the row is no longer queued. */
-  remove(message: QueuedMessage): void {
+  remove(message: Pick<QueuedMessage, 'id' | 'to'>): void {
     this.#removed?.add(message.id)
     this.settle(message)
-    this.#known.delete(message.id)
+    this.#forget(message)
   }
 
   // ── Chats that wait ───────────────────────────────────────────────────────────────────────────────────────────
@@ -184,10 +188,7 @@ export class SendQueue {
 
   /** True if there may be rows that are not in memory, and space for them. */
   get wantsMore(): boolean {
-    return (
-      this.#known.size < MAX_MESSAGES &&
-      (this.#refillFrom < NEVER || (this.#mayHaveMore && this.#chats.size < MAX_CHATS))
-    )
+    return !this.isFull && (this.#refillFrom < NEVER || (this.#mayHaveMore && this.#chats.size < MAX_CHATS))
   }
 
   /**
@@ -209,7 +210,7 @@ export class SendQueue {
         this.#overlapFrom = NEVER
         this.#removed = new Set()
         const rows = await queued.list(after, this.#pageRows)
-        isLast = rows.length < this.#pageRows
+        isLast = rows.length < this.#pageRows && sizeOf(rows) < QUEUED_PAGE_BYTES
         if (this.#history) {
           // Compared after the page was read, so a row that was committed before any row of the page is found.
           const late = await this.#findLate(queued, this.#history, Math.min(overlapFrom, this.#overlapFrom))
@@ -251,8 +252,9 @@ export class SendQueue {
     const now = performance.now()
     const resumed: string[] = []
     for (const chat of this.#chats.values()) {
-      const { messages, notBefore, unreadFrom } = chat
-      if (unreadFrom <= after || unreadFrom > pageTo || messages.length >= MAX_PER_CHAT || notBefore > now) continue
+      const { notBefore, unreadFrom } = chat
+      if (unreadFrom <= after || unreadFrom > pageTo || notBefore > now) continue
+      if (chat.places >= MAX_PER_CHAT) continue
       chat.unreadFrom = NEVER
       resumed.push(chat.key)
     }
@@ -272,23 +274,30 @@ export class SendQueue {
     for (const address of [message.foundAddress, message.prepared?.address]) {
       if (address) chat = this.#join(message.to, address)
     }
-    if (chat.messages.length >= MAX_PER_CHAT) chat.skipFrom(message.seq)
+    if (chat.places >= MAX_PER_CHAT) chat.skipFrom(message.seq)
     if (message.seq >= chat.unreadFrom) {
       this.skippedRows += 1
       return
     }
-    this.#known.add(message.id)
+    const places = placesOf(message)
+    this.#known.set(message.id, places)
+    this.#placesInUse += places
     chat.insert(message)
+  }
+
+  #forget({ id }: Pick<QueuedMessage, 'id'>): void {
+    this.#placesInUse -= this.#known.get(id) ?? 0
+    this.#known.delete(id)
   }
 
   /** Call after each change: drops messages that come after an unread one, and the chat if it has none. */
   #update(chat: QueuedChat): void {
     if (chat.unreadFrom < NEVER) {
-      for (const { id } of chat.takeUnread()) {
-        this.#known.delete(id)
+      for (const message of chat.takeUnread()) {
+        this.#forget(message)
         this.skippedRows += 1
       }
-      const isLow = chat.messages.length < LOW && chat.notBefore <= performance.now()
+      const isLow = chat.places < LOW && chat.notBefore <= performance.now()
       if (isLow) this.#refillFrom = Math.min(this.#refillFrom, chat.unreadFrom)
     } else if (chat.messages.length === 0) {
       this.#chats.delete(chat.key)
@@ -324,4 +333,8 @@ export class SendQueue {
     this.#joined.set(other.key, chat.key)
     return chat
   }
+}
+
+function sizeOf(rows: readonly QueuedMessage[]): number {
+  return rows.reduce((sum, { bytes }) => sum + bytes, 0)
 }
