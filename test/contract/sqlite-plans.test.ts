@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { newCommandId, newMessageId } from '../../src/domain/ids.ts'
 import { NO_PACE } from '../../src/domain/pace.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
+import { searchWindows } from '../../src/store/messages/searching.ts'
 import type { Store } from '../../src/store/store.ts'
 import { accept, createConnected, incoming, newMessage, take } from './fixture.ts'
 import { createSqliteHarness, type StoreHarness } from './harness.ts'
@@ -115,6 +116,32 @@ describe('the plans of SQLite', () => {
       'SEARCH numbers USING PRIMARY KEY (instance_id=? AND number=?)',
       'CORRELATED SCALAR SUBQUERY 2',
       'SEARCH contacts USING COVERING INDEX contacts_lid (instance_id=? AND lid=?)',
+    ])
+  })
+
+  test('an earlier message of a chat is searched for in steps, among the first 20,000 queued ones', async () => {
+    const db = new Sqlite(join(harness.options.dataDir, 'pombal.db'))
+    db.prepare(
+      `with recursive n (i) as (select 1 union all select i + 1 from n where i < 19999)
+       insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at)
+       select ?, 'msg_' || i, 'r' || i, '', 'w' || i, 'queued', 1 from n`,
+    ).run(instanceId)
+    db.close()
+    const steps = vi.spyOn(searchWindows, 'take')
+    const send = async (to: string) => (await accept(store, instanceId, { to })).id
+    const ids = [await send('ana'), await send('ana'), await send('bia'), await send('bia')]
+    const waits = new Map()
+    const plan = await planOf(async () => {
+      for (const [id, wait] of await store.paces.findWaits(instanceId, ids.slice(0, 2), 0)) waits.set(id, wait)
+    })
+    expect([...waits]).toEqual([[ids[1], { waitingFor: 'order', notBefore: null }]])
+    expect(steps).toHaveBeenCalledTimes(19)
+    expect(await store.paces.findWaits(instanceId, ids.slice(2), 0)).toEqual(new Map())
+    expect(steps).toHaveBeenCalledTimes(2 * 19)
+    const read = '(instance_id=? AND seq>? AND seq<?)'
+    expect(plan.filter(step => step.includes(' messages ')).slice(1)).toEqual([
+      `SEARCH messages USING COVERING INDEX messages_queued ${read}`,
+      `SEARCH messages USING INDEX messages_queued ${read}`,
     ])
   })
 

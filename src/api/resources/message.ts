@@ -147,7 +147,8 @@ export const messageProperties = {
       description:
         'What a queued message waits for. `connection`: the link to WhatsApp. `order`: an earlier message of its ' +
         'chat. `schedule`: its `sendAt`. `pace`: the pace of the instance. `restriction`: WhatsApp does not let the ' +
-        'number write to strangers. `media`: its file is being fetched or uploaded. Absent if it is being sent.',
+        'number write to strangers. `media`: its file is being fetched or uploaded. Absent if it is being sent, ' +
+        'or if the earlier message is not among the first 20,000 queued ones of the instance.',
     }),
   ),
   notBefore: Type.Optional(

@@ -1,13 +1,14 @@
-import { setImmediate } from 'node:timers/promises'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
 import type { Waiting } from '../../domain/message.ts'
 import { namesOf, parseRecipient } from '../../domain/recipients/recipient.ts'
 import { currentStateOf } from '../connections/current-state.ts'
 import type { Core } from '../engine/core.ts'
 import { IS_QUEUED } from '../engine/schema/messages.ts'
+import { searchWindows } from '../messages/searching.ts'
 
-/** Few, because the first message of a chat is often among the first messages of the queue. */
-const QUEUED_AT_ONCE = 500
+/** Queued rows that are searched at once. Few, because the first message of a chat is often among the first of the queue. */
+const WINDOW = 1_000
+const MAX_WINDOWS = 20
 
 type Row = Awaited<ReturnType<WaitingReader['findRows']>>[number]
 
@@ -51,34 +52,41 @@ export class WaitingReader {
   }
 
   /**
-   * The number of the first queued message for each recipient. Reads the queue at most once, and stops when all are
-   * found.
+   * The number of the first queued message for each recipient, if it is among the first rows of the queue. No index finds
+   * it by the recipient.
    */
   async #findFirsts(instanceId: InstanceId, rows: readonly Row[]): Promise<ReadonlyMap<string, number>> {
+    const { reader, statements } = this.#core
     const sendable = rows.filter(({ seq, state }) => seq > 0 && state === 'connected')
     const firsts = new Map<string, number>()
     const missing = new Set(sendable.map(({ recipient }) => recipient))
     const last = Math.max(...sendable.map(({ seq }) => seq))
-    for (let after = 0; missing.size > 0; ) {
-      const { reader, statements } = this.#core
-      const found = await reader.query(
-        statements.db
-          .selectFrom('messages')
-          .select(['recipient', 'seq'])
-          .where('instance_id', '=', instanceId)
-          .where(IS_QUEUED)
-          .where('seq', '>', after)
-          .where('seq', '<=', last)
-          .where('recipient', 'in', [...missing])
-          .orderBy('seq')
-          .limit(QUEUED_AT_ONCE),
-      )
-      for (const { recipient, seq } of found) if (missing.delete(recipient)) firsts.set(recipient, seq)
-      // The other messages have been sent in the meantime.
-      if (found.length < QUEUED_AT_ONCE) break
-      after = found.at(-1)!.seq
+    const queued = statements.db.selectFrom('messages').where('instance_id', '=', instanceId).where(IS_QUEUED)
+    let after = 0
+    for (let windows = 0; missing.size > 0 && after < last && windows < MAX_WINDOWS; windows += 1) {
       // On SQLite, reads block the event loop, so other calls run in between.
-      await setImmediate()
+      if (windows > 0) await searchWindows.take(instanceId)
+      const following = queued.where('seq', '>', after).where('seq', '<=', last)
+      const [end] = await reader.query(
+        following
+          .select('seq')
+          .orderBy('seq')
+          .offset(WINDOW - 1)
+          .limit(1),
+      )
+      const upTo = end?.seq ?? last
+      const found = await reader.query(
+        following
+          .select(eb => ['recipient', eb.fn.min('seq').as('seq')])
+          .where('seq', '<=', upTo)
+          .where('recipient', 'in', [...missing])
+          .groupBy('recipient'),
+      )
+      for (const { recipient, seq } of found) {
+        firsts.set(recipient, seq)
+        missing.delete(recipient)
+      }
+      after = upTo
     }
     return firsts
   }
