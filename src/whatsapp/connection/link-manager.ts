@@ -338,7 +338,7 @@ export class LinkManager {
   async #openAfterPause(next: Omit<Extract<NextStep, { kind: 'pause' }>, 'kind'>): Promise<void> {
     const { runStep, status, now } = this.#options
     const { cause, reason, slow } = next
-    const pauseMs = this.#pause.begin(slow, () => runStep(async () => (this.#link ? undefined : this.open())))
+    const pauseMs = this.#pause.begin(slow, runStep, () => this.open())
     const when = `Trying again in ${Math.max(1, Math.round(pauseMs / 1_000))} s.`
     const state = next.state === 'reconnecting' ? loggingIn(this.isFirstLogin).state : next.state
     const retryAt = now() + Math.round(pauseMs)

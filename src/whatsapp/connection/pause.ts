@@ -15,15 +15,21 @@ export class Pause {
     return this.#timer !== undefined
   }
 
-  /** Starts the pause after a failure. @returns its length in milliseconds */
-  begin(slow: boolean, onEnd: () => void): number {
+  /**
+   * Starts the pause after a failure. `work` follows it as a step, unless `end` was called before that step runs.
+   * @returns the length of the pause in milliseconds
+   */
+  begin(slow: boolean, runStep: (step: () => Promise<void>) => void, work: () => Promise<void>): number {
     this.#failures += 1
     const pauseMs = pauseBefore(this.#failures, slow, Math.random())
     this.end()
-    this.#timer = setTimeout(() => {
+    const step = async () => {
+      if (timer !== this.#timer) return
       this.end()
-      onEnd()
-    }, pauseMs)
+      await work()
+    }
+    const timer = setTimeout(() => runStep(step), pauseMs)
+    this.#timer = timer
     return pauseMs
   }
 

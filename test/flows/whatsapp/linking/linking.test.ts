@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ConnectionRecord } from '../../../../src/store/connections/connections.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
+import { replacing } from '../replacing.ts'
 
 const CONTACT = '5511987654321'
 
@@ -71,16 +72,6 @@ test('a request to connect while the phone links does not interrupt the linking'
   const { phone } = await scanned
   expect(await harness.reaches(id, 'connected')).toMatchObject({ phone })
 })
-
-/** The part of the store with other methods in place of some of its own. */
-function replacing<T extends object>(part: T, methods: Partial<T>): T {
-  return new Proxy(part, {
-    get: (target, key) => {
-      const method = Reflect.get(methods, key) ?? Reflect.get(target, key)
-      return typeof method === 'function' ? method.bind(target) : method
-    },
-  })
-}
 
 test('an abandoned pairing code leaves no state behind: a new request to connect starts clean', async () => {
   await using harness = await WhatsappHarness.open()

@@ -4,6 +4,7 @@ import type { LocalHints } from '../../../../src/store/hints.ts'
 import { ONE_STORE } from '../../../databases/one-store.ts'
 import { until } from '../../../until.ts'
 import { WhatsappHarness } from '../harness.ts'
+import { replacing } from '../replacing.ts'
 
 const CONFIRMED = { cause: 'logged_out_as_asked', reason: 'Logged out on request. (WhatsApp is simulated.)' }
 const NOT_CONFIRMED = {
@@ -127,6 +128,36 @@ test('a logout while a new code is requested ends the linking', async () => {
   await until('the end', async () => (await harness.store.connections.find(id))?.cause === CONFIRMED.cause)
   await until('the socket to close', () => harness.line.sockets === 0)
   expect(await untilSettled(harness, id)).toMatchObject(CONFIRMED)
+})
+
+test('no code is requested after a logout that was read while the next attempt to link became due', async () => {
+  await using harness = await WhatsappHarness.open()
+  const id = await harness.createInstance()
+  const { connections, hints } = harness.store
+  const released = Promise.withResolvers<void>()
+  let [reads, isSlow] = [0, false]
+  const slow = replacing(connections, {
+    find: async instanceId => {
+      reads += 1
+      if (isSlow) await released.promise
+      return connections.find(instanceId)
+    },
+  })
+  await harness.connect(id, { network: UNREACHABLE, store: { ...harness.store, connections: slow } })
+  await connections.requestConnect(id, null)
+  const { retryAt } = await until('the pause', async () => {
+    const record = await connections.find(id)
+    return record?.retryAt ? record : null
+  })
+  isSlow = true
+  await connections.requestLogout(id)
+  await until('the next attempt to be due', () => Date.now() > retryAt! + 50)
+  const before = reads
+  released.resolve()
+  await until('the logout', async () => (await connections.find(id))?.goal === 'idle')
+  ;(hints as LocalHints).publish('goal', id)
+  await until('the steps that follow', () => reads >= before + 2)
+  expect(await connections.find(id)).toMatchObject({ state: 'unlinked', cause: 'never_linked' })
 })
 
 test('a logout is confirmed if the phone has removed the device before', async () => {
