@@ -258,11 +258,10 @@ export class Connection {
     // The process may have been killed before all messages of the previous number had failed.
     if (record.state === 'logged_out') await this.#windingUp.finishLogout()
     const { network } = this.#options
+    if (network.kind !== 'none') return this.#links.open()
+    const { cause, reason } = network
     // The goal stays, so the instance connects when the node starts with other settings.
-    if (network.kind === 'none') {
-      const { cause, reason } = network
-      await this.#status.record({ ...NO_CODES, state: 'stopped', cause, reason })
-    } else await this.#links.open()
+    await this.#status.record({ ...NO_CODES, state: 'stopped', cause, reason })
   }
 
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {
@@ -271,9 +270,11 @@ export class Connection {
     // With the cause `asking_for_code`, linking has begun again since.
     if (state === 'logged_out' && cause !== 'asking_for_code')
       return this.#windingUp.finishLogout().then(() => this.#settleGoal())
-    if ((state === 'unlinked' || state === 'linking') && !(await this.#links.hasCredentials())) {
-      this.#links.close()
-      return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
+    if (state === 'unlinked' || state === 'linking') {
+      // Until then, a phone may still scan the code.
+      await this.#links.closeForGood()
+      if (!(await this.#links.hasCredentials()))
+        return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })
     }
     // Written messages may still be acknowledged; no other message is started.
     this.#links.sender.detach()

@@ -160,6 +160,36 @@ test('no code is requested after a logout that was read while the next attempt t
   expect(await connections.find(id)).toMatchObject({ state: 'unlinked', cause: 'never_linked' })
 })
 
+test('a phone that scans the code during a logout leaves no credentials behind', async () => {
+  await using harness = await WhatsappHarness.open()
+  const id = await harness.createInstance()
+  const { connections, credentials } = harness.store
+  const [read, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let isSlow = false
+  const slow = replacing(credentials, {
+    get: async (...args) => {
+      const rows = await credentials.get(...args)
+      if (isSlow) {
+        read.resolve()
+        await released.promise
+      }
+      return rows
+    },
+  })
+  await harness.connect(id, { scan: false, store: { ...harness.store, credentials: slow } })
+  await connections.requestConnect(id, null)
+  const { qr } = await harness.reaches(id, 'linking')
+  isSlow = true
+  await connections.requestLogout(id)
+  await read.promise
+  // WhatsApp refuses the code once the link is closed.
+  await harness.network.scanQr(qr!).catch(() => undefined)
+  released.resolve()
+  await until('the logout', async () => (await connections.find(id))?.goal === 'idle')
+  expect(await connections.find(id)).toMatchObject({ state: 'unlinked', cause: 'never_linked' })
+  expect((await credentials.get(id, 'creds', ['creds'])).size).toBe(0)
+})
+
 test('a logout is confirmed if the phone has removed the device before', async () => {
   await using harness = await WhatsappHarness.open()
   const { id, phone, connection } = await harness.link()
