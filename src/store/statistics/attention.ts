@@ -26,6 +26,8 @@ const FAILED_TO_LINK = [
   'linking_unfinished',
   'phone_offline',
   'device_limit',
+  'sandbox_off',
+  'thread_crashed',
 ] as const satisfies ConnectionCause[]
 
 interface TroubleRow {

@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { StoredConnection } from '../../domain/connection/connection.ts'
+import { isLinked, type StoredConnection } from '../../domain/connection/connection.ts'
 import { waitAtMost } from '../../kit/deadline.ts'
 import { EventLoopBudget } from '../../kit/event-loop-budget.ts'
 import { Turns } from '../../kit/turns.ts'
@@ -261,7 +261,7 @@ export class Connection {
     if (network.kind !== 'none') return this.#links.open()
     const { cause, reason } = network
     // The goal stays, so the instance connects when the node starts with other settings.
-    await this.#status.record({ ...NO_CODES, state: 'stopped', cause, reason })
+    await this.#status.record({ ...NO_CODES, state: isLinked(record.state) ? 'stopped' : 'unlinked', cause, reason })
   }
 
   async #logOut({ state, cause }: ConnectionRecord): Promise<void> {

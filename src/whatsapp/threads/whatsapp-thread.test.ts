@@ -60,19 +60,26 @@ test('a thread that took a long time to load has as long as any other to answer'
   expect(deaths).toEqual(['The thread did not answer.'])
 })
 
-test('an instance that is stopped because it kills its threads is recorded with the time of the store', async () => {
-  const isCause = vi.spyOn(Suspects.prototype, 'isCause').mockReturnValue(true)
-  const record = vi.fn()
-  const store = {
-    connections: { find: async () => ({ goal: 'online', goalVersion: 1 }), record },
-    hints: { on: () => () => undefined },
-    clock: { now: () => 42 },
-  }
-  const logger = { level: 'info', info: () => undefined }
-  type Options = ConstructorParameters<typeof WhatsappThreads>[0]
-  const threads = new WhatsappThreads({ store, threads: 1, isReplaced: () => false, logger } as unknown as Options)
-  const lease = { instanceId: 'ins_1', epoch: 1 }
-  await threads.connect({ lease } as unknown as Parameters<WhatsappThreads['connect']>[0])
-  expect(record).toHaveBeenCalledWith(lease, expect.objectContaining({ state: 'stopped' }), 42)
-  isCause.mockRestore()
-})
+test.each([
+  { before: 'reconnecting', after: 'stopped' },
+  // A linking link can still be given out.
+  { before: 'linking', after: 'unlinked' },
+])(
+  'an instance that kills its threads while it is $before is $after from the time of the store on',
+  async ({ before, after }) => {
+    const isCause = vi.spyOn(Suspects.prototype, 'isCause').mockReturnValue(true)
+    const record = vi.fn()
+    const store = {
+      connections: { find: async () => ({ state: before, goal: 'online', goalVersion: 1 }), record },
+      hints: { on: () => () => undefined },
+      clock: { now: () => 42 },
+    }
+    const logger = { level: 'info', info: () => undefined }
+    type Options = ConstructorParameters<typeof WhatsappThreads>[0]
+    const threads = new WhatsappThreads({ store, threads: 1, isReplaced: () => false, logger } as unknown as Options)
+    const lease = { instanceId: 'ins_1', epoch: 1 }
+    await threads.connect({ lease } as unknown as Parameters<WhatsappThreads['connect']>[0])
+    expect(record).toHaveBeenCalledWith(lease, expect.objectContaining({ state: after, cause: 'thread_crashed' }), 42)
+    isCause.mockRestore()
+  },
+)

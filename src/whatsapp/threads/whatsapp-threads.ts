@@ -3,9 +3,11 @@ import { totalmem } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { getHeapStatistics } from 'node:v8'
 import type { DestinationStream, Logger } from 'pino'
+import { isLinked } from '../../domain/connection/connection.ts'
 import type { SendTrace } from '../../domain/trace-context.ts'
 import { backoffMs } from '../../kit/backoff.ts'
 import { systemClock } from '../../kit/clock.ts'
+import type { ConnectionRecord } from '../../store/connections/connections.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Moment } from '../../store/leases/renewal.ts'
 import type { Store } from '../../store/store.ts'
@@ -108,7 +110,7 @@ export class WhatsappThreads {
     const { instanceId } = options.lease
     const { connections, hints } = this.#options.store
     const before = await connections.find(instanceId)
-    if (before?.goal === 'online') await this.#recordStopped(options.lease, before.goalVersion)
+    if (before?.goal === 'online') await this.#recordStopped(options.lease, before)
     // From now on the stored goal stops it, on every node.
     this.#suspects.forget(instanceId)
     const startIfAsked = async () => {
@@ -127,12 +129,13 @@ export class WhatsappThreads {
   }
 
   /** Without a goal, the instance stays stopped after a restart or a handover. */
-  async #recordStopped(lease: Lease, goalVersion: number): Promise<void> {
+  async #recordStopped(lease: Lease, before: ConnectionRecord): Promise<void> {
     const { store, logger } = this.#options
     const { cause, reason } = NONE_AFTER_CRASHES
-    const change = { ...NO_CODES, state: 'stopped', cause, reason, goal: 'idle', ifGoalVersion: goalVersion } as const
-    await store.connections.record(lease, change, store.clock.now())
-    logger.info({ instanceId: lease.instanceId, state: 'stopped', cause, reason }, 'connection.changed')
+    const state = isLinked(before.state) ? 'stopped' : 'unlinked'
+    const settled = { goal: 'idle', ifGoalVersion: before.goalVersion } as const
+    await store.connections.record(lease, { ...NO_CODES, state, cause, reason, ...settled }, store.clock.now())
+    logger.info({ instanceId: lease.instanceId, state, cause, reason }, 'connection.changed')
   }
 
   #leastBusy(): WhatsappThread {

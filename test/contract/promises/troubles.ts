@@ -41,16 +41,19 @@ export function troublesContract(createHarness: CreateHarness): void {
       await store.connections.record(restricted, { restriction }, now)
       const unlinkable = await createOwned(store)
       await store.connections.record(unlinkable, { state: 'unlinked', reason: 'No.', cause: 'unreachable' }, now)
+      const crashed = await createOwned(store)
+      await store.connections.record(crashed, { state: 'unlinked', reason: 'No.', cause: 'thread_crashed' }, now)
       const past = await createConnected(store)
       await store.connections.record(past, { restriction: { ...restriction, until: now - 1_000 } }, now)
-      const found = await troubles([stopped, loggedOut, restricted, unlinkable, past])
+      const found = await troubles([stopped, loggedOut, restricted, unlinkable, crashed, past])
       expect(found.map(({ instance: { id, state }, cause }) => [id, state, cause])).toEqual([
         [stopped.instanceId, 'stopped', 'banned'],
         [loggedOut.instanceId, 'logged_out', 'logged_out_by_phone'],
         [restricted.instanceId, 'connected', expect.anything()],
         [unlinkable.instanceId, 'unlinked', 'unreachable'],
+        [crashed.instanceId, 'unlinked', 'thread_crashed'],
       ])
-      expect(found.map(({ restrictedUntil }) => restrictedUntil)).toEqual([null, null, now + HOUR_MS, null])
+      expect(found.map(({ restrictedUntil }) => restrictedUntil)).toEqual([null, null, now + HOUR_MS, null, null])
     })
 
     test('of given instances include those of no other instance, in the order of creation', async () => {

@@ -23,9 +23,13 @@ const ASKING = new Set<ConnectionCause>([
   'linking_interrupted',
 ])
 
+const hasFailedToLink = ({ state, cause }: Connection) =>
+  state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause)
+
 /** The colour of the card. It also warns of linking that is hindered or failed, and of a restricted number. */
-function toneOf({ state, cause, restriction }: Connection, isHindered: boolean): Tone {
-  if (isHindered || (state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause))) return 'bad'
+function toneOf(connection: Connection, isHindered: boolean): Tone {
+  const { state, restriction } = connection
+  if (isHindered || hasFailedToLink(connection)) return 'bad'
   return restriction && state === 'connected' ? 'wait' : CONNECTION_TONES[state]
 }
 
@@ -38,7 +42,8 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
   const reason = (cause && words.connection.reasons[cause]) ?? connection.reason
   const isOperator = useMay('operator')
   const isAway = useAwaySince() !== null
-  const isSandboxLinking = kind === 'sandbox' && (state === 'linking' || state === 'connecting' || state === 'unlinked')
+  const isFailed = hasFailedToLink(connection)
+  const isSandboxLinking = kind === 'sandbox' && ['linking', 'connecting', 'unlinked'].includes(state) && !isFailed
   const isLinking = kind === 'whatsapp' && state === 'linking'
   const isAskedForPasskey = isLinking && asksForPasskey(connection)
   const isWaiting = isLinking && !connection.qr && !connection.pairingCode && !isAskedForPasskey
@@ -51,8 +56,7 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
     cause === 'restricted' ||
     (isWaiting && (isOperator || isHindered))
   // For operators, `Linking` shows the failure in place of the code.
-  const showsFailure =
-    isOperator && kind === 'whatsapp' && state === 'unlinked' && cause !== null && LINKING_FAILURES.has(cause)
+  const showsFailure = isOperator && kind === 'whatsapp' && isFailed
   if (isAway) {
     return (
       <section className={classes.card} data-tone="quiet">
@@ -113,7 +117,8 @@ function NextStep({ connection, isHindered }: { connection: Connection; isHinder
   const isRequested = useIsRequested(connection)
   const isAskedForPasskey = kind === 'whatsapp' && asksForPasskey(connection)
   const needsLink = kind === 'whatsapp' && ['linking', 'unlinked', 'logged_out'].includes(state)
-  const canResume = state === 'stopped' || (kind === 'sandbox' && state === 'logged_out')
+  const canResume =
+    state === 'stopped' || (kind === 'sandbox' && (state === 'logged_out' || hasFailedToLink(connection)))
   if (!isOperator) {
     const text = needsLink ? words.connection.othersLink : canResume && words.connection.othersResume
     return text && <p className={classes.text}>{text}</p>

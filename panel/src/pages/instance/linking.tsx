@@ -22,6 +22,8 @@ export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
   'version_refused',
   'unreachable',
   'proxy_failed',
+  'sandbox_off',
+  'thread_crashed',
 ] as const satisfies readonly ConnectionCause[])
 
 const NUMBER = /^[1-9][0-9]{6,14}$/

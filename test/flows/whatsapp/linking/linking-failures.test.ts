@@ -144,3 +144,12 @@ test('the first login after linking is refused with 401: logged out, because the
     reason: expect.stringContaining('did not complete'),
   })
 })
+
+test('an instance that was never linked does not count as linked while its connection is switched off', async () => {
+  await using harness = await WhatsappHarness.open()
+  const id = await harness.createInstance()
+  await harness.connect(id, { network: { kind: 'none', cause: 'sandbox_off', reason: 'Switched off.' } })
+  await harness.store.connections.requestConnect(id, null)
+  await until('the cause', async () => (await harness.store.connections.find(id))?.cause === 'sandbox_off')
+  expect(await harness.store.connections.find(id)).toMatchObject({ state: 'unlinked', goal: 'online' })
+})
