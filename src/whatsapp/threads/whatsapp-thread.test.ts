@@ -1,11 +1,11 @@
 import type { EventEmitter } from 'node:events'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import type { FromThread } from './messages.ts'
+import type { FromThread, ToThread } from './messages.ts'
 import { Suspects } from './suspects.ts'
-import { WhatsappThread, type WhatsappThreadOptions } from './whatsapp-thread.ts'
+import { type ThreadConnectionOptions, WhatsappThread, type WhatsappThreadOptions } from './whatsapp-thread.ts'
 import { WhatsappThreads } from './whatsapp-threads.ts'
 
-const hanging = vi.hoisted(() => ({ last: null as EventEmitter | null }))
+const hanging = vi.hoisted(() => ({ last: null as EventEmitter | null, posted: [] as string[] }))
 
 /** A thread that answers only when the test does. */
 vi.mock('node:worker_threads', async () => {
@@ -14,9 +14,12 @@ vi.mock('node:worker_threads', async () => {
     constructor() {
       super()
       hanging.last = this
+      hanging.posted = []
     }
 
-    postMessage(): void {}
+    postMessage(messages: ToThread[]): void {
+      hanging.posted.push(...messages.map(({ kind }) => kind))
+    }
 
     async terminate(): Promise<void> {
       this.emit('exit', 1)
@@ -30,7 +33,8 @@ const ANSWERS_WITHIN_S = 20
 
 function open() {
   const deaths: string[] = []
-  const options = { data: {}, onLoaded: () => undefined, onDied: (error: Error) => deaths.push(error.message) }
+  const store = { hints: { on: () => () => undefined } }
+  const options = { data: {}, store, onLoaded: () => undefined, onDied: (error: Error) => deaths.push(error.message) }
   const thread = new WhatsappThread(options as unknown as WhatsappThreadOptions)
   const say = (message: FromThread) => hanging.last?.emit('message', [message])
   return { thread, deaths, say }
@@ -58,6 +62,24 @@ test('a thread that took a long time to load has as long as any other to answer'
   expect(deaths).toEqual([])
   await passSeconds(1)
   expect(deaths).toEqual(['The thread did not answer.'])
+})
+
+test('a connection that is stopped or revoked while its thread loads never starts, and the other connections of the thread do', async () => {
+  const { thread, deaths, say } = open()
+  const connect = (instanceId: string) =>
+    thread.connect({ lease: { instanceId }, network: { kind: 'whatsapp' } } as unknown as ThreadConnectionOptions)
+  const [stopped, revoked, other] = [connect('ins_1'), connect('ins_2'), connect('ins_3')]
+  for (const connection of [stopped, revoked, other]) connection.start()
+  revoked.revoke()
+  await stopped.stop()
+  say({ kind: 'heartbeat' })
+  await vi.waitFor(() => expect(hanging.posted).toContain('start'))
+  expect(hanging.posted.filter(kind => kind === 'start')).toHaveLength(1)
+  expect({ stopped: stopped.hasEnded, other: other.hasEnded, deaths }).toEqual({
+    stopped: true,
+    other: false,
+    deaths: [],
+  })
 })
 
 test.each([

@@ -65,6 +65,7 @@ export class WhatsappThread {
   #missedHeartbeats = 0
   /** Whether the thread has loaded its code. */
   hasLoaded = false
+  readonly #loaded = Promise.withResolvers<void>()
   #lastConnection = 0
   #terminating = false
   /** Known only if the thread was ended because of them. */
@@ -104,6 +105,7 @@ export class WhatsappThread {
       number,
       port: this.#port,
       hints: this.#options.store.hints,
+      loaded: this.#loaded.promise,
       killThread: () => this.#kill('A connection did not stop.', [options.lease.instanceId]),
     })
     this.#connections.set(number, connection)
@@ -139,6 +141,7 @@ export class WhatsappThread {
   #noteHeartbeat(): void {
     if (!this.hasLoaded) this.#options.onLoaded()
     this.hasLoaded = true
+    this.#loaded.resolve()
     this.#missedHeartbeats = 0
   }
 
@@ -190,6 +193,8 @@ interface ConnectionThread {
   number: number
   port: BatchedPort<ToThread>
   hints: Hints
+  /** Resolves when the thread has loaded its code. */
+  loaded: Promise<void>
   killThread(): Promise<void>
 }
 
@@ -219,20 +224,27 @@ export class ThreadConnection {
   }
 
   start(): void {
-    const { number, port, hints } = this.#thread
-    const { lease, network } = this.#options
-    const { instanceId } = lease
+    const { port, hints, loaded } = this.#thread
+    const { instanceId } = this
     if (this.hasEnded) return
-    this.#started = true
     this.#unsubscribe = FORWARDED_HINTS.map(topic =>
       hints.on(topic, (_, origin, about) => port.post({ kind: 'hint', topic, instanceId, origin, about }), instanceId),
     )
-    port.post({ kind: 'start', connection: number, lease, network: plain(network) })
+    // Until then the thread could not read a `stop` either.
+    void loaded.then(() => this.#postStart())
+  }
+
+  #postStart(): void {
+    if (this.hasEnded) return
+    this.#started = true
+    const { lease, network } = this.#options
+    this.#thread.port.post({ kind: 'start', connection: this.#thread.number, lease, network: plain(network) })
   }
 
   /** Call it before the leases become valid again. */
   revoke(): void {
-    this.#thread.port.post({ kind: 'revoke', connection: this.#thread.number })
+    if (this.#started) this.#thread.port.post({ kind: 'revoke', connection: this.#thread.number })
+    else this.#end()
   }
 
   async stop({ logOut = false }: { logOut?: boolean } = {}): Promise<void> {
