@@ -16,6 +16,11 @@ export function lidOf(jid: string | null | undefined): string | undefined {
   return jid && (isLidUser(jid) || isHostedLidUser(jid)) ? userOf(jid) : undefined
 }
 
+/** True if the user part of a JID has the form of a number or a LID. Contacts choose some JIDs, with any content and length. */
+export function isWellFormed(jid: string): boolean {
+  return /^\d{1,20}$/.test(userOf(jid) ?? '')
+}
+
 /** The LID address in a JID, without the device. Null for anything else. */
 export function lidAddressOf(jid: string | null | undefined): string | null {
   const lid = lidOf(jid)

@@ -62,13 +62,10 @@ export class Link {
     const simulated = options.network.kind === 'simulated'
     this.files = new LinkFiles(this.#calls, () => this.#socket, { simulated, proxy: options.proxy ?? null })
     this.#incoming = new IncomingMessages({
+      ...this.#options,
       plaintext: simulated,
       self: () => this.self,
       mapping: () => this.#socket.signalRepository.lidMapping,
-      placeholders: options.caches.placeholderResendCache,
-      lookUps: options.retryBudgets.lookUps,
-      events: this.#options.events,
-      logger: options.logger,
     })
     this.#socket = this.#calls.run(() => this.#open())
     this.linking = options.credentials.creds.account ? null : this.#watchLinking()

@@ -119,3 +119,25 @@ describe.concurrent('a group', () => {
     expect(failure).toMatchObject({ code: 'rejected_by_whatsapp', message: expect.stringContaining('403') })
   })
 })
+
+test('numbers that a group member names as authors of deleted messages are not looked up', async () => {
+  await using world = await openHarness()
+  const { harness, id, phone } = world
+  await harness.network.joinGroup(GROUP, [CONTACT, phone])
+  const write = (message: object) =>
+    harness.network.writeAs({ from: CONTACT, to: phone, group: GROUP, ...message } as Parameters<
+      typeof harness.network.writeAs
+    >[0])
+  const arrives = (text: string) =>
+    until(text, async () => (await harness.received(id)).some(event => event['text'] === text))
+  await write({ text: 'before' })
+  await arrives('before')
+  const before = await world.queries()
+  for (const author of ['5511977770001', '5511977770002:3', '0_1', 'x', '5'.repeat(100_000)]) {
+    const key = { remoteJid: GROUP, fromMe: false, id: 'ABSENT', participant: `${author}@s.whatsapp.net` }
+    await write({ content: { protocolMessage: { key, type: 'REVOKE' } } })
+  }
+  await write({ text: 'after' })
+  await arrives('after')
+  expect(await world.queries()).toBe(before)
+})

@@ -1,6 +1,5 @@
 import {
   type BinaryNode,
-  type CacheStore,
   decodeMessageNode,
   getBinaryNodeChildren,
   isJidMetaAI,
@@ -8,13 +7,13 @@ import {
   unpadRandomMax16,
   type WAMessage,
 } from 'baileys'
-import type { Logger } from 'pino'
 import type { IncomingChange, IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { Self } from '../addresses.ts'
+import { Correspondents } from '../correspondents.ts'
 import { openContent } from '../parsing/content.ts'
 import { type LidMapping, parseIncoming } from '../parsing/incoming.ts'
-import type { RetryBudget } from '../signal/retry-budget.ts'
 import type { LinkEvents } from './events.ts'
+import type { LinkOptions } from './link-options.ts'
 import { type Attributes, nameRecipient, ownReceipt } from './own-receipts.ts'
 import { copiesIn, isUnencrypted, isWithheldViewOnce, orNull } from './phone-copies.ts'
 
@@ -25,15 +24,12 @@ const PADDING = 1
 /** The padded placeholder for a view-once message whose content WhatsApp withholds. */
 const VIEW_ONCE = Uint8Array.of(...proto.Message.encode({ viewOnceMessageV2: { message: {} } }).finish(), PADDING)
 
-interface IncomingOptions {
+interface IncomingOptions extends Pick<LinkOptions, 'caches' | 'credentials' | 'logger' | 'retryBudgets'> {
   /** Whether messages may arrive without encryption, as on some simulated networks. */
   plaintext: boolean
   self(): Self
   mapping(): LidMapping
-  placeholders: CacheStore
-  lookUps: RetryBudget
   events: Pick<LinkEvents, 'received' | 'isRecorded'>
-  logger: Logger
 }
 
 /**
@@ -42,6 +38,7 @@ interface IncomingOptions {
  */
 export class IncomingMessages {
   readonly #options: IncomingOptions
+  readonly #correspondents: Correspondents
   readonly #stanzas = new WeakMap<Uint8Array, BinaryNode>()
   readonly #standIns = new WeakSet<Uint8Array>()
   /** The message that Baileys handles: one at a time, until it has sent the receipt. */
@@ -49,6 +46,7 @@ export class IncomingMessages {
 
   constructor(options: IncomingOptions) {
     this.#options = options
+    this.#correspondents = new Correspondents(options.credentials)
   }
 
   /** Call before Baileys handles the stanza. Changes the stanza. */
@@ -98,7 +96,7 @@ export class IncomingMessages {
     const content = orNull(() => proto.Message.decode(unpadRandomMax16(plaintext)))
     const message = content && this.#messageOf(ciphertext, content)
     if (!message) return
-    for (const one of [message, ...(await copiesIn(message, this.#options.placeholders))]) {
+    for (const one of [message, ...(await copiesIn(message, this.#options.caches.placeholderResendCache))]) {
       const incoming = await this.#parse(one)
       if (incoming) await this.#options.events.received(incoming)
       else this.#logEncryptedEdit(one)
@@ -107,10 +105,10 @@ export class IncomingMessages {
 
   /** True if the message of this ciphertext is recorded. A contact can cause a limited number of these database queries. */
   async isRecorded(ciphertext: Uint8Array): Promise<boolean> {
-    const { lookUps, events } = this.#options
+    const { retryBudgets, events } = this.#options
     // Any content will do: it does not identify the message, but without content `#parse` returns null.
     const message = this.#messageOf(ciphertext, { conversation: '' })
-    if (!message?.key.id || !lookUps.take(message.key.id)) return false
+    if (!message?.key.id || !retryBudgets.lookUps.take(message.key.id)) return false
     const incoming = await this.#parse(message)
     return incoming !== null && events.isRecorded(incoming)
   }
@@ -150,6 +148,6 @@ export class IncomingMessages {
   }
 
   #parse(message: WAMessage): Promise<IncomingMessage | IncomingChange | null> {
-    return parseIncoming(message, this.#options.mapping(), this.#options.self())
+    return parseIncoming(message, this.#options.mapping(), this.#options.self(), this.#correspondents)
   }
 }

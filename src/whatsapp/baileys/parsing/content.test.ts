@@ -4,6 +4,7 @@ import { parseContent, parseIncoming } from './incoming.ts'
 
 const SELF = { id: '5511900000000:3@s.whatsapp.net', lid: '990000000000000:3@lid' }
 const knowsNobody = { getPNForLID: async () => null, getLIDForPN: async () => null }
+const storesNobody = { addressesOf: async (jid: string) => [jid] }
 
 const parse = (message: proto.IMessage) =>
   parseIncoming(
@@ -14,6 +15,7 @@ const parse = (message: proto.IMessage) =>
     },
     knowsNobody,
     SELF,
+    storesNobody,
   )
 
 const hydratedTemplate = { hydratedContentText: 'Your code is 123' }

@@ -7,6 +7,7 @@ const LID = '990000007654321'
 const GROUP = '120363000000000777@g.us'
 const SELF = { id: '5511900000000:3@s.whatsapp.net', lid: '990000000000000:3@lid' }
 const knowsNobody = { getPNForLID: async () => null, getLIDForPN: async () => null }
+const storesNobody = { addressesOf: async (jid: string) => [jid] }
 
 const message = (key: Partial<WAMessage['key']>, content: proto.IMessage = { conversation: 'hi' }): WAMessage => ({
   key: { id: 'ID', remoteJid: `${NUMBER}@s.whatsapp.net`, fromMe: false, ...key },
@@ -23,7 +24,7 @@ describe('the sender of a message', () => {
     ['a member of a group', { remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }],
     ['a LID in a group', { remoteJid: GROUP, participant: `${LID}:2@lid`, participantAlt: `${NUMBER}@s.whatsapp.net` }],
   ])('is known from %s', async (_, key) => {
-    const incoming = await parseIncoming(message(key), knowsNobody, SELF)
+    const incoming = await parseIncoming(message(key), knowsNobody, SELF, storesNobody)
     expect(incoming).toMatchObject({ from: NUMBER })
     expect(incoming).not.toHaveProperty('addressing')
   })
@@ -33,12 +34,13 @@ describe('the sender of a message', () => {
       message({ remoteJid: `${LID}@lid` }),
       { ...knowsNobody, getPNForLID: async () => `${NUMBER}:0@s.whatsapp.net` },
       SELF,
+      storesNobody,
     )
     expect(incoming).toMatchObject({ from: NUMBER })
   })
 
   test('is the LID, marked as such, if the number is unknown', async () => {
-    const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody, SELF)
+    const incoming = await parseIncoming(message({ remoteJid: `${LID}:4@lid` }), knowsNobody, SELF, storesNobody)
     expect(incoming).toMatchObject({ from: LID, addressing: 'lid' })
   })
 })
@@ -59,25 +61,26 @@ describe('the names and the chat of a sender', () => {
     ['LID alone', { remoteJid: `${LID}:3@lid` }, knowsNobody, { from: LID, chat: `${LID}@lid`, lid: `${LID}@lid` }],
     ['member', { remoteJid: GROUP, participant: `${LID}@lid` }, learned, { ...both, chat: GROUP }],
   ])('by %s', async (_, key, mapping, expected) => {
-    expect(await parseIncoming(message(key), mapping, SELF)).toMatchObject(expected)
+    expect(await parseIncoming(message(key), mapping, SELF, storesNobody)).toMatchObject(expected)
   })
 
   test('a failing mapping removes only the LID', async () => {
     const getLIDForPN = () => Promise.reject(new Error('no answer'))
-    const incoming = await parseIncoming(message({}), { ...knowsNobody, getLIDForPN }, SELF)
+    const incoming = await parseIncoming(message({}), { ...knowsNobody, getLIDForPN }, SELF, storesNobody)
     expect(incoming).toMatchObject({ from: NUMBER, lid: null })
   })
 
   test.each(['867051314767696@bot', '867051314767696:1@bot'])(
     'an assistant such as %s has neither number nor LID, and is marked as such',
     async participant => {
-      const incoming = await parseIncoming(message({ remoteJid: GROUP, participant }), knowsNobody, SELF)
+      const incoming = await parseIncoming(message({ remoteJid: GROUP, participant }), knowsNobody, SELF, storesNobody)
       expect(incoming).toMatchObject({ from: '867051314767696', addressing: 'other', chat: GROUP, lid: null })
     },
   )
 
   test('the username has no @ sign', async () => {
-    const username = (key: object) => parseIncoming(message(key), knowsNobody, SELF).then(found => found?.username)
+    const username = (key: object) =>
+      parseIncoming(message(key), knowsNobody, SELF, storesNobody).then(found => found?.username)
     expect(await username({ remoteJidUsername: '@ana' })).toBe('ana')
     expect(await username({ remoteJid: GROUP, participant: `${LID}@lid`, participantUsername: 'ana' })).toBe('ana')
     expect(await username({})).toBeNull()
@@ -90,7 +93,7 @@ describe('without an event', () => {
     ['a status', { remoteJid: 'status@broadcast', participant: `${NUMBER}@s.whatsapp.net` }],
     ['a newsletter', { remoteJid: '120363000000000001@newsletter' }],
   ])('%s', async (_, key) => {
-    expect(await parseIncoming(message(key), knowsNobody, SELF)).toBeNull()
+    expect(await parseIncoming(message(key), knowsNobody, SELF, storesNobody)).toBeNull()
   })
 
   test.each([
@@ -107,7 +110,7 @@ describe('without an event', () => {
     ['a notice of history', { messageHistoryNotice: {} }],
     ['a request of sticker files', { stickerSyncRmrMessage: { filehash: ['x'] } }],
   ] as [string, proto.IMessage | null][])('%s', async (_, content) => {
-    expect(await parseIncoming({ ...message({}), message: content }, knowsNobody, SELF)).toBeNull()
+    expect(await parseIncoming({ ...message({}), message: content }, knowsNobody, SELF, storesNobody)).toBeNull()
   })
 })
 
@@ -117,7 +120,7 @@ describe('a picture or video that belongs to another message', () => {
     const messageContextInfo = { messageAssociation: { associationType, parentMessageKey: { id: 'A' } } }
     const content = { associatedChildMessage: picture, messageContextInfo } as proto.IMessage
     const copied = isOwn ? { deviceSentMessage: { message: content } } : content
-    return parseIncoming(message({ fromMe: isOwn }, copied), knowsNobody, SELF)
+    return parseIncoming(message({ fromMe: isOwn }, copied), knowsNobody, SELF, storesNobody)
   }
 
   test.each([5, 10, 12, 19])('causes no event if it is a second copy: %i', async type => {
@@ -152,14 +155,14 @@ describe('what the owner writes on another device', () => {
     ['a chat with ourselves', { remoteJid: '990000000000000@lid', fromMe: true }, { chat: '990000000000000@lid' }],
   ])('%s', async (_, key, expected) => {
     const content = { deviceSentMessage: { message: { conversation: 'hi' } } }
-    const found = await parseIncoming(message(key, content), knowsNobody, SELF)
+    const found = await parseIncoming(message(key, content), knowsNobody, SELF, storesNobody)
     expect(found).toMatchObject({ ...ours, ...expected, type: 'text', text: 'hi' })
     expect(found).not.toHaveProperty('addressing')
   })
 
   test('a copy that a contact passes off as ours causes no event', async () => {
     const content = { deviceSentMessage: { message: { conversation: 'hi' } } }
-    expect(await parseIncoming(message({}, content), knowsNobody, SELF)).toBeNull()
+    expect(await parseIncoming(message({}, content), knowsNobody, SELF, storesNobody)).toBeNull()
   })
 })
 
@@ -170,7 +173,7 @@ describe('an edit or deletion', () => {
     protocolMessage: { key: target({ fromMe: true }), type: 14, editedMessage },
   })
   const parse = (key: Partial<WAMessage['key']>, content: proto.IMessage) =>
-    parseIncoming(message(key, content), knowsNobody, SELF)
+    parseIncoming(message(key, content), knowsNobody, SELF, storesNobody)
 
   test.each([
     ['a text', { conversation: 'new' }, { text: 'new' }],
@@ -184,6 +187,30 @@ describe('an edit or deletion', () => {
 
   test('without content causes no event', async () => {
     expect(await parse({}, edit({}))).toBeNull()
+  })
+
+  test.each([
+    [`${NUMBER}:2@s.whatsapp.net`, { from: NUMBER, lid: `${LID}@lid` }],
+    [`${LID}:2@lid`, { from: NUMBER, lid: `${LID}@lid` }],
+    ['777@bot', { from: '777', addressing: 'other', lid: null }],
+    ['x@s.whatsapp.net', undefined],
+    [`${'5'.repeat(21)}@lid`, undefined],
+  ])('of another member’s message, %s, names the author from stored pairs only', async (participant, author) => {
+    const addresses = [`${NUMBER}@s.whatsapp.net`, `${LID}@lid`]
+    const asked: string[] = []
+    const stored = {
+      addressesOf: async (jid: string) => {
+        asked.push(jid)
+        return jid.endsWith('@bot') ? [jid] : jid.endsWith('@lid') ? addresses.toReversed() : addresses
+      },
+    }
+    const neverAsked = { ...knowsNobody, getLIDForPN: () => expect.unreachable(), getPNForLID: async () => null }
+    const protocolMessage = { key: target({ participant }), type: 0 }
+    const sender = { remoteJid: GROUP, participant: '990000000000001@lid' }
+    const found = await parseIncoming(message(sender, { protocolMessage }), neverAsked, SELF, stored)
+    expect(found).toMatchObject({ change: 'delete', byAdmin: true })
+    expect(found && 'author' in found ? found.author : undefined).toEqual(author)
+    expect(asked).toEqual(author ? [participant] : [])
   })
 
   test.each([
@@ -248,7 +275,7 @@ describe('the type and text', () => {
 
 test('a message has WhatsApp’s ID and time, the group and the push name', async () => {
   const inGroup = { ...message({ remoteJid: GROUP, participant: `${NUMBER}@s.whatsapp.net` }), pushName: 'Ana' }
-  expect(await parseIncoming(inGroup, knowsNobody, SELF)).toEqual({
+  expect(await parseIncoming(inGroup, knowsNobody, SELF, storesNobody)).toEqual({
     id: 'ID',
     from: NUMBER,
     chat: GROUP,
@@ -271,7 +298,7 @@ test('a sender cannot make the event large with addresses or its push name', asy
     mentionedJid: [`${digits}@lid`, `${digits}@s.whatsapp.net`, 'x@lid', `${LID}:3@lid`],
   }
   const sent = message({}, { extendedTextMessage: { text: 'hi', contextInfo } })
-  const incoming = await parseIncoming({ ...sent, pushName: digits }, knowsNobody, SELF)
+  const incoming = await parseIncoming({ ...sent, pushName: digits }, knowsNobody, SELF, storesNobody)
   expect(incoming).toMatchObject({ details: { quote: { from: null }, mentions: [`${LID}@lid`] } })
   expect(JSON.stringify(incoming).length).toBeLessThan(2_000)
 })
@@ -280,13 +307,18 @@ test.each([null, 0, -5, Number.NaN, 253_402_300_800, 1e20, 0.5])(
   'a message that WhatsApp dates %j has the time of its arrival',
   async messageTimestamp => {
     const before = Date.now()
-    const incoming = await parseIncoming({ ...message({}), messageTimestamp }, knowsNobody, SELF)
+    const incoming = await parseIncoming({ ...message({}), messageTimestamp }, knowsNobody, SELF, storesNobody)
     expect(incoming?.sentAt).toBeGreaterThanOrEqual(before)
     expect(incoming?.sentAt).toBeLessThanOrEqual(Date.now())
   },
 )
 
 test('the latest timestamp that an event can hold is kept', async () => {
-  const incoming = await parseIncoming({ ...message({}), messageTimestamp: 253_402_300_799 }, knowsNobody, SELF)
+  const incoming = await parseIncoming(
+    { ...message({}), messageTimestamp: 253_402_300_799 },
+    knowsNobody,
+    SELF,
+    storesNobody,
+  )
   expect(new Date(incoming!.sentAt).toISOString()).toBe('9999-12-31T23:59:59.000Z')
 })

@@ -1,14 +1,16 @@
 import { isJidBroadcast, isJidGroup, isJidNewsletter, isJidStatusBroadcast, type WAMessage } from 'baileys'
 import type { IncomingChange, IncomingMessage, IncomingType } from '../../../domain/incoming-message.ts'
-import { isSelf, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
+import { isSelf, isWellFormed, lidOf, numberOf, type Self, userOf } from '../addresses.ts'
+import type { Correspondents } from '../correspondents.ts'
 import { type Content, isSecondCopy, openContent } from './content.ts'
 import { parseChange } from './incoming-change.ts'
 import { cut, parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
 
-/** The known pairs of numbers and LIDs. Null if a pair is unknown. */
+/** The pairs of numbers and LIDs. Null if a pair is unknown. */
 export interface LidMapping {
   getPNForLID(lid: string): Promise<string | null>
+  /** Queries WhatsApp if the pair is not stored. */
   getLIDForPN(pn: string): Promise<string | null>
 }
 
@@ -96,6 +98,7 @@ export async function parseIncoming(
   message: WAMessage,
   mapping: LidMapping,
   self: Self,
+  correspondents: Pick<Correspondents, 'addressesOf'>,
 ): Promise<IncomingMessage | IncomingChange | null> {
   const { key } = message
   const chat = key.remoteJid
@@ -121,8 +124,8 @@ export async function parseIncoming(
   }
   if (change) {
     const { authorJid, ...changed } = change
-    const author = authorJid === undefined ? null : await findSender(authorJid, undefined, mapping)
-    return { ...arrived, ...changed, ...(author && { author: namesOf(author) }) }
+    const author = authorJid === undefined ? null : await findAuthor(authorJid, correspondents)
+    return { ...arrived, ...changed, ...(author && { author }) }
   }
   const file = HAVE_FILES.has(kind!.type) ? parseFile(content, { ...key, fromMe: isOwn }) : undefined
   const details = parseDetails(content)
@@ -222,7 +225,21 @@ async function findSender(
   return { from: user.replaceAll(/\D/g, ''), addressing: 'other', lid: null, address }
 }
 
-function namesOf({ address: _, ...names }: Sender): NonNullable<IncomingChange['author']> {
+const KNOWS_NOBODY: LidMapping = { getPNForLID: async () => null, getLIDForPN: async () => null }
+
+/**
+ * The author of the message that somebody deletes in a group. Found in the stored pairs only, because whoever sends
+ * the deletion chooses the address. Null if it is malformed.
+ */
+async function findAuthor(
+  jid: string,
+  correspondents: Pick<Correspondents, 'addressesOf'>,
+): Promise<IncomingChange['author'] | null> {
+  if (!isWellFormed(jid)) return null
+  const [, alternate] = await correspondents.addressesOf(jid)
+  const author = await findSender(jid, alternate, KNOWS_NOBODY)
+  if (!author) return null
+  const { address: _, ...names } = author
   return names
 }
 

@@ -6,7 +6,7 @@ import {
   type SignalAuthState,
   type SignalRepositoryWithLIDStore,
 } from 'baileys'
-import { isSelf, type Self } from '../addresses.ts'
+import { isSelf, isWellFormed, type Self } from '../addresses.ts'
 
 export type LIDMappingStore = SignalRepositoryWithLIDStore['lidMapping']
 type Pair = Parameters<LIDMappingStore['storeLIDPNMappings']>[0][number]
@@ -17,13 +17,15 @@ type Pair = Parameters<LIDMappingStore['storeLIDPNMappings']>[0][number]
  * - Its methods run outside any transaction: a learned pair is stored even if the send that queried it fails. Baileys also
  *   creates a timer of three days for each pair, which would retain the transaction that long.
  * - A LID has a number only while the number has that LID (`findNumbers`).
+ * - A malformed address has no pair. WhatsApp may end the connection if it is asked about one.
  * - A pair of our own number or LID with somebody else's is not stored. Messages to that person would go to ourselves.
  */
 export function guardMapping(mapping: LIDMappingStore, { creds, keys }: SignalAuthState): LIDMappingStore {
   const { bind } = AsyncLocalStorage
   const store = mapping.storeLIDPNMappings.bind(mapping)
   mapping.storeLIDPNMappings = bind((pairs: Pair[]) => store(pairs.filter(pair => !isMixed(pair, selfOf(creds)))))
-  mapping.getLIDsForPNs = bind(mapping.getLIDsForPNs.bind(mapping))
+  const find = mapping.getLIDsForPNs.bind(mapping)
+  mapping.getLIDsForPNs = bind((pns: string[]) => find(pns.filter(isWellFormed)))
   mapping.getPNsForLIDs = bind((lids: string[]) => findNumbers(keys, lids))
   return mapping
 }
@@ -44,7 +46,7 @@ function isMixed({ lid, pn }: Pair, self: Self): boolean {
  * go to the person who has it now.
  */
 async function findNumbers(keys: SignalAuthState['keys'], lids: readonly string[]): Promise<Pair[] | null> {
-  const people = lids.flatMap(lid => {
+  const people = lids.filter(isWellFormed).flatMap(lid => {
     const { user, device = 0 } = (isLidUser(lid) && jidDecode(lid)) || {}
     return user ? [{ lid, user, device }] : []
   })
