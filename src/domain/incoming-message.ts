@@ -55,6 +55,8 @@ export interface IncomingMessage extends Arrived {
 
 /** Somebody edited or deleted a message on WhatsApp. */
 export interface IncomingChange extends Arrived {
+  /** WhatsApp did not name the LID with the change. It may be unknown when WhatsApp delivers the change again. */
+  isLidLookedUp?: true
   change: 'edit' | 'delete'
   /** WhatsApp's ID of the message that it changes. */
   target: string

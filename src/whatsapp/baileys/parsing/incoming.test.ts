@@ -190,6 +190,20 @@ describe('an edit or deletion', () => {
   })
 
   test.each([
+    ['by number', {}, true],
+    ['by number, from the phone', { fromMe: true }, true],
+    ['with the LID beside it', { remoteJidAlt: `${LID}@lid` }, undefined],
+    ['by LID', { remoteJid: `${LID}@lid` }, undefined],
+  ])('named %s says whether the LID was looked up', async (_, key, isLidLookedUp) => {
+    const mapping = { getPNForLID: async () => `${NUMBER}@s.whatsapp.net`, getLIDForPN: async () => `${LID}@lid` }
+    const content = edit({ conversation: 'new' })
+    const found = await parseIncoming(message(key, content), mapping, SELF, storesNobody)
+    expect(found).toMatchObject({ change: 'edit', lid: `${LID}@lid` })
+    expect((found as { isLidLookedUp?: true }).isLidLookedUp).toBe(isLidLookedUp)
+    expect(await parseIncoming(message(key), mapping, SELF, storesNobody)).not.toHaveProperty('isLidLookedUp')
+  })
+
+  test.each([
     [`${NUMBER}:2@s.whatsapp.net`, { from: NUMBER, lid: `${LID}@lid` }],
     [`${LID}:2@lid`, { from: NUMBER, lid: `${LID}@lid` }],
     ['777@bot', { from: '777', addressing: 'other', lid: null }],

@@ -113,7 +113,7 @@ export async function parseIncoming(
   if ((!kind && !change) || (kind && isSecondCopy(message.message))) return null
   const who = await (isOwn ? findOwn(key, group, mapping, self) : findOther(key, group, mapping, self))
   if (!who) return null
-  const { address, ...from } = who
+  const { address, isLidLookedUp, ...from } = who
   const arrived = {
     id: key.id,
     ...from,
@@ -125,7 +125,7 @@ export async function parseIncoming(
   if (change) {
     const { authorJid, ...changed } = change
     const author = authorJid === undefined ? null : await findAuthor(authorJid, correspondents)
-    return { ...arrived, ...changed, ...(author && { author }) }
+    return { ...arrived, ...changed, ...(isLidLookedUp && { isLidLookedUp }), ...(author && { author }) }
   }
   const file = HAVE_FILES.has(kind!.type) ? parseFile(content, { ...key, fromMe: isOwn }) : undefined
   const details = parseDetails(content)
@@ -162,7 +162,9 @@ async function findOwn(
   // The alternate address may be that of the sender, which is our own.
   const alternate = isSelf(remoteJidAlt, self) && !isSelf(chat, self) ? undefined : remoteJidAlt
   const other = await findSender(chat, alternate, mapping)
-  return other && { written: true, from, lid: other.lid, address: other.address }
+  if (!other) return null
+  const { addressing: _, ...named } = other
+  return { ...named, written: true, from }
 }
 
 function usernameOf(key: Key, group: boolean, isOwn: boolean): string | null {
@@ -204,6 +206,7 @@ function isSet(content: Content, field: keyof Content): boolean {
 interface Sender extends Pick<IncomingMessage, 'from' | 'addressing' | 'lid'> {
   /** The name of the sender's chat. */
   address: string
+  isLidLookedUp?: true
 }
 
 /** The sender's number and LID, from its address, the alternate address or the mapping. */
@@ -219,7 +222,8 @@ async function findSender(
   const number = named ?? (namedLid && numberOf(await mapping.getPNForLID(`${namedLid}@lid`)))
   const lid = namedLid ?? (number && (await findLid(number, mapping)))
   const lidAddress = lid ? `${lid}@lid` : null
-  if (number) return { from: number, lid: lidAddress, address: number }
+  const isLidLookedUp = lid && !namedLid ? { isLidLookedUp: true as const } : {}
+  if (number) return { from: number, lid: lidAddress, address: number, ...isLidLookedUp }
   if (lid && lidAddress) return { from: lid, addressing: 'lid', lid: lidAddress, address: lidAddress }
   const address = `${user}@${sender.slice(sender.indexOf('@') + 1)}`
   return { from: user.replaceAll(/\D/g, ''), addressing: 'other', lid: null, address }
@@ -239,8 +243,8 @@ async function findAuthor(
   const [, alternate] = await correspondents.addressesOf(jid)
   const author = await findSender(jid, alternate, KNOWS_NOBODY)
   if (!author) return null
-  const { address: _, ...names } = author
-  return names
+  const { from, addressing, lid } = author
+  return { from, ...(addressing && { addressing }), lid }
 }
 
 /** The LID is optional: if the lookup fails, the message is recorded without it. */

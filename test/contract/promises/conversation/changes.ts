@@ -86,6 +86,7 @@ export function changesContract(createHarness: CreateHarness): void {
       ['by number', {}, { lid: LID }],
       ['by LID, then by both names', { from: LID.slice(0, -4), addressing: 'lid', chat: LID, lid: LID }, { lid: LID }],
       ['by both names', { lid: LID }, { lid: LID }],
+      ['by number with a LID that was looked up, then by number', { lid: LID, isLidLookedUp: true }, {}],
       ['by both names, then by LID', { lid: LID }, { from: LID.slice(0, -4), addressing: 'lid', chat: LID, lid: LID }],
     ] as const)('delivered twice %s, reports one event', async (_, first, second) => {
       const lease = await open()
