@@ -51,7 +51,12 @@ export interface IncomingMessage extends Arrived {
   /** The file of a media message. */
   file?: IncomingFile
   details?: IncomingDetails
+  /** Who wrote the message that it quotes or reacts to, as it says. Absent if it does not say so. Not stored. */
+  referencedAuthor?: ReferencedAuthor
 }
+
+/** `own`: the instance's number. Otherwise the known names of a person, numbers and LID addresses. */
+export type ReferencedAuthor = 'own' | readonly string[]
 
 /** Somebody edited or deleted a message on WhatsApp. */
 export interface IncomingChange extends Arrived {

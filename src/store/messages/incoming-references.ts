@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { type InstanceId, isCommandId, type MessageId } from '../../domain/ids.ts'
-import type { IncomingMessage } from '../../domain/incoming-message.ts'
+import type { IncomingMessage, ReferencedAuthor } from '../../domain/incoming-message.ts'
 import type { Transaction } from '../engine/backend.ts'
 import { IS_PREPARED } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
@@ -12,6 +12,7 @@ interface Candidate {
   id: MessageId
   /** All names of its chat. */
   chats: readonly (string | null)[]
+  author: ReferencedAuthor
 }
 
 /** Finds the stored messages that incoming ones quote or react to. */
@@ -29,14 +30,15 @@ export class IncomingReferences {
     this.#findReceived = statements.find(
       'incoming_messages',
       { instance_id: 'text', whatsapp_id: 'text' },
-      ['instance_id', 'id', 'whatsapp_id', 'chat', 'lid'],
+      ['instance_id', 'id', 'whatsapp_id', 'chat', 'sender', 'addressing', 'lid', 'written'],
       { where: sql`length(incoming_messages.whatsapp_id) <= 100` },
     )
   }
 
   /**
-   * Sets the `messageId` of each reference. A message of another chat with the same ID is ignored. Messages that
-   * callers sent come first, because contacts choose the IDs of their own messages.
+   * Sets the `messageId` of each reference. A message of another chat with the same ID is ignored. Contacts choose the IDs of
+   * their own messages, so several messages of a chat may have one ID: then the author decides. If the author is not stated,
+   * messages that callers sent come first.
    */
   async resolve(tx: Transaction, inputs: readonly { lease: Lease; message: IncomingMessage }[]): Promise<void> {
     const references = inputs.flatMap(({ lease: { instanceId }, message }) =>
@@ -51,10 +53,12 @@ export class IncomingReferences {
     }))
     const found = await this.#find(tx, keys)
     for (const { instanceId, message, reference } of references) {
-      const { chat, group, lid } = message
+      const { chat, group, lid, referencedAuthor } = message
       const names = group === undefined && lid !== null ? [chat, lid] : [chat]
       const fits = ({ chats }: Candidate) => chats.some(name => name !== null && names.includes(name))
-      reference.messageId = found.get(`${instanceId}/${reference.whatsappId}`)?.find(fits)?.id ?? null
+      const fitting = found.get(`${instanceId}/${reference.whatsappId}`)?.filter(fits) ?? []
+      const right = ({ author }: Candidate) => referencedAuthor === undefined || isSame(author, referencedAuthor)
+      reference.messageId = (fitting.length > 1 ? fitting.find(right) : fitting[0])?.id ?? null
     }
   }
 
@@ -67,11 +71,21 @@ export class IncomingReferences {
     const note = (key: string, candidate: Candidate) => found.set(key, [...(found.get(key) ?? []), candidate])
     for (const { instance_id, id, whatsapp_id, recipient, address } of await tx.each(this.#findOwn, keys)) {
       if (isCommandId(id)) continue
-      note(`${instance_id}/${whatsapp_id}`, { id, chats: [recipient, address === null ? null : chatOf(address)] })
+      const chats = [recipient, address === null ? null : chatOf(address)]
+      note(`${instance_id}/${whatsapp_id}`, { id, chats, author: 'own' })
     }
     const encoded = keys.map(key => ({ ...key, whatsapp_id: JSON.stringify(key.whatsapp_id) }))
-    for (const { instance_id, id, whatsapp_id, chat, lid } of await tx.each(this.#findReceived, encoded))
-      note(`${instance_id}/${JSON.parse(whatsapp_id)}`, { id, chats: [chat, chat.endsWith('@g.us') ? null : lid] })
+    for (const row of await tx.each(this.#findReceived, encoded)) {
+      const { instance_id, id, whatsapp_id, chat, sender, addressing, lid, written } = row
+      const names = [addressing === null ? sender : null, lid].filter(name => name !== null)
+      const chats = [chat, chat.endsWith('@g.us') ? null : lid]
+      note(`${instance_id}/${JSON.parse(whatsapp_id)}`, { id, chats, author: written === null ? names : 'own' })
+    }
     return found
   }
+}
+
+function isSame(one: ReferencedAuthor, other: ReferencedAuthor): boolean {
+  if (one === 'own' || other === 'own') return one === other
+  return one.some(name => other.includes(name))
 }

@@ -35,7 +35,7 @@ function part<K extends keyof IncomingDetails>(name: K, value: IncomingDetails[K
   return value === null ? {} : { [name]: value }
 }
 
-function contextOf(content: proto.IMessage): proto.IContextInfo | null {
+export function contextOf(content: proto.IMessage): proto.IContextInfo | null {
   for (const one of Object.values(content)) {
     const context = (one as { contextInfo?: proto.IContextInfo | null } | null)?.contextInfo
     if (context) return context
@@ -112,7 +112,7 @@ function pollOf(content: proto.IMessage): IncomingDetails['poll'] | null {
 }
 
 /** A person's number, else the LID address. */
-function nameOf(jid: string | null | undefined): string | null {
+export function nameOf(jid: string | null | undefined): string | null {
   const name = numberOf(jid) ?? lidAddressOf(jid)
   return name !== null && NAME.test(name) ? name : null
 }

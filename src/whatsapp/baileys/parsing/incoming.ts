@@ -6,6 +6,7 @@ import { type Content, isSecondCopy, openContent } from './content.ts'
 import { parseChange } from './incoming-change.ts'
 import { cut, parseDetails } from './incoming-details.ts'
 import { parseFile } from './incoming-file.ts'
+import { findReferencedAuthor } from './referenced-author.ts'
 
 /** The pairs of numbers and LIDs. Null if a pair is unknown. */
 export interface LidMapping {
@@ -129,12 +130,18 @@ export async function parseIncoming(
   }
   const file = HAVE_FILES.has(kind!.type) ? parseFile(content, { ...key, fromMe: isOwn }) : undefined
   const details = parseDetails(content)
+  const names = from.lid === null ? [address] : [address, from.lid]
+  const referencedAuthor =
+    details?.quote || details?.reaction
+      ? await findReferencedAuthor(content, { isOwn, group, self, names }, correspondents)
+      : undefined
   return {
     ...arrived,
     ...kind!,
     ...(message.pushName && !isOwn && { name: cut(message.pushName) }),
     ...(file && { file }),
     ...(details && { details }),
+    ...(referencedAuthor && { referencedAuthor }),
   }
 }
 

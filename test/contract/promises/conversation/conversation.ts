@@ -45,6 +45,31 @@ export function conversationContract(createHarness: CreateHarness): void {
       expect(await answer('OTHER', byLid)).toBe(ofAna.messageId)
     })
 
+    test('a reference in a group names the message of the author whom it states, whoever else uses the same ID', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const inGroup = { group: GROUP, chat: GROUP }
+      const own = await accept(store, lease.instanceId, { to: GROUP, whatsappId: 'SAME' })
+      await store.messages.recordPrepared(lease, own.id, { ...PREPARED, address: GROUP })
+      const ofAna = await received(store, lease, incoming({ id: 'SAME', from: ANA, lid: ANA_LID, ...inGroup }))
+      const ofBea = await received(store, lease, incoming({ id: 'SAME', from: BEA, ...inGroup }))
+      const only = await received(store, lease, incoming({ id: 'ONLY', from: ANA, ...inGroup }))
+      const answer = async (whatsappId: string, author: IncomingMessage['referencedAuthor']) => {
+        const details = { reaction: { whatsappId, emoji: '👍' } }
+        const message = incoming({ from: BEA, ...inGroup, details, ...(author && { referencedAuthor: author }) })
+        const stored = await received(store, lease, message)
+        expect(stored).not.toHaveProperty('referencedAuthor')
+        return stored.details?.reaction?.messageId
+      }
+      expect(await answer('SAME', 'own')).toBe(own.id)
+      expect(await answer('SAME', undefined)).toBe(own.id)
+      expect(await answer('SAME', [ANA_LID])).toBe(ofAna.messageId)
+      expect(await answer('SAME', ['5511988880002', ANA_LID])).toBe(ofAna.messageId)
+      expect(await answer('SAME', [BEA])).toBe(ofBea.messageId)
+      expect(await answer('SAME', ['5511988880002'])).toBeNull()
+      expect(await answer('ONLY', ['990000000000001@lid'])).toBe(only.messageId)
+    })
+
     test('of edits that are done in one commit the last one counts, and none is a message of its chat', async () => {
       const { store } = context
       const lease = await createConnected(store)
