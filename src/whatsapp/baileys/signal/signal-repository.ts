@@ -22,6 +22,11 @@ const NO_LID_FRESH_MS = 600_000
 /** After an error instead of an answer. */
 const NO_LID_REFUSED_MS = 30_000
 
+/** What a sender key may be for: a group, a broadcast list or the statuses. */
+const SHARED_CHAT = /^([\d-]{1,60}@g\.us|\w{1,60}@broadcast)$/
+/** The message with a sender key has about 80 bytes. */
+const MAX_SENDER_KEY_BYTES = 1_000
+
 /** An empty message with its padding. Baileys acknowledges it as received. */
 const EMPTY_MESSAGE = Uint8Array.of(1)
 
@@ -44,7 +49,7 @@ interface SignalService {
 type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
 
 /**
- * Baileys' Signal repository with six changes.
+ * Baileys' Signal repository with seven changes.
  *
  * 1. Each change of a session is written before its result is used. Baileys commits the keys of a send after it writes to
  *    the socket: after a crash in between, a counter would be used twice and the recipient could not decrypt. Each operation
@@ -58,6 +63,7 @@ type Alone = <T>(key: string, work: () => Promise<T>) => Promise<T>
  * 4. Messages can be sent to contacts without a LID (`withNumbersForMissingLids`).
  * 5. A session is parsed once, not at every message (`library-patches.ts`).
  * 6. Stale and wrong pairs of numbers and LIDs are ignored (`lid-mapping.ts`).
+ * 7. Sender keys that cannot be used are not stored.
  */
 export function createSignalRepository(
   auth: SignalAuthState,
@@ -109,8 +115,11 @@ export function createSignalRepository(
     encryptGroupMessage(message) {
       return alone(message.group, () => base.encryptGroupMessage(message))
     },
-    processSenderKeyDistributionMessage(message) {
-      return alone(message.item.groupId ?? '', () => base.processSenderKeyDistributionMessage(message))
+    async processSenderKeyDistributionMessage(message) {
+      const { groupId, axolotlSenderKeyDistributionMessage: key } = message.item
+      // Contacts choose both, and they are stored and cached.
+      if (!SHARED_CHAT.test(groupId ?? '') || (key?.length ?? 0) > MAX_SENDER_KEY_BYTES) return
+      await alone(groupId!, () => base.processSenderKeyDistributionMessage(message))
     },
     getSenderKeyDistributionMessage(message) {
       return alone(message.group, () => base.getSenderKeyDistributionMessage(message))
