@@ -40,6 +40,10 @@ const NEVER: readonly Network[] = [
   '192.0.0.192/32', // Oracle Cloud
   'fd00:ec2::/32', // AWS
   'fd20:ce::254/128', // Google Cloud
+  'fd00:c1::a9fe:a9fe/128', // Oracle Cloud
+  'fd00:42::42/128', // Scaleway
+  'fd00:a9fe:a9fe::1/128', // Akamai (Linode)
+  'fd00:100::100:200/128', // Alibaba Cloud
 ].map(cidr => ipaddr.parseCIDR(cidr))
 
 /** The part of IPv6 assigned to global unicast. The range `unicast` of ipaddr.js contains more. */
