@@ -6,6 +6,7 @@ import { acceptingContract } from './promises/accepting.ts'
 import { admissionContract } from './promises/admission.ts'
 import { apiKeysContract } from './promises/api-keys.ts'
 import { connectionsContract } from './promises/connections.ts'
+import { answersToContactsContract } from './promises/conversation/answers-to-contacts.ts'
 import { changesContract } from './promises/conversation/changes.ts'
 import { commandsContract } from './promises/conversation/commands.ts'
 import { contactErasureContract } from './promises/conversation/contact-erasure.ts'
@@ -82,6 +83,7 @@ export function storeContract(createHarness: CreateHarness): void {
   contactErasureContract(createHarness)
   eventsOfContactsContract(createHarness)
   filesOfContactsContract(createHarness)
+  answersToContactsContract(createHarness)
   scheduledContract(createHarness)
   paceContract(createHarness)
   panelContract(createHarness)

@@ -1,16 +1,24 @@
+import type { Selectable } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import type { Names } from '../conversations/chat-lines.ts'
 import type { Transaction } from '../engine/backend.ts'
 import type { Core } from '../engine/core.ts'
 import { oneByOne } from '../engine/operation.ts'
+import type { MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows } from '../media/file-rows.ts'
 import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
 import { blanked, type NamingEvent, NamingEvents, split } from './naming-events.ts'
 import type { ErasedContact } from './retention.ts'
+import { withoutQuote } from './without-quote.ts'
 
 /** Idempotency keys last a day and name their message, so younger messages stay. */
 const YOUNG_MS = 25 * 60 * 60_000
+
+/** The columns that decide whether a sent message may be erased. */
+const SETTLEMENT = ['id', 'state', 'created_at', 'not_before', 'sent_at', 'failed_at'] as const
+type Settlement = Pick<Selectable<MessagesTable>, (typeof SETTLEMENT)[number]>
 
 interface Step {
   instanceId: InstanceId
@@ -26,7 +34,8 @@ interface EventStep {
 
 /**
  * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
- * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`.
+ * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. An answer in a group keeps its row, and
+ * loses its quotation of the person.
  *
  * An event keeps its row, because the row prevents recording its message twice and the feed numbers it. Its `data`
  * keeps only the ID of the message. An event about the members of a group loses only this member.
@@ -91,14 +100,11 @@ class ContactEraser {
     const keysOf = (direction: Found['direction']) =>
       messages.filter(row => row.direction === direction).map(({ id }) => ({ instance_id: instanceId, id }))
     // The locks make a receipt, or a redelivery of an event, wait.
-    const old = now - YOUNG_MS
-    const sent = (await tx.each(this.#prepared.findSent, keysOf('out'))).filter(
-      row =>
-        row.state !== 'queued' &&
-        row.created_at < old &&
-        // The key of a scheduled message is valid for a day after the message was sent or has failed.
-        (row.not_before === null || Math.max(row.not_before, row.sent_at ?? row.failed_at ?? 0) < old),
-    )
+    const settled = (await tx.each(this.#prepared.findSent, keysOf('out'))).filter(row => mayGo(row, now))
+    const answers = new Set(messages.filter(({ isAnswer }) => isAnswer).map(({ id }) => id))
+    const unquoted = settled.filter(({ id }) => answers.has(id))
+    await this.#removeQuotes(tx, instanceId, unquoted)
+    const sent = settled.filter(({ id }) => !answers.has(id))
     const received = await tx.each(this.#prepared.findReceived, keysOf('in'))
     const found = [...sent, ...received].map(({ id }) => ({ instance_id: instanceId, message_id: id }))
     const events = await tx.each(this.#prepared.findEvents, found)
@@ -132,7 +138,24 @@ class ContactEraser {
       ...(await tx.each(this.#prepared.removeReceived, keys(received))),
     ]
     const counts = { messages: gone.length, events: erasedEvents.length, files: erasedFiles.length }
-    return { ...counts, kept: messages.length - gone.length }
+    return { ...counts, kept: messages.length - gone.length - unquoted.length }
+  }
+
+  async #removeQuotes(tx: Transaction, instance_id: InstanceId, answers: readonly { id: string }[]): Promise<void> {
+    const keys = answers.map(({ id }) => ({ instance_id, id }))
+    const rows = (await tx.each(this.#prepared.findAnswers, keys)).map(({ id, extras, content }) => {
+      const { quote, ...others }: MessageExtras = JSON.parse(extras ?? '{}')
+      // Events of a message that went out without its quote say so.
+      const rest = { ...others, ...(quote?.dropped && { quote: { ...quote, author: null } }) }
+      const isEmpty = Object.keys(rest).length === 0
+      return {
+        instance_id,
+        id,
+        extras: isEmpty ? null : JSON.stringify(rest),
+        content: content && withoutQuote(content),
+      }
+    })
+    await tx.each(this.#prepared.rewrite, rows)
   }
 
   /** Removes the contact from events that no stored message leads to. */
@@ -187,17 +210,21 @@ class ContactEraser {
   }
 }
 
+function mayGo(row: Settlement, now: number): boolean {
+  const old = now - YOUNG_MS
+  if (row.state === 'queued' || row.created_at >= old) return false
+  // The key of a scheduled message is valid for a day after the message was sent or has failed.
+  return row.not_before === null || Math.max(row.not_before, row.sent_at ?? row.failed_at ?? 0) < old
+}
+
 function prepare(statements: Statements) {
   const row = { instance_id: 'text', id: 'text' } as const
   const ofEvent = { instance_id: 'text', event_id: 'text' } as const
   const lock = { lock: 'update' } as const
   return {
-    findSent: statements.find(
-      'messages',
-      row,
-      ['id', 'state', 'created_at', 'not_before', 'sent_at', 'failed_at'],
-      lock,
-    ),
+    findSent: statements.find('messages', row, SETTLEMENT, lock),
+    findAnswers: statements.find('messages', row, ['id', 'extras', 'content']),
+    rewrite: statements.update('messages', row, { extras: 'text?', content: 'blob?' }),
     findReceived: statements.find('incoming_messages', row, ['id', 'media_id'], lock),
     findEvents: statements.find(
       'events',

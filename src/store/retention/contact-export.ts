@@ -74,7 +74,9 @@ export class ContactExport {
     // Edits and deletions by the person in groups are found in both ways.
     const changes = new Set<EventId>()
     for await (const found of this.#rows.walk(instanceId, names, firstMessageId(now + 1))) {
-      const ids = found.map(({ id }) => id)
+      // The events of an answer in a group do not name the person.
+      const ids = found.filter(({ isAnswer }) => !isAnswer).map(({ id }) => id)
+      if (ids.length === 0) continue
       const events = await this.#core.reader.query(
         db
           .selectFrom('events')

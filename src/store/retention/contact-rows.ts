@@ -1,16 +1,17 @@
 import { setImmediate } from 'node:timers/promises'
 import { type RawBuilder, sql } from 'kysely'
+import type { MessageExtras } from '../../domain/conversation.ts'
 import type { InstanceId } from '../../domain/ids.ts'
 import { otherSpelling } from '../../domain/recipients/recipient.ts'
 import { type Names, namesOf } from '../conversations/chat-lines.ts'
 import { findNames } from '../conversations/chat-names.ts'
 import type { Core } from '../engine/core.ts'
-import { IS_QUEUED } from '../engine/schema/messages.ts'
+import { IS_QUEUED, IS_SETTLED } from '../engine/schema/messages.ts'
 import { chatOf } from '../numbers/contacts.ts'
 
 /** Messages found at a time. */
 const STEP = 50
-/** Messages that one query reads to find those that somebody wrote in groups. */
+/** Messages that one query reads to find those in groups that somebody wrote or that concern what somebody wrote. */
 const WINDOW = 1_000
 /** Above the IDs of all messages and commands. */
 const ABOVE_ALL = 'msh'
@@ -22,6 +23,19 @@ export const NAMING_TABLES = ['contacts', 'numbers', 'number_orders'] as const
 export interface Found {
   id: string
   direction: 'out' | 'in'
+  /** A message of the instance to a group that quotes the person. The person is erased from it, and the message stays. */
+  isAnswer?: true
+}
+
+interface Part {
+  found: Found[]
+  /** The next part is below this ID. Null: this is the last one. */
+  next: string | null
+}
+
+interface SentRow {
+  id: string
+  extras: string | null
 }
 
 /** Finds the rows of one contact, for its export and its erasure. */
@@ -53,8 +67,9 @@ export class ContactRows {
   }
 
   /**
-   * Finds all messages of the contact's chat in both directions, the newest first, and then those that the person wrote
-   * in groups. The caller may erase one part before it asks for the next.
+   * Finds all messages of the contact's chat in both directions, the newest first, then those that the person wrote in
+   * groups, and then the commands on these and the answers that quote them. The caller may erase one part before it asks
+   * for the next.
    * @param top only messages below this ID, and all commands
    */
   async *walk(instanceId: InstanceId, names: Names, top = ABOVE_ALL): AsyncGenerator<readonly Found[], void> {
@@ -65,13 +80,16 @@ export class ContactRows {
       below = messages.at(-1)!.id
       await setImmediate()
     }
-    for (let below: string | null = top; below !== null; ) {
-      const part = await this.#findInGroups(instanceId, names, below)
-      for (let at = 0; at < part.found.length; at += STEP) yield part.found.slice(at, at + STEP)
-      below = part.next
-      // On SQLite, reads block the event loop, so other calls run in between.
-      await setImmediate()
-    }
+    for (const find of [this.#findInGroups, this.#findAboutGroups])
+      for (let below: string | null = top; below !== null; ) {
+        const part: Part = await find.call(this, instanceId, names, below)
+        for (let at = 0; at < part.found.length; at += STEP) yield part.found.slice(at, at + STEP)
+        below = part.next
+        // On SQLite, reads block the event loop, so other calls run in between.
+        await setImmediate()
+      }
+    const queued = await this.#findQueuedAboutGroups(instanceId, names, top)
+    for (let at = 0; at < queued.length; at += STEP) yield queued.slice(at, at + STEP)
   }
 
   /** Messages and commands of the chat below an ID, the highest first. */
@@ -92,7 +110,7 @@ export class ContactRows {
   }
 
   /** Finds the person's messages in groups, among the next messages below an ID. There is no index for them. */
-  async #findInGroups(instanceId: InstanceId, { chats }: Names, below: string) {
+  async #findInGroups(instanceId: InstanceId, { chats }: Names, below: string): Promise<Part> {
     const sender = sql`case addressing when 'lid' then sender || '@lid' when 'other' then sender || '@bot' else sender end`
     const rows = await this.#read(sql<{
       id: string
@@ -104,8 +122,38 @@ export class ContactRows {
     return { found, next: rows.length < WINDOW ? null : rows.at(-1)!.id }
   }
 
+  /** Finds the settled commands on the person's messages in groups and the answers to them, as `#findInGroups` does. */
+  async #findAboutGroups(instanceId: InstanceId, { addresses }: Names, below: string): Promise<Part> {
+    const rows = await this.#read(sql<SentRow>`select id, case when ${mayConcern(addresses)} then extras end as extras
+      from messages where instance_id = ${instanceId} and ${IS_SETTLED} and id < ${below}
+      order by id desc limit ${sql.lit(WINDOW)}`)
+    return { found: concerning(rows, addresses), next: rows.length < WINDOW ? null : rows.at(-1)!.id }
+  }
+
+  /** The same among the queued ones. */
+  async #findQueuedAboutGroups(instanceId: InstanceId, { addresses }: Names, below: string): Promise<Found[]> {
+    const rows = await this.#read(sql<SentRow>`select id, extras from messages where instance_id = ${instanceId}
+      and ${IS_QUEUED} and id < ${below} and ${mayConcern(addresses)}`)
+    return concerning(rows, addresses)
+  }
+
   #read<R>(query: RawBuilder<R>): Promise<R[]> {
     const { reader, statements } = this.#core
     return reader.query<R>({ compile: () => query.compile(statements.db) })
   }
+}
+
+/** Whether a message or command to a group may refer to a message of one of these people. */
+function mayConcern(addresses: readonly string[]): RawBuilder<boolean> {
+  const named = addresses.map(address => sql`extras like ${`%"author":${JSON.stringify(address)}%`}`)
+  return sql<boolean>`(recipient like '%@g.us' and (${sql.join(named, sql` or `)}))`
+}
+
+function concerning(rows: readonly SentRow[], addresses: readonly string[]): Found[] {
+  const isTheirs = (reference: { author: string | null } | undefined) => addresses.includes(reference?.author ?? '')
+  return rows.flatMap(({ id, extras }): Found[] => {
+    const { command, quote }: MessageExtras = JSON.parse(extras ?? '{}')
+    if (isTheirs(command?.target)) return [{ id, direction: 'out' }]
+    return isTheirs(quote) ? [{ id, direction: 'out', isAnswer: true }] : []
+  })
 }

@@ -21,10 +21,11 @@ const READ_ME = `This archive contains what is stored about one person for one W
 contact.json     The numbers and addresses of the person, the names, cached look-ups, and the groups of the number's owner that
                  have the person as a member.
 messages.jsonl   Every message to and from the person, newest first, one in each line (JSON Lines). Last come the messages
-                 that the person wrote in groups. "direction" is "in" for a message from the person and "out" for one to the
-                 person; "command" is a reaction, an edit, a deletion or a read mark of the number's owner.
-events.jsonl     What was reported about these messages to the programs of the number's owner, one event in each line, with
-                 the attempts to deliver it. Last come events that report the person as a new, former, promoted or demoted
+                 that the person wrote in groups, and the owner's reactions to them, deletions, read marks and answers that
+                 quote them. "direction" is "in" for a message from the person and "out" for one to the person or the group;
+                 "command" is a reaction, an edit, a deletion or a read mark of the number's owner.
+events.jsonl     What was reported about these messages, except the answers in groups, to the programs of the number's
+                 owner, one event in each line, with the attempts to deliver it. Last come events that report the person as a new, former, promoted or demoted
                  member of a group; other people are left out of them.
 files.jsonl      The pictures, recordings, videos and documents of these messages, one in each line. "path" is the place of
                  the file in this archive. Without it, "problem" says why the file is not here.

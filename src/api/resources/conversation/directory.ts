@@ -74,7 +74,10 @@ export const contactSchema = Type.Object(
 
 export const erasedContactSchema = Type.Object(
   {
-    messages: Type.Integer({ description: 'Erased messages and commands, sent and received, also those in groups.' }),
+    messages: Type.Integer({
+      description:
+        'Erased messages and commands, sent and received, also those in groups. Answers that lost their quotation are not counted.',
+    }),
     events: Type.Integer({
       description:
         'Events whose content was erased (`data` has only `id` and `erased`), and events about groups from which ' +
