@@ -9,12 +9,17 @@ import { ORDER_LIVES_MS } from '../numbers/numbers.ts'
 
 /** Idempotency keys and look-ups of numbers in one commit. */
 const EXPIRED_STEP = 500
+/**
+ * How long an idempotency key stays after it has expired. If the clock is ahead by less than this, no key is erased that
+ * is valid again when the clock has been corrected.
+ */
+const EXPIRED_KEY_MS = 24 * 60 * 60_000
 /** How long a linking link is listed after it has expired. */
 const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 
 /**
- * Idempotency keys expire by the store's clock, look-ups of numbers by the caller's clock. Deleted endpoints are erased
- * when their deliveries have ended, those of a deleted instance with the instance.
+ * Idempotency keys expire by the store's clock and are erased a day later. Look-ups of numbers expire by the caller's
+ * clock. Deleted endpoints are erased when their deliveries have ended, those of a deleted instance with the instance.
  */
 export function eraseExpiredOperation(statements: Statements): Operation<{ now: number }, number> {
   const { db, now, dialect } = statements
@@ -38,6 +43,7 @@ export function eraseExpiredOperation(statements: Statements): Operation<{ now: 
     .where('deleted_at', 'is not', null)
     .where(({ not }) => not(hasDeliveries()))
     .returning('id')
+  const keysBefore = sql<number>`${now} - ${sql.lit(EXPIRED_KEY_MS)}`
   const forgotten = db
     .deleteFrom('number_orders')
     .where('ordered_at', '<', sql<number>`${now} - ${sql.lit(ORDER_LIVES_MS)}`)
@@ -50,7 +56,7 @@ export function eraseExpiredOperation(statements: Statements): Operation<{ now: 
     'retention.expired',
     () => '',
     async (tx, input) =>
-      (await erase(tx, 'idempotency_keys', 'key', now, outlivesExpiry(statements))) +
+      (await erase(tx, 'idempotency_keys', 'key', keysBefore, outlivesExpiry({ now: keysBefore }))) +
       (await erase(tx, 'numbers', 'number', input.now)) +
       (await tx.query(idle)).length +
       (await tx.query(idleOperators)).length +

@@ -257,7 +257,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await eraseBefore(2_000)).toBe(2)
     })
 
-    test('erases expired idempotency keys and numbers, and no others', async () => {
+    test('erases idempotency keys a day after they expired, and expired numbers, and no others', async () => {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -267,9 +267,15 @@ export function retentionContract(createHarness: CreateHarness): void {
       const scheduled = newMessage(instanceId, { notBefore: 5_000, idempotency: idempotency('scheduled') })
       await store.messages.accept(scheduled, 1_000)
       await harness.execute('update idempotency_keys set expires_at = 1')
+      // It would be valid again if the clock were set back by an hour.
+      await accept(store, instanceId, { idempotency: idempotency('expired') })
+      const anHourAgo = Date.now() - 3_600_000
+      await harness.execute(`update idempotency_keys set expires_at = ${anHourAgo} where key = 'expired'`)
       await accept(store, instanceId, { idempotency: idempotency('new') })
       expect(await eraseBefore(0)).toBe(2)
-      expect([await count('idempotency_keys'), await count('numbers')]).toEqual([2, 1])
+      const keys = await harness.execute('select key from idempotency_keys')
+      expect(keys.map(({ key }) => key).toSorted()).toEqual(['expired', 'new', 'scheduled'])
+      expect(await count('numbers')).toBe(1)
     })
 
     test('works in small steps until nothing is left to erase', async () => {
