@@ -40,6 +40,19 @@ test.each([
 })
 
 test.each([
+  ['an image', { imageMessage: { caption: 'new' } }],
+  ['a voice message', { audioMessage: { ptt: true } }],
+])('a quotation of %s does not contain what that message quotes', (_, shown) => {
+  const [[field, part]] = Object.entries(shown) as [[string, object]]
+  const contextInfo = { stanzaId: 'B', participant: '1@lid', quotedMessage: { conversation: 'their words' } }
+  const content = proto.Message.encode({ [field]: { ...part, contextInfo } }).finish()
+  const quoted = { state: 'sent', chats: [], sentAt: 1, type: 'text', text: 'new', content } as const
+  const encoded = decodeContent(encodeContent('x', { quote: QUOTE }, { ...CONTEXT, quoted }))
+  expect(encoded.extendedTextMessage?.contextInfo?.quotedMessage).toMatchObject(shown)
+  expect(JSON.stringify(encoded)).not.toContain('their words')
+})
+
+test.each([
   ['a person', CONTEXT.address, null, '5511900000000@s.whatsapp.net'],
   ['a person whom WhatsApp names by LID', '77766@lid', null, '99988@lid'],
   ['a group by number', '1203@g.us', 'number', '5511900000000@s.whatsapp.net'],

@@ -9,6 +9,7 @@ import { lidOf, type Self } from './addresses.ts'
 /** WhatsApp derives report tokens and poll votes from the secret. Official clients send one with every message. */
 const MESSAGE_SECRET_BYTES = 32
 const CAPTIONED = ['imageMessage', 'videoMessage', 'documentMessage'] as const
+const FILES = [...CAPTIONED, 'audioMessage', 'stickerMessage'] as const
 const { MESSAGE_EDIT, REVOKE } = proto.Message.ProtocolMessage.Type
 
 /** The content as an object for Baileys, which encodes to the same bytes again. It does not reference `content`. */
@@ -92,6 +93,7 @@ function quotedContent({ content, type, text }: QuotedMessage): proto.IMessage {
     const { messageContextInfo: _, ...message } = normalizeMessageContent(proto.Message.decode(content)) ?? {}
     // WhatsApp does not nest quotations. The text may have been edited since.
     if (message.extendedTextMessage) return { conversation: text }
+    for (const field of FILES) if (message[field]) message[field].contextInfo = null
     for (const field of CAPTIONED)
       if (message[field]) return { ...message, [field]: { ...message[field], caption: text || null } }
     return message
