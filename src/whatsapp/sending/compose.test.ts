@@ -4,6 +4,7 @@ import { createGroupDirectory } from '../../../test/units/group-directory.ts'
 import { EDIT_WINDOW_MS, type MessageExtras } from '../../domain/conversation.ts'
 import type { Message } from '../../domain/message.ts'
 import type { QuotedMessage } from '../../store/messages/messages.ts'
+import { decodeContent } from '../baileys/encode-content.ts'
 import { Composer } from './compose.ts'
 import { Uploads } from './uploads.ts'
 
@@ -24,8 +25,12 @@ const OLD: QuotedMessage = { ...SENT, sentAt: NOW - EDIT_WINDOW_MS - 1 }
 const WRITTEN = Buffer.from('written')
 const QUEUED: QuotedMessage = { ...SENT, state: 'queued', sentAt: null }
 
-/** @param notBefore the time for which the referenced message is scheduled */
-function setUp(stored: QuotedMessage | null, notBefore?: number) {
+/**
+ * @param notBefore the time for which the referenced message is scheduled
+ * @param later the referenced message once the outcomes that are being recorded are stored
+ */
+function setUp(stored: QuotedMessage | null, notBefore?: number, later = stored) {
+  let found = stored
   const unquoted: string[] = []
   const composer = new Composer({
     lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
@@ -34,11 +39,15 @@ function setUp(stored: QuotedMessage | null, notBefore?: number) {
     store: {
       messages: {
         find: async () => ({ id: TARGET.messageId, notBefore }) as Message,
-        findQuoted: async () => stored,
+        findQuoted: async () => found,
         recordUnquoted: async (_, id) => void unquoted.push(id),
       },
     },
-    outcomes: { recorded: async () => undefined, drained: async () => undefined },
+    outcomes: {
+      drained: async () => {
+        found = later
+      },
+    },
     now: () => NOW,
     signal: new AbortController().signal,
   })
@@ -93,6 +102,17 @@ test('a text waits while the message that it quotes is queued', async () => {
   const { compose, unquoted } = setUp(QUEUED)
   expect(await compose(QUOTE)).toEqual({ kind: 'unanswered', why: 'quoted_queued' })
   expect(unquoted).toEqual([])
+})
+
+test('a text quotes its message as an edit or a deletion leaves it that is still being recorded', async () => {
+  const edited = setUp(SENT, undefined, { ...SENT, text: 'right' })
+  const { content } = (await edited.compose(QUOTE)) as { content: Uint8Array }
+  expect(decodeContent(content).extendedTextMessage?.contextInfo?.quotedMessage).toMatchObject({
+    conversation: 'right',
+  })
+  const deleted = setUp(SENT, undefined, null)
+  expect(await deleted.compose(QUOTE)).toMatchObject({ kind: 'encoded' })
+  expect(deleted.unquoted).toEqual(['msg_0'])
 })
 
 test.each([

@@ -1,4 +1,5 @@
 import { type Command, EDIT_WINDOW_MS, type Mentions, type Quote } from '../../domain/conversation.ts'
+import type { MessageId } from '../../domain/ids.ts'
 import { messageFailure } from '../../domain/message.ts'
 import { otherSpelling, parseRecipient } from '../../domain/recipients/recipient.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -19,12 +20,8 @@ interface ComposerOptions {
   store: { messages: Pick<Messages, 'find' | 'findQuoted' | 'recordUnquoted'> }
   groups: GroupDirectory
   uploads: Uploads
-  outcomes: {
-    /** Resolves when no outcome of this message is being recorded. */
-    recorded(whatsappId: string): Promise<void>
-    /** Resolves when nothing is being recorded. */
-    drained(): Promise<void>
-  }
+  /** Resolves when the outcomes that are being recorded are stored. */
+  outcomes: { drained(): Promise<void> }
   now: () => number
   signal: AbortSignal
 }
@@ -68,9 +65,7 @@ export class Composer {
   /** The target precedes its command in the order of the chat, so normally it is already sent or has failed. */
   async #checkTarget(command: Command): Promise<Obstacle | null> {
     if (command.target.author !== null) return null
-    // A deletion of the target may have just been acknowledged.
-    if (command.kind === 'edit') await this.#options.outcomes.drained()
-    const target = await this.#findRecorded(command.target)
+    const target = await this.#findRecorded(command.target.messageId)
     // An erased message can still be deleted on WhatsApp, and reacted to.
     if (target === null && command.kind !== 'edit') return null
     if (target === null || target.state === 'failed')
@@ -86,7 +81,7 @@ export class Composer {
    * @returns null if the message is sent without a quote
    */
   async #findQuoted(id: string, quote: Quote, address: string): Promise<QuotedMessage | 'waits' | null> {
-    const quoted = await this.#findRecorded(quote)
+    const quoted = await this.#findRecorded(quote.messageId)
     const isDone = quoted !== null && quoted.state !== 'failed' && quoted.state !== 'queued'
     if (isDone && !isOfOtherNumber(quoted, address)) return quoted
     const { store, lease, signal } = this.#options
@@ -99,9 +94,10 @@ export class Composer {
     return null
   }
 
-  async #findRecorded({ messageId, whatsappId }: { messageId: string; whatsappId: string }) {
+  /** The message, or an edit or deletion of it that goes first in the chat, may have just been acknowledged. */
+  async #findRecorded(messageId: MessageId): Promise<QuotedMessage | null> {
     const { store, lease, outcomes, signal } = this.#options
-    await outcomes.recorded(whatsappId)
+    await outcomes.drained()
     return untilStored(() => store.messages.findQuoted(lease.instanceId, messageId), signal)
   }
 

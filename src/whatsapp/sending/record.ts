@@ -55,18 +55,13 @@ export class OutcomeRecorder {
     }
   }
 
-  /** Resolves when no outcome of this message is being recorded. */
-  async recorded(whatsappId: string): Promise<void> {
-    await this.#inFlight.get(whatsappId)
-  }
-
   /** An acknowledgement after the timeout still counts. A refusal fails the message, even if it is already `sent`. */
   async recordLate({ whatsappId, error }: Acknowledgement): Promise<void> {
     const failure = error === undefined ? null : messageFailure('rejected_by_whatsapp', error)
     await this.#record({ whatsappId }, failure ? { kind: 'refused', failure } : { kind: 'acknowledged' })
   }
 
-  /** Resolves when nothing is being recorded. */
+  /** Resolves when the outcomes that are being recorded are stored. */
   async drained(): Promise<void> {
     await Promise.all(this.#inFlight.values())
   }

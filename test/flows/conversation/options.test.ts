@@ -60,6 +60,30 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
       expect(await refusalOf({ to, text: 'x', quote })).toBe('400 quote_not_found')
   })
 
+  test('a text that waits behind a deletion or an edit of its quoted message does not quote the earlier text', async () => {
+    const { network } = talking.harness
+    const chats = Array.from({ length: 4 }, (_, chat) => `551198765104${chat}`)
+    const ids = await Promise.all(chats.map(to => talking.send({ to, text: 'segredo' })))
+    for (const id of ids) await talking.becomes(id, 'read')
+    network.pause()
+    const answers: string[] = []
+    for (const [chat, to] of chats.entries()) {
+      const change = chat % 2 === 0 ? ['DELETE'] : ['PATCH', { text: 'certo' }]
+      const [method, body] = change as [string, object?]
+      expect((await talking.call(method, `/messages/${ids[chat]}`, body)).status).toBe(202)
+      answers.push(await talking.send({ to, text: 'resposta', quote: ids[chat] }))
+    }
+    network.resume()
+    for (const id of answers) await talking.becomes(id, 'read')
+    for (const [chat, to] of chats.entries()) {
+      const shown = JSON.stringify((await network.inbox(to, true)).at(-1))
+      expect(shown).toContain('resposta')
+      expect(shown).not.toContain('segredo')
+      const { data } = await talking.event('message.sent', found => found.id === answers[chat])
+      expect([shown.includes('certo'), data['quoted']]).toEqual(chat % 2 === 0 ? [false, false] : [true, undefined])
+    }
+  })
+
   test('a text to the other spelling of a number quotes its message, unless that is somebody else', async () => {
     const [chat, stranger] = ['551187651021', '551187651022']
     const [to, other] = ['5511987651021', '5511987651022']
