@@ -3,7 +3,7 @@ import { row } from '../../../test/queued-messages.ts'
 import { createGroupDirectory } from '../../../test/units/group-directory.ts'
 import { EDIT_WINDOW_MS, type MessageExtras } from '../../domain/conversation.ts'
 import type { Message } from '../../domain/message.ts'
-import type { QuotedMessage } from '../../store/messages/messages.ts'
+import type { QueuedMessage, QuotedMessage } from '../../store/messages/messages.ts'
 import { decodeContent } from '../baileys/encode-content.ts'
 import { Composer } from './compose.ts'
 import { Uploads } from './uploads.ts'
@@ -63,9 +63,11 @@ function setUp(stored: QuotedMessage | null, notBefore?: number, later = stored)
     },
   }
   const message = { ...row(0, '5511987654321'), text: 'x' }
-  const compose = (extras: MessageExtras) => composer.compose({ ...message, extras }, address, link)
+  const checkAndCompose = async (queued: QueuedMessage) =>
+    (await composer.checkCommand(queued)) ?? composer.compose(queued, address, link)
+  const compose = (extras: MessageExtras) => checkAndCompose({ ...message, extras })
   const composeAgain = (extras?: MessageExtras) =>
-    composer.compose({ ...message, prepared: { address, content: WRITTEN }, ...(extras && { extras }) }, address, link)
+    checkAndCompose({ ...message, prepared: { address, content: WRITTEN }, ...(extras && { extras }) })
   return { compose, composeAgain, unquoted }
 }
 

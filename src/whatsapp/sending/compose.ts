@@ -37,15 +37,10 @@ export class Composer {
   /** Also uploads the file of a message. From the commit of the content on, every attempt refers to that upload. */
   async compose(message: QueuedMessage, address: string, link: ComposingLink): Promise<ContentOutcome> {
     const { id, text, file, prepared, extras = {} } = message
-    const { command, quote, mentions, preview } = extras
+    const { quote, mentions, preview } = extras
     const { groups, uploads, now } = this.#options
-    if (prepared) {
-      const refusal = command?.kind === 'edit' ? await this.#checkEditAgain(command) : null
-      return refusal ?? { kind: 'encoded', content: prepared.content }
-    }
+    if (prepared) return { kind: 'encoded', content: prepared.content }
     const previewImage = preview?.image && !file ? await uploads.findThumbnail(message, preview.image, link) : null
-    const refusal = command ? await this.#checkTarget(command) : null
-    if (refusal) return refusal
     const quoted = quote && !quote.dropped ? await this.#findQuoted(id, quote, address) : null
     if (quoted === 'waits') return { kind: 'unanswered', why: 'quoted_queued' }
     const mentioned = mentions?.length ? await this.#addressesOf(mentions, address, link) : []
@@ -54,6 +49,14 @@ export class Composer {
     const context: ChatContext = { address, self: link.self, group, mentioned, quoted, now: now() }
     if (file) return uploads.upload(message, file, link, { extras, context })
     return { kind: 'encoded', content: encodeContent(text, extras, { ...context, previewImage }) }
+  }
+
+  /** Call before each attempt. @returns null if the message is not a command, or may be sent */
+  async checkCommand({ prepared, extras }: QueuedMessage): Promise<Obstacle | null> {
+    const command = extras?.command
+    if (command === undefined) return null
+    if (!prepared) return this.#checkTarget(command)
+    return command.kind === 'edit' ? this.#checkEditAgain(command) : null
   }
 
   /** An edit that may have reached WhatsApp is not written again if it would be refused now. */

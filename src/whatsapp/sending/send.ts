@@ -102,6 +102,9 @@ export class Transmitter {
     await eventLoopBudget.take(lease.instanceId)
     // An earlier attempt may have been written without reaching the group, so the sender key is sent again.
     if (message.prepared) shareKeyAgain(message.prepared.address, link)
+    // First, because whatever made the message fail would also make its commands fail, with another code.
+    const obstacle = await composer.checkCommand(message)
+    if (obstacle) return obstacle
     const failure = await this.#expiryFailure(message)
     if (failure) return { kind: 'refused', failure }
     if (restriction.isInForce) {

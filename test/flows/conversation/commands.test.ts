@@ -138,13 +138,20 @@ describe.each(ONE_STORE)('commands, on %s', store => {
     expect(rules.find(({ id }) => id === rule)?.fitted).toBe(1)
   })
 
-  test('a command fails with its message', async () => {
-    const id = await talking.send({ to: '15005550001', text: 'ninguém' })
-    const { body } = await talking.call('PUT', `/messages/${id}/reaction`, { emoji: '👍' })
-    const { data } = await talking.event('command.failed', found => found.id === body.data.id)
-    const code = (data['error'] as { code: string }).code
-    expect(['message_failed', 'recipient_not_on_whatsapp']).toContain(code)
-  })
+  test.each(['15005550001', '15005550004', '120363000000000001@g.us'])(
+    'a command on a message to %s, which fails, fails with message_failed',
+    async to => {
+      const id = await talking.send({ to, text: 'ninguém' })
+      const commands = [await request('PUT', `/messages/${id}/reaction`, { emoji: '👍' })]
+      await talking.becomes(id, 'failed')
+      commands.push(await request('PATCH', `/messages/${id}`, { text: 'alguém' }))
+      commands.push(await request('DELETE', `/messages/${id}`))
+      for (const command of commands) {
+        const { data } = await talking.event('command.failed', found => found.id === command)
+        expect(data['error']).toMatchObject({ code: 'message_failed' })
+      }
+    },
+  )
 
   test('a command on a cancelled message fails, is never sent, and its call can be repeated', async () => {
     const to = '5511987652008'
