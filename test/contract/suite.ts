@@ -22,6 +22,7 @@ import { deliveriesContract } from './promises/deliveries.ts'
 import { directoryContactsContract } from './promises/directory/contacts.ts'
 import { groupsContract } from './promises/directory/groups.ts'
 import { numberOrdersContract } from './promises/directory/number-orders.ts'
+import { repeatedNoticesContract } from './promises/directory/repeated-notices.ts'
 import { eventsContract } from './promises/events.ts'
 import { feedContract } from './promises/feed.ts'
 import { instancesContract } from './promises/instances.ts'
@@ -67,6 +68,7 @@ export function storeContract(createHarness: CreateHarness): void {
   inboxContract(createHarness)
   largeTextsContract(createHarness)
   groupsContract(createHarness)
+  repeatedNoticesContract(createHarness)
   directoryContactsContract(createHarness)
   numberOrdersContract(createHarness)
   changesContract(createHarness)

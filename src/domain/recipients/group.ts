@@ -46,6 +46,14 @@ export type GroupChange =
   /** The notification does not describe the change, such as a member's new number: the group has to be queried. */
   | { kind: 'unclear' }
 
+/** Identifies a notification about a group, also if WhatsApp delivers it again. */
+export interface GroupNotice {
+  /** WhatsApp's ID of the stanza. */
+  id: string
+  /** WhatsApp's time, in seconds. */
+  at: number
+}
+
 /** The fields of a group that callers see, except its members. */
 export interface GroupFacts {
   subject: string

@@ -1,6 +1,13 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { HeardContact } from '../../domain/recipients/contact.ts'
-import type { GroupChange, GroupDetails, GroupFacts, GroupMember, OwnAddresses } from '../../domain/recipients/group.ts'
+import type {
+  GroupChange,
+  GroupDetails,
+  GroupFacts,
+  GroupMember,
+  GroupNotice,
+  OwnAddresses,
+} from '../../domain/recipients/group.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { Lease } from '../leases/leases.ts'
 
@@ -80,12 +87,13 @@ export interface Directory {
   /**
    * Records the changes of one notification in one commit, in their order.
    * `unknown`: it was recorded that the group has to be queried (`listDueGroups`).
+   * @param of.notice a notice that was recorded before changes nothing, even if the group has changed since
    */
   recordGroupChanges(
     lease: Lease,
     id: string,
     changes: readonly GroupChange[],
-    of: { self: OwnAddresses; now: number },
+    of: { self: OwnAddresses; now: number; notice?: GroupNotice | null },
   ): Promise<'recorded' | 'unknown'>
 
   /** Groups that WhatsApp has to describe because of a notification. */

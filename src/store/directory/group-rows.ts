@@ -3,11 +3,12 @@ import { factsOf, type GroupDetails, type OwnAddresses } from '../../domain/reci
 import type { GroupsTable } from '../engine/schema/directory.ts'
 import { searchedAs } from '../engine/search-patterns.ts'
 import type { KnownGroup, ListedGroup } from './directory.ts'
+import { type KnownNotices, NO_NOTICES } from './known-notices.ts'
 
 type GroupRow = Selectable<GroupsTable>
 
 /** The columns of `groups` that follow from its details. */
-export function columnsOf(details: GroupDetails, self: OwnAddresses) {
+export function columnsOf(details: GroupDetails, self: OwnAddresses, notices: KnownNotices) {
   const { id: _, subject, ...rest } = details
   const { memberCount, canSend, isAdmin } = factsOf(details, self)
   return {
@@ -17,7 +18,7 @@ export function columnsOf(details: GroupDetails, self: OwnAddresses) {
     member_count: memberCount,
     can_send: Number(canSend),
     is_admin: Number(isAdmin),
-    details: JSON.stringify(rest),
+    details: JSON.stringify({ ...rest, notices }),
   }
 }
 
@@ -28,16 +29,24 @@ export const NOT_DUE = { query_due_at: null, has_joined: 0 } as const
 export const UNNAMED = { search_name: '', subject: '""' } as const
 
 /** The columns of a group that the account is not a member of. A group that it has left keeps its subject. */
-export const NO_MEMBER = {
-  member: 0,
-  member_count: 0,
-  can_send: 0,
-  is_admin: 0,
-  details: '{}',
-} as const
+export function noMember(notices: KnownNotices) {
+  return { member: 0, member_count: 0, can_send: 0, is_admin: 0, details: JSON.stringify({ notices }) }
+}
 
-export function toDetails({ id, member, subject, details }: Pick<GroupRow, 'id' | 'member' | 'subject' | 'details'>) {
-  return member === 1 ? ({ ...JSON.parse(details), id, subject: JSON.parse(subject) } as GroupDetails) : null
+export function toDetails({
+  id,
+  member,
+  subject,
+  details,
+}: Pick<GroupRow, 'id' | 'member' | 'subject' | 'details'>): GroupDetails | null {
+  if (member === 0) return null
+  const { notices: _, ...rest } = JSON.parse(details)
+  return { ...rest, id, subject: JSON.parse(subject) }
+}
+
+export function noticesOf(row: Pick<GroupRow, 'details'> | undefined): KnownNotices {
+  // A row of the previous version has none.
+  return (row && (JSON.parse(row.details).notices as KnownNotices | undefined)) ?? NO_NOTICES
 }
 
 export function toKnown(

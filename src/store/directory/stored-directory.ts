@@ -1,6 +1,6 @@
 import type { InstanceId } from '../../domain/ids.ts'
 import type { HeardContact } from '../../domain/recipients/contact.ts'
-import type { GroupChange, GroupDetails, OwnAddresses } from '../../domain/recipients/group.ts'
+import type { GroupChange, GroupDetails } from '../../domain/recipients/group.ts'
 import type { Core } from '../engine/core.ts'
 import type { Page, PageRequest } from '../engine/page.ts'
 import type { EventRecorder } from '../events/event-recorder.ts'
@@ -53,7 +53,7 @@ export class StoredDirectory implements Directory {
     lease: Lease,
     id: string,
     changes: readonly GroupChange[],
-    of: { self: OwnAddresses; now: number },
+    of: Parameters<Directory['recordGroupChanges']>[3],
   ): Promise<'recorded' | 'unknown'> {
     return this.#groups.change(lease, id, changes, of)
   }

@@ -5,7 +5,6 @@ import {
   type GroupChange,
   type GroupDetails,
   type GroupMember,
-  type OwnAddresses,
   ownStepIn,
 } from '../../domain/recipients/group.ts'
 import type { Transaction } from '../engine/backend.ts'
@@ -19,7 +18,8 @@ import type { EventRecorder, NewEvent } from '../events/event-recorder.ts'
 import type { Lease } from '../leases/leases.ts'
 import type { DescribedGroup, Directory, DueGroup, KnownGroup, ListedGroup } from './directory.ts'
 import { groupEventsOf } from './group-reports.ts'
-import { columnsOf, LISTED, NO_MEMBER, NOT_DUE, toDetails, toKnown, toListed, UNNAMED } from './group-rows.ts'
+import { columnsOf, LISTED, NOT_DUE, noMember, noticesOf, toDetails, toKnown, toListed, UNNAMED } from './group-rows.ts'
+import { isKnown, NO_NOTICES, withNotice } from './known-notices.ts'
 
 /** Groups in one commit. A large group has 100 KB. */
 const STEP = 20
@@ -41,6 +41,7 @@ const NOTHING: Reported = { recorded: false, deliverable: false }
 type GroupColumns = Omit<Selectable<GroupsTable>, 'instance_id' | 'id'>
 
 type Recording = Parameters<Directory['recordGroups']>[2]
+type ChangeContext = Parameters<Directory['recordGroupChanges']>[3]
 
 interface OneGroup {
   lease: Lease
@@ -67,7 +68,7 @@ export class StoredGroups {
     )
     this.#change = fencedOneByOne(
       'directory.change',
-      (tx, input: OneGroup & { changes: readonly GroupChange[]; self: OwnAddresses }) => this.#changeOne(tx, input),
+      (tx, input: OneGroup & ChangeContext & { changes: readonly GroupChange[] }) => this.#changeOne(tx, input),
     )
     this.#deny = fencedOneByOne('directory.deny', (tx, input: OneGroup) => this.#denyOne(tx, input))
     this.#fillContacts = fencedOneByOne(
@@ -128,9 +129,9 @@ export class StoredGroups {
     lease: Lease,
     id: string,
     changes: readonly GroupChange[],
-    { self, now }: { self: OwnAddresses; now: number },
+    of: ChangeContext,
   ): Promise<'recorded' | 'unknown'> {
-    const reported = await this.#core.write(this.#change, { lease, id, changes, self, now })
+    const reported = await this.#core.write(this.#change, { lease, id, changes, ...of })
     if (reported === null) return 'unknown'
     this.#announce(lease, reported)
     return 'recorded'
@@ -219,7 +220,7 @@ export class StoredGroups {
     const queried_at = reason === 'listed' || isOld ? (row?.queried_at ?? 0) : now
     const isStillDue = (row?.query_due_at ?? 0) > askedAt
     await this.#write(tx, instanceId, group.id, {
-      ...(!isOld && { ...columnsOf(group, self), as_of: now }),
+      ...(!isOld && { ...columnsOf(group, self, noticesOf(row)), as_of: now }),
       ...NOT_DUE,
       ...(isStillDue && { query_due_at: row!.query_due_at }),
       queried_at,
@@ -232,23 +233,27 @@ export class StoredGroups {
   /** @returns null if the group has to be queried, which its row records */
   async #changeOne(
     tx: Transaction,
-    { lease, id, changes, self, now }: OneGroup & { changes: readonly GroupChange[]; self: OwnAddresses },
+    { lease, id, changes, self, now, notice }: OneGroup & ChangeContext & { changes: readonly GroupChange[] },
   ): Promise<Reported | null> {
     const { instanceId } = lease
     const [row] = await this.#lock(tx, instanceId, id)
+    const known = noticesOf(row)
+    if (notice && isKnown(known, notice)) return NOTHING
+    const notices = notice ? withNotice(known, notice) : known
     const before = row ? toDetails(row) : null
     const described = applyChanges(before, changes, self)
     const after = described && { ...described, id }
     const step = ownStepIn(changes, self)
     if (after === null && (before === null || step === 'enters')) {
       const hasJoined = step === 'enters'
-      const isKnown = row !== undefined && row.query_due_at === null && !hasJoined
-      if (isKnown || step === 'leaves') return NOTHING
+      const isLeft = row !== undefined && row.query_due_at === null && !hasJoined
+      const isDue = !isLeft && step !== 'leaves'
       const has_joined = hasJoined || row?.has_joined === 1 ? 1 : 0
-      await this.#write(tx, instanceId, id, { ...NO_MEMBER, query_due_at: now, has_joined })
-      return null
+      await this.#write(tx, instanceId, id, { ...noMember(notices), ...(isDue && { query_due_at: now, has_joined }) })
+      return isDue ? null : NOTHING
     }
-    await this.#write(tx, instanceId, id, { ...(after ? columnsOf(after, self) : NO_MEMBER), ...NOT_DUE, as_of: now })
+    const columns = after ? columnsOf(after, self, notices) : noMember(notices)
+    await this.#write(tx, instanceId, id, { ...columns, ...NOT_DUE, as_of: now })
     return this.#report(tx, lease, groupEventsOf(instanceId, { before, after, self, hasJoined: true }, now))
   }
 
@@ -265,7 +270,7 @@ export class StoredGroups {
         .where('queried_at', '<', now - DENIED_MS),
     )
     const [row] = await this.#lock(tx, instanceId, id)
-    await this.#write(tx, instanceId, id, { ...NO_MEMBER, ...NOT_DUE, as_of: now, queried_at: now })
+    await this.#write(tx, instanceId, id, { ...noMember(noticesOf(row)), ...NOT_DUE, as_of: now, queried_at: now })
     return this.#report(tx, lease, row ? leftOf(instanceId, row, now) : [])
   }
 
@@ -286,7 +291,7 @@ export class StoredGroups {
     const events: NewEvent[] = []
     for (const row of old) {
       if (present.has(row.id)) continue
-      await this.#write(tx, instanceId, row.id, { ...NO_MEMBER, as_of: now })
+      await this.#write(tx, instanceId, row.id, { ...noMember(noticesOf(row)), as_of: now })
       events.push(...leftOf(instanceId, row, now))
     }
     await this.#noteFill(tx, instanceId, { groups_at: now })
@@ -323,7 +328,7 @@ export class StoredGroups {
       db.updateTable('groups').set(columns).where('instance_id', '=', instance_id).where('id', '=', id).returning('id'),
     )
     if (changed.length > 0) return
-    const row = { ...UNNAMED, ...NO_MEMBER, ...NOT_DUE, as_of: 0, queried_at: 0, ...columns }
+    const row = { ...UNNAMED, ...noMember(NO_NOTICES), ...NOT_DUE, as_of: 0, queried_at: 0, ...columns }
     await tx.query(db.insertInto('groups').values({ instance_id, id, ...row }))
   }
 }

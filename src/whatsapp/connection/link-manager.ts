@@ -254,7 +254,7 @@ export class LinkManager {
         frame: health.frame,
         undecryptable: health.undecryptable,
         restriction: notice => restriction.onNotice(notice),
-        groupChanged: (group, changes) => directory.recordChanges(group, changes, link),
+        groupChanged: (group, changes, notice) => directory.recordChanges(group, { changes, notice }, link),
         groupsListed: groups => directory.recordListed(groups, link),
         contacts: contacts => directory.recordContacts(contacts, link),
         addressBookReadable: () => directory.readAddressBook(link),

@@ -57,9 +57,19 @@ function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
     readAddressBook: async () => false,
   }
   keeper.attach(link)
-  const notify = (kind: 'subject' | 'add') =>
-    keeper.recordChanges(GROUP, [kind === 'add' ? { kind, members: [] } : { kind, subject: 'x' }], link)
-  return { due, recorded, queryGroup, keeper, link, notify, fill: () => filled.resolve([]), end: () => end.abort() }
+  const report = (changes: GroupChange[]) => keeper.recordChanges(GROUP, { changes, notice: null }, link)
+  const notify = (kind: 'subject' | 'add') => report([kind === 'add' ? { kind, members: [] } : { kind, subject: 'x' }])
+  return {
+    due,
+    recorded,
+    queryGroup,
+    keeper,
+    link,
+    report,
+    notify,
+    fill: () => filled.resolve([]),
+    end: () => end.abort(),
+  }
 }
 
 test('notifications about an unknown group cause one query, and none before all groups were read', async () => {
@@ -88,18 +98,18 @@ test('a group that was joined is queried at once, and after a restart if WhatsAp
 })
 
 test('after the number of a member has changed, the next message to the group asks WhatsApp', async () => {
-  const { keeper, link, queryGroup, end } = setUp(undefined, true)
+  const { keeper, link, report, queryGroup, end } = setUp(undefined, true)
   await keeper.groups.find(GROUP, link)
   expect(queryGroup).not.toHaveBeenCalled()
   const content = [{ tag: 'modify', attrs: {}, content: [{ tag: 'participant', attrs: { jid: '2@lid' } }] }]
-  await keeper.recordChanges(GROUP, parseGroupChanges({ tag: 'notification', attrs: {}, content }), link)
+  await report(parseGroupChanges({ tag: 'notification', attrs: {}, content }))
   await keeper.groups.find(GROUP, link)
   expect(queryGroup).toHaveBeenCalledTimes(1)
   end()
 })
 
 test('a notification with several changes records all of them at once, in their order', async () => {
-  const { keeper, link, recorded, end } = setUp(undefined, true)
+  const { report, recorded, end } = setUp(undefined, true)
   const participant = { tag: 'participant', attrs: { jid: '2@lid' } }
   const content = [
     { tag: 'subject', attrs: { subject: 'New' } },
@@ -108,7 +118,7 @@ test('a notification with several changes records all of them at once, in their 
     { tag: 'modify', attrs: {} },
     { tag: 'add', attrs: {}, content: [participant] },
   ]
-  await keeper.recordChanges(GROUP, parseGroupChanges({ tag: 'notification', attrs: {}, content }), link)
+  await report(parseGroupChanges({ tag: 'notification', attrs: {}, content }))
   expect(recorded.map(changes => changes.map(({ kind }) => kind))).toEqual([['subject', 'remove', 'add']])
   end()
 })

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { HeardContact } from '../../domain/recipients/contact.ts'
-import type { GroupChange, GroupDetails } from '../../domain/recipients/group.ts'
+import type { GroupChange, GroupDetails, GroupNotice } from '../../domain/recipients/group.ts'
 import { BoundedMap } from '../../kit/bounded-map.ts'
 import type { Directory, DueGroup } from '../../store/directory/directory.ts'
 import type { Lease } from '../../store/leases/leases.ts'
@@ -24,6 +24,12 @@ interface AddressBook {
   changes: number
   /** All names are recorded, except for those of the changes. */
   isRecorded: boolean
+}
+
+/** A notification about a group. */
+interface ReportedChanges {
+  changes: readonly GroupChange[]
+  notice: GroupNotice | null
 }
 
 interface DirectoryKeeperOptions {
@@ -126,16 +132,16 @@ export class DirectoryKeeper {
   }
 
   /** Resolves when the changes are recorded, or when it is recorded that the group has to be queried. */
-  async recordChanges(group: string, reported: readonly GroupChange[], link: DirectoryLink): Promise<void> {
-    const changes = reported.filter(({ kind }) => kind !== 'unclear')
+  async recordChanges(group: string, reported: ReportedChanges, link: DirectoryLink): Promise<void> {
+    const { notice } = reported
+    const changes = reported.changes.filter(({ kind }) => kind !== 'unclear')
     // The next message to the group asks WhatsApp, at most once in an hour.
-    if (changes.length < reported.length) this.groups.doubt(group)
+    if (changes.length < reported.changes.length) this.groups.doubt(group)
     if (changes.length === 0) return
     const { lease, store, now } = this.#options
     const self = ownAddresses(link.self)
-    const outcome = await this.#inOrder(link, () =>
-      untilStored(() => store.directory.recordGroupChanges(lease, group, changes, { self, now: now() }), link.closed),
-    )
+    const record = () => store.directory.recordGroupChanges(lease, group, changes, { self, now: now(), notice })
+    const outcome = await this.#inOrder(link, () => untilStored(record, link.closed))
     this.groups.forget(group)
     if (outcome === 'unknown') this.#wake()
   }

@@ -20,7 +20,7 @@ export interface GroupsTable {
   as_of: number
   /** The time of WhatsApp's last answer to a query of this group. */
   queried_at: number
-  /** A JSON object: the rest of `GroupDetails`. */
+  /** A JSON object: the rest of `GroupDetails`, which is absent if `member` is 0, and `notices` (`KnownNotices`). */
   details: string
   /** When a notification last made a query of this group necessary. Null if there was none since the last answer. */
   query_due_at: Generated<number | null>

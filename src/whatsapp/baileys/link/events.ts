@@ -2,7 +2,7 @@ import type { IncomingCall } from '../../../domain/connection/incoming-call.ts'
 import type { RestrictionNotice } from '../../../domain/connection/restriction.ts'
 import type { IncomingChange, IncomingMessage } from '../../../domain/incoming-message.ts'
 import type { HeardContact } from '../../../domain/recipients/contact.ts'
-import type { GroupChange, GroupDetails } from '../../../domain/recipients/group.ts'
+import type { GroupChange, GroupDetails, GroupNotice } from '../../../domain/recipients/group.ts'
 import type { LinkEnd } from '../link-end.ts'
 import type { SentReceipt } from '../parsing/receipt.ts'
 import type { CeremonyStep } from './passkey-ceremony.ts'
@@ -33,7 +33,7 @@ export interface LinkEvents extends VitalSigns {
    */
   called(call: IncomingCall): Promise<boolean>
   /** WhatsApp's notification is acknowledged once this resolves. If it rejects, WhatsApp repeats the notification. */
-  groupChanged(group: string, changes: readonly GroupChange[]): Promise<void>
+  groupChanged(group: string, changes: readonly GroupChange[], notice: GroupNotice | null): Promise<void>
   /** Baileys has queried all groups after WhatsApp reported missed changes. */
   groupsListed(groups: readonly GroupDetails[]): void
   contacts(contacts: readonly HeardContact[]): void

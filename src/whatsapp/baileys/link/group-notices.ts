@@ -1,6 +1,6 @@
 import { type BinaryNode, getBinaryNodeChild, isJidGroup, type WASocket } from 'baileys'
 import { extractGroupMetadata } from 'baileys/lib/Socket/groups.js'
-import type { GroupChange } from '../../../domain/recipients/group.ts'
+import type { GroupChange, GroupNotice } from '../../../domain/recipients/group.ts'
 import type { LibraryCalls } from '../library-scope.ts'
 import { parseGroupChanges, toGroupDetails } from '../parsing/group.ts'
 import type { LinkEvents } from './events.ts'
@@ -27,7 +27,7 @@ export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFail
     const group = node.attrs['from']
     const changes = node.attrs['type'] === GROUP_NOTIFICATION ? (orNull(() => changesIn(node)) ?? []) : []
     if (changes.length === 0 || !group || !isJidGroup(group)) passOn()
-    else events.groupChanged(group, changes).then(passOn, onFailed)
+    else events.groupChanged(group, changes, noticeOf(node)).then(passOn, onFailed)
   })
   ev.on('groups.update', groups => {
     const described = groups.flatMap(group => (isDescribed(group) ? [toGroupDetails(group)] : []))
@@ -39,6 +39,12 @@ export function recordGroupChanges({ ws, ev }: WASocket, { events, calls, onFail
 function changesIn(node: BinaryNode): GroupChange[] {
   const create = getBinaryNodeChild(node, 'create')
   return create ? [{ kind: 'joined', group: toGroupDetails(extractGroupMetadata(create)) }] : parseGroupChanges(node)
+}
+
+/** Null if the notification cannot be recognised when it is delivered again. */
+function noticeOf({ attrs: { id, t } }: BinaryNode): GroupNotice | null {
+  const at = Number(t)
+  return id && Number.isSafeInteger(at) && at > 0 ? { id, at } : null
 }
 
 /** Baileys reports a change in the same event, with the changed fields only. */
