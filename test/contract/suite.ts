@@ -21,6 +21,7 @@ import { scheduledContract } from './promises/conversation/scheduled.ts'
 import { deliveriesContract } from './promises/deliveries.ts'
 import { directoryContactsContract } from './promises/directory/contacts.ts'
 import { groupsContract } from './promises/directory/groups.ts'
+import { joinedGroupsContract } from './promises/directory/joined-groups.ts'
 import { numberOrdersContract } from './promises/directory/number-orders.ts'
 import { repeatedNoticesContract } from './promises/directory/repeated-notices.ts'
 import { eventsContract } from './promises/events.ts'
@@ -68,6 +69,7 @@ export function storeContract(createHarness: CreateHarness): void {
   inboxContract(createHarness)
   largeTextsContract(createHarness)
   groupsContract(createHarness)
+  joinedGroupsContract(createHarness)
   repeatedNoticesContract(createHarness)
   directoryContactsContract(createHarness)
   numberOrdersContract(createHarness)

@@ -215,15 +215,15 @@ export class StoredGroups {
   async #recordOne(tx: Transaction, { instanceId }: Lease, group: GroupDetails, of: Recording): Promise<NewEvent[]> {
     const { self, askedAt, now, reason } = of
     const [row] = await this.#lock(tx, instanceId, group.id)
-    // A notification is newer than the answer, or another node's clock was ahead. The query then does not count.
-    const isOld = row !== undefined && row.as_of >= askedAt
-    const queried_at = reason === 'listed' || isOld ? (row?.queried_at ?? 0) : now
-    const isStillDue = (row?.query_due_at ?? 0) > askedAt
+    const dueAt = row?.query_due_at ?? null
+    const wasDue = dueAt !== null && dueAt <= askedAt
+    // A notification is newer than the answer, or a clock was ahead. If a notification requested the query and nothing is
+    // known about the group, a clock was ahead.
+    const isOld = row !== undefined && row.as_of >= askedAt && !(wasDue && row.member === 0)
     await this.#write(tx, instanceId, group.id, {
       ...(!isOld && { ...columnsOf(group, self, noticesOf(row)), as_of: now }),
-      ...NOT_DUE,
-      ...(isStillDue && { query_due_at: row!.query_due_at }),
-      queried_at,
+      ...(!isOld && { query_due_at: wasDue ? null : dueAt, has_joined: 0 }),
+      queried_at: reason === 'listed' ? (row?.queried_at ?? 0) : now,
     })
     if (isOld) return []
     const before = row ? toDetails(row) : null

@@ -59,6 +59,16 @@ test('a group that is known is used while WhatsApp does not answer, and a messag
   expect(queryGroup).toHaveBeenCalledTimes(2)
 })
 
+test('a group that was left while the clock was ahead is queried, once', async () => {
+  const now = 1_000_000_000
+  const { groups, rows } = createGroupDirectory(() => now)
+  rows.set(GROUP, { details: null, asOf: now + HOUR_MS, queriedAt: now + HOUR_MS })
+  const queryGroup = vi.fn(async () => describing('1@lid'))
+  const find = () => groups.find(GROUP, { self: SELF, queryGroup })
+  expect([await find(), await find()]).toEqual(['member', 'member'])
+  expect(queryGroup).toHaveBeenCalledTimes(1)
+})
+
 test('a group that may have changed is queried again if it was known only from a list', async () => {
   const now = 1_000_000_000
   const { groups, rows } = createGroupDirectory(() => now)

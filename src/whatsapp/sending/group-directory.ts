@@ -77,8 +77,8 @@ export class GroupDirectory {
   async find(group: string, source: GroupSource): Promise<Membership> {
     const known = await this.#recall(group)
     const now = this.#options.now()
-    const isFresh = known !== null && now - known.asOf < FRESH_MS && this.#doubtful.get(group) === undefined
-    const mayQuery = known === null || now - known.queriedAt >= FRESH_MS
+    const isFresh = known !== null && isRecent(known.asOf, now) && this.#doubtful.get(group) === undefined
+    const mayQuery = known === null || !isRecent(known.queriedAt, now)
     if (known !== null && (isFresh || !mayQuery)) return membershipIn(known, source.self)
     const answer = await this.query(group, source)
     if (answer !== 'silent' || known?.details == null) return answer
@@ -172,6 +172,11 @@ export class GroupDirectory {
     if (found) this.#groups.set(group, found)
     return found
   }
+}
+
+/** False for a time in the future: the clock was ahead then. */
+function isRecent(at: number, now: number): boolean {
+  return at <= now && now - at < FRESH_MS
 }
 
 function membershipIn({ details }: KnownGroup, self: Self): Membership {

@@ -256,7 +256,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       await store.directory.recordGroups(lease, [group], { self: SELF, askedAt: 9, now: 11, reason: 'queried' })
       expect(await store.directory.readGroup(lease.instanceId, group.id)).toMatchObject({
         details: { subject: 'New' },
-        queriedAt: 0,
+        queriedAt: 11,
       })
       await store.directory.recordGroups(lease, [group], { self: SELF, askedAt: 11, now: 12, reason: 'queried' })
       expect(await store.directory.readGroup(lease.instanceId, group.id)).toMatchObject({

@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import type { GroupMember } from '../../../../src/domain/recipients/group.ts'
+import { createConnected, withStore } from '../../fixture.ts'
+import type { CreateHarness } from '../../harness.ts'
+import { describing } from './groups.ts'
+
+const SELF = { phone: '5511900000000', lid: '1@lid' }
+const own: GroupMember = { ...SELF, role: 'member' }
+
+export function joinedGroupsContract(createHarness: CreateHarness): void {
+  describe('a group that the account has left and joined again', () => {
+    const context = withStore(createHarness)
+
+    async function setUp() {
+      const { directory, events } = context.store
+      const lease = await createConnected(context.store)
+      const group = describing()
+      const answer = (askedAt: number, now = askedAt) =>
+        directory.recordGroups(lease, [group], { self: SELF, askedAt, now, reason: 'queried' })
+      await answer(1)
+      return {
+        answer,
+        notify: (kind: 'add' | 'remove', now: number) =>
+          directory.recordGroupChanges(lease, group.id, [{ kind, members: [own] }], { self: SELF, now }),
+        due: () => directory.listDueGroups(lease.instanceId),
+        reported: async () => {
+          const { data } = await events.list(lease.instanceId, { limit: 20 })
+          return data.map(({ kind }) => kind).sort()
+        },
+        isListed: async () => (await directory.findGroup(lease.instanceId, group.id)) !== null,
+      }
+    }
+
+    test('is joined once WhatsApp has described it, although the clock was ahead when it was left', async () => {
+      const { answer, notify, due, reported, isListed } = await setUp()
+      await notify('remove', 12_000)
+      expect(await notify('add', 11_000)).toBe('unknown')
+      await answer(11_001)
+      expect(await isListed()).toBe(true)
+      expect(await due()).toEqual([])
+      expect(await reported()).toEqual(['group.joined', 'group.left'])
+    })
+
+    test('is queried again and then joined if that happened during a query', async () => {
+      const { answer, notify, due, reported, isListed } = await setUp()
+      await notify('remove', 12)
+      await notify('add', 13)
+      await answer(11, 14)
+      expect(await isListed()).toBe(false)
+      expect(await due()).toMatchObject([{ hasJoined: true }])
+      await answer(15)
+      expect(await isListed()).toBe(true)
+      expect(await due()).toEqual([])
+      expect(await reported()).toEqual(['group.joined', 'group.left'])
+    })
+  })
+}
