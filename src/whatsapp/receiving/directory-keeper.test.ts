@@ -97,6 +97,23 @@ test('a group that was joined is queried at once, and after a restart if WhatsAp
   second.end()
 })
 
+test('a group whose query ended with its link is queried over the next link at once', async () => {
+  const { due, queryGroup, keeper, link, end } = setUp()
+  end()
+  const closing = new AbortController()
+  due.set(GROUP, { id: GROUP, hasJoined: true, queriedAt: 0 })
+  queryGroup.mockImplementationOnce(async () => {
+    closing.abort()
+    throw new Error('Connection Closed')
+  })
+  keeper.attach({ ...link, closed: closing.signal })
+  await vi.waitFor(() => expect(queryGroup).toHaveBeenCalledTimes(1), 30_000)
+  const next = new AbortController()
+  keeper.attach({ ...link, closed: next.signal })
+  await vi.waitFor(() => expect(due.size).toBe(0), 30_000)
+  next.abort()
+})
+
 test('after the number of a member has changed, the next message to the group asks WhatsApp', async () => {
   const { keeper, link, report, queryGroup, end } = setUp(undefined, true)
   await keeper.groups.find(GROUP, link)

@@ -195,6 +195,8 @@ export class DirectoryKeeper {
       for (const group of due) {
         const mayQuery = this.#mayQuery(group)
         const answer = mayQuery ? await this.groups.query(group.id, link) : 'silent'
+        // The next link queries it.
+        if (link.closed.aborted) return
         if (mayQuery && answer === 'silent') this.#silentAt.set(group.id, now())
         isWaiting ||= answer === 'silent'
       }
