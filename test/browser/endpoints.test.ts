@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../src/domain/events/endpoint.ts'
 import { findFreePort } from '../free-port.ts'
 import { isSigned, Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
@@ -113,14 +114,30 @@ test.each(['owner', 'operator'] as const)(
   },
 )
 
-async function change(method: string, path: string, body: object): Promise<void> {
+async function change(method: string, path: string, body: object): Promise<unknown> {
   const answer = await fetch(`${harness.url}/admin/v1${path}`, {
     method,
     headers: { authorization: `Bearer ${harness.service.adminKey}`, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
   expect(answer.ok).toBe(true)
+  return ((await answer.json()) as { data: unknown }).data
 }
+
+test('saving a note keeps the URL and the filter that somebody else saved meanwhile', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Two owners')
+  await harness.service.instance(id, token).setWebhook(harness.receiver.url)
+  const page = await harness.openSignedIn(`/instances/${id}/webhook`)
+  await page.getByRole('button', { name: /^Edit / }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Note').fill('CRM')
+  const endpoint = `/instances/${id}/endpoints/${DEFAULT_ENDPOINT}`
+  const changes = { url: `${crm.url}/moved`, events: ['message.received'] }
+  await change('PATCH', endpoint, changes)
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await change('PATCH', endpoint, {})).toMatchObject({ ...changes, description: 'CRM' })
+})
 
 test('a killed receiver puts its instance on the first page and alerts a phone; one click recovers it later', async () => {
   const { id, token } = await harness.service.admin.createConnected('Killed receiver')

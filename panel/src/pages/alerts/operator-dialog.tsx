@@ -19,7 +19,7 @@ interface OperatorDialogProps {
 export function OperatorDialog({ endpoint, onClose, onCreated }: OperatorDialogProps) {
   const words = useWords()
   const client = useQueryClient()
-  async function save(body: EndpointValues): Promise<void> {
+  async function save(body: Partial<EndpointValues>): Promise<void> {
     if (endpoint === null) onCreated(await callData<OperatorEndpoint>('/endpoints', { method: 'POST', body }))
     else {
       const saved = await callData<OperatorEndpoint>(`/endpoints/${endpoint.id}`, { method: 'PATCH', body })

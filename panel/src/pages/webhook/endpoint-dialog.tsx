@@ -22,7 +22,7 @@ export function EndpointDialog({ instanceId, endpoint, onClose, onCreated }: End
   const words = useWords()
   const client = useQueryClient()
   const isOwner = useMay('owner')
-  async function save(values: EndpointValues): Promise<void> {
+  async function save(values: Partial<EndpointValues>): Promise<void> {
     const path = `/instances/${instanceId}/endpoints`
     if (endpoint === null) onCreated(await callData<Endpoint>(path, { method: 'POST', body: values }))
     else if (isOwner) {

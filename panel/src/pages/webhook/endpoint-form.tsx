@@ -6,6 +6,7 @@ import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { useFormValues } from '../instance/settings/use-form-values.ts'
 import { isUrl, UrlField } from './url-field.tsx'
 import classes from './webhook.module.css'
 
@@ -26,6 +27,12 @@ export interface EventFilter {
   kinds(events: readonly string[]): ReactNode
 }
 
+interface Values {
+  url: string
+  description: string
+  events: readonly string[]
+}
+
 interface EndpointFormProps {
   /** Null for a new one. */
   endpoint: Pick<EndpointHealth, 'url' | 'events' | 'description'> | null
@@ -34,7 +41,8 @@ interface EndpointFormProps {
   filter: EventFilter
   /** True: nothing but the URL can be changed. */
   isUrlOnly?: boolean
-  save: (values: EndpointValues) => Promise<unknown>
+  /** Called with all values of a new endpoint, and otherwise with those that the person changed. */
+  save: (values: Partial<EndpointValues>) => Promise<unknown>
   onClose: () => void
 }
 
@@ -42,13 +50,25 @@ interface EndpointFormProps {
 export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save, onClose }: EndpointFormProps) {
   const words = useWords()
   const toast = useToast()
-  const [url, setUrl] = useState(endpoint?.url ?? '')
-  const [note, setNote] = useState(endpoint?.description ?? '')
-  const [events, setEvents] = useState<readonly string[]>(endpoint?.events ?? [filter.all])
+  const form = useFormValues<Values>({
+    url: endpoint?.url ?? '',
+    description: endpoint?.description ?? '',
+    events: endpoint?.events ?? [filter.all],
+  })
+  const { url, description, events } = form.values
   const [isTried, setTried] = useState(false)
   const saving = useAction(
     {
-      mutationFn: () => save({ url: url.trim(), events, description: note.trim() || null }),
+      mutationFn: async () => {
+        const { url, description, ...rest } = endpoint === null ? form.values : form.changed
+        const isUnchanged = endpoint !== null && Object.keys(form.changed).length === 0
+        if (isUnchanged) return
+        await save({
+          ...rest,
+          ...(url !== undefined && { url: url.trim() }),
+          ...(description !== undefined && { description: description.trim() || null }),
+        })
+      },
       onSuccess: () => {
         toast(endpoint === null ? words.endpoints.created : words.endpoints.changed)
         onClose()
@@ -74,7 +94,7 @@ export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save,
           {endpoint === null && <p className={classes.note}>{intro}</p>}
           <UrlField
             value={url}
-            onType={setUrl}
+            onType={value => form.change('url', value)}
             isTried={isTried}
             description={endpoint && words.webhook.boundNote}
             data-autofocus
@@ -84,11 +104,16 @@ export function EndpointForm({ endpoint, intro, filter, isUrlOnly = false, save,
               <TextInput
                 label={words.endpoints.note}
                 placeholder={words.endpoints.notePlaceholder}
-                value={note}
+                value={description}
                 maxLength={500}
-                onChange={event => setNote(event.currentTarget.value)}
+                onChange={event => form.change('description', event.currentTarget.value)}
               />
-              <Filter filter={filter} events={events} onChange={setEvents} isTried={isTried} />
+              <Filter
+                filter={filter}
+                events={events}
+                onChange={value => form.change('events', value)}
+                isTried={isTried}
+              />
             </>
           )}
           <Problem error={saving.error} />
