@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import type { Account, Page } from '../../panel/src/api/types.ts'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
 import { ADMIN_KEY, PanelHarness, signIn } from './harness.ts'
@@ -79,8 +80,13 @@ test('a role that was just changed is shown as changed when the dialog is opened
   const operator = page.getByRole('radio', { name: en.people.roles.operator.name })
   await change.waitFor()
   const list = Promise.withResolvers<void>()
+  let isSaved = false
+  await page.route(/\/access$/, async route => {
+    isSaved = true
+    await route.continue()
+  })
   await page.route(/\/accounts$/, async route => {
-    await list.promise
+    if (isSaved) await list.promise
     await route.continue()
   })
   await change.click()
@@ -91,6 +97,25 @@ test('a role that was just changed is shown as changed when the dialog is opened
   expect(await operator.isChecked()).toBe(true)
   list.resolve()
   await page.unrouteAll({ behavior: 'wait' })
+})
+
+test('saving a role keeps the instances that somebody else chose meanwhile', async () => {
+  const { id } = await harness.service.admin.createInstance('whatsapp', 'Only this one')
+  await invite(harness, 'lia@example.com', 'viewer')
+  const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' }
+  const lia = async () => {
+    const answer = await fetch(`${harness.url}/admin/v1/accounts`, { headers })
+    const { data } = (await answer.json()) as Page<Account>
+    return data.find(({ name }) => name === 'lia@example.com')!
+  }
+  const page = await harness.openSignedIn('/people')
+  await page.getByRole('button', { name: en.people.changeLabel('lia@example.com') }).click()
+  await page.getByRole('radio', { name: en.people.roles.operator.name }).check()
+  const body = JSON.stringify({ role: 'viewer', instances: [id] })
+  await fetch(`${harness.url}/admin/v1/accounts/${(await lia()).id}/access`, { method: 'PUT', headers, body })
+  await page.getByRole('button', { name: en.common.save }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  expect(await lia()).toMatchObject({ role: 'operator', instances: [id] })
 })
 
 test('a viewer sees failing deliveries and the phone of a sandbox, and no action that the service would refuse', async () => {

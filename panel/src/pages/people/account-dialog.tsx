@@ -10,6 +10,7 @@ import { CopyField } from '../../components/copy/copy.tsx'
 import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
+import { useFormValues } from '../instance/settings/use-form-values.ts'
 
 export type Editing = Account | 'new'
 
@@ -25,21 +26,25 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
   const client = useQueryClient()
   const account = editing === 'new' ? null : editing
   const [name, setName] = useState('')
-  const [role, setRole] = useState<Role>(account?.role ?? 'operator')
-  const [limit, setLimit] = useState(account?.instances?.join('\n') ?? '')
-  const [isLimited, setLimited] = useState(account !== null && account.instances !== null)
+  const form = useFormValues(account ? valuesOf(account) : NEW)
+  const { role, limit, isLimited } = form.values
   const save = useAction(
     {
       mutationFn: async () => {
-        const ids = limit.split(/[\s,]+/).filter(Boolean)
-        const access = { role, instances: role === 'owner' || !isLimited ? null : ids }
         if (account) {
-          const saved = await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body: access })
+          // The call replaces all fields.
+          const newest = await client.fetchQuery({ ...accountsQuery, staleTime: 0, retry: false })
+          const now = newest.find(one => one.id === account.id) ?? account
+          const body = accessOf({ ...valuesOf(now), ...form.changed })
+          const saved = await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body })
           // The dialog may be opened again before the list is read.
           client.setQueryData(accountsQuery.queryKey, list => list?.map(one => (one.id === saved.id ? saved : one)))
         } else
           onInvited(
-            await callData<InvitedAccount>('/accounts', { method: 'POST', body: { name: name.trim(), ...access } }),
+            await callData<InvitedAccount>('/accounts', {
+              method: 'POST',
+              body: { name: name.trim(), ...accessOf(form.values) },
+            }),
           )
       },
       onSuccess: () => {
@@ -77,7 +82,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
           <Radio.Group
             label={words.people.role}
             value={role}
-            onChange={value => setRole(ROLES.find(known => known === value) ?? 'viewer')}
+            onChange={value => form.change('role', ROLES.find(known => known === value) ?? 'viewer')}
           >
             <Stack mt={6} gap="sm">
               {ROLES.map(known => (
@@ -94,7 +99,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
             <Radio.Group
               label={words.people.reaches}
               value={isLimited ? 'some' : 'all'}
-              onChange={value => setLimited(value === 'some')}
+              onChange={value => form.change('isLimited', value === 'some')}
             >
               <Stack mt={6} gap="sm">
                 <Radio value="all" label={words.people.allInstances} />
@@ -107,7 +112,7 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
               label={words.people.ids}
               description={words.people.idsHint}
               value={limit}
-              onChange={event => setLimit(event.currentTarget.value)}
+              onChange={event => form.change('limit', event.currentTarget.value)}
               autosize
               minRows={2}
             />
@@ -127,6 +132,24 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
       </form>
     </Dialog>
   )
+}
+
+interface Values {
+  role: Role
+  isLimited: boolean
+  /** The IDs of the instances, as text. */
+  limit: string
+}
+
+const NEW: Values = { role: 'operator', isLimited: false, limit: '' }
+
+/** What the fields show. */
+function valuesOf({ role, instances }: Account): Values {
+  return { role, isLimited: instances !== null, limit: instances?.join('\n') ?? '' }
+}
+
+function accessOf({ role, isLimited, limit }: Values): Pick<Account, 'role' | 'instances'> {
+  return { role, instances: role === 'owner' || !isLimited ? null : limit.split(/[\s,]+/).filter(Boolean) }
 }
 
 /** Shows the link of an invitation. Only this dialog's memory holds it. */
