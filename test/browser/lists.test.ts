@@ -130,6 +130,21 @@ test('beyond the first hundred chats, a new message moves its chat to the top wi
   expect(harness.complaints).toEqual([])
 })
 
+test('a chat that is not in the loaded part of the list can be marked as read', async () => {
+  const { id } = await harness.service.admin.createConnected('Old chat')
+  await harness.service.admin.writeAsContact(id, { from: '5511900000001', text: 'Hello' })
+  const page = await harness.openSignedIn('/')
+  await page.route(/\/chats\?/, route =>
+    route.request().url().includes('search=')
+      ? route.continue()
+      : route.fulfill({ json: { data: [], nextCursor: null } }),
+  )
+  await page.goto(`${harness.url}/instances/${id}/inbox?chat=5511900000001`)
+  await page.getByRole('button', { name: en.inbox.markRead }).click()
+  await page.getByRole('button', { name: en.inbox.markRead }).waitFor({ state: 'detached' })
+  expect(harness.complaints).toEqual([])
+})
+
 /** Answers with chats in this order, made from the real one. @param texts the texts of chats with a new message */
 async function answerChats(route: Route, order: readonly string[], texts: ReadonlyMap<string, string>): Promise<void> {
   const url = new URL(route.request().url())

@@ -28,8 +28,8 @@ interface ChatViewProps {
   chat: Named
   /** The person's LID address. Until the number is known, the chat is named by it. */
   lid: string | null
-  /** Its entry in the list, if that is loaded. */
-  unread: InboxChat | undefined
+  /** Undefined until the chat is found. */
+  unread: Pick<InboxChat, 'unreadCount' | 'lastReceivedId'> | undefined
   /** The message to show. */
   messageId: string | undefined
   onShow: (messageId: string | undefined) => void

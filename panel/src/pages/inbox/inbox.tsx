@@ -53,7 +53,7 @@ export function Inbox() {
           instance={instance}
           chat={shown}
           lid={known?.lid ?? found?.lid ?? null}
-          unread={known}
+          unread={known ?? found ?? undefined}
           messageId={message}
           onShow={show}
           onBack={() => void navigate({ search: {}, replace: true, resetScroll: false })}
