@@ -172,3 +172,24 @@ test('the sandbox phone shows what recipients see, writes back, and can be switc
   await page.getByRole('switch', { name: 'Phone is off' }).click()
   await page.getByText('Connected').first().waitFor()
 })
+
+test('what is typed to one contact of the sandbox phone is not sent as another contact', async () => {
+  const { id } = await harness.service.admin.createConnected('Two contacts')
+  for (const from of ['5511900000001', '5511900000002'])
+    await harness.service.admin.writeAsContact(id, { from, text: `I am ${from}` })
+  const page = await harness.openSignedIn(`/instances/${id}/phone?with=5511900000001`)
+  const field = page.getByPlaceholder('Write as this contact…')
+  const open = async (contact: string) => {
+    await page
+      .getByRole('link')
+      .filter({ hasText: `I am ${contact}` })
+      .click()
+    await page.getByRole('log').getByText(`I am ${contact}`).waitFor()
+  }
+  await field.fill('Only from the first')
+  await open('5511900000002')
+  expect(await field.inputValue()).toBe('')
+  await open('5511900000001')
+  expect(await field.inputValue()).toBe('Only from the first')
+  expect(harness.complaints).toEqual([])
+})

@@ -93,7 +93,14 @@ export function Phone() {
                 </Link>
               ))}
             </nav>
-            {shown && <Handset instanceId={instance.id} conversation={shown} onBack={() => choose(undefined)} />}
+            {shown && (
+              <Handset
+                key={shown.with}
+                instanceId={instance.id}
+                conversation={shown}
+                onBack={() => choose(undefined)}
+              />
+            )}
           </div>
         )}
       </div>

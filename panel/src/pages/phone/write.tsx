@@ -4,6 +4,7 @@ import { useState } from 'react'
 import { call } from '../../api/client.ts'
 import { conversationsQuery } from '../../api/queries.ts'
 import type { Conversation } from '../../api/types.ts'
+import { changeUnsent, usePlaces, useUnsent } from '../../api/unsent.ts'
 import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Dialog } from '../../components/feedback/dialog.tsx'
@@ -32,13 +33,14 @@ function useWrite(instanceId: string, onWritten: (written: Writing) => void) {
   })
 }
 
-/** Writes to the instance in an existing conversation. Renders nothing for a viewer. */
+/** Writes to the instance in an existing conversation, whose unsent text stays with it. Renders nothing for a viewer. */
 export function Reply({ instanceId, conversation }: { instanceId: string; conversation: Conversation }) {
   const words = useWords()
   const toast = useToast()
-  const [text, setText] = useState('')
+  const place = usePlaces(instanceId)(`phone ${conversation.with}`)
+  const { text = '' } = useUnsent(place)
   const write = useWrite(instanceId, written => {
-    setText(now => (now === written.text ? '' : now))
+    if (text === written.text) changeUnsent(place, { text: '' })
     toast(words.phone.written)
   })
   const mayWrite = useMay('operator')
@@ -57,7 +59,7 @@ export function Reply({ instanceId, conversation }: { instanceId: string; conver
         aria-label={words.phone.reply(isGroup ? `+${from}` : conversationName(conversation, words))}
         placeholder={words.phone.replyPlaceholder}
         value={text}
-        onChange={event => setText(event.currentTarget.value)}
+        onChange={event => changeUnsent(place, { text: event.currentTarget.value })}
         flex={1}
       />
       <Button type="submit" loading={write.isPending} disabled={!text.trim()} leftSection={<SendIcon />}>
