@@ -145,6 +145,35 @@ test('a chat that is not in the loaded part of the list can be marked as read', 
   expect(harness.complaints).toEqual([])
 })
 
+test('a list and a state that cannot be read again are not shown as current', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createConnected('Failing reads')
+  const write = (text: string) => admin.writeAsContact(id, { from: '5511900000001', text })
+  await write('First')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox`)
+  const connected = en.connection.states.connected.name
+  await page.getByText('First', { exact: true }).waitFor()
+  await page.getByText(connected, { exact: true }).waitFor()
+  const refusal = { error: { code: 'internal_error', message: 'Broken.' } }
+  await page.route(/\/admin\/v1\/instances\/inst_\w+(\/chats\?.*)?$/, route =>
+    route.fulfill({ status: 500, json: refusal }),
+  )
+  await write('Second')
+  const problem = page.getByRole('alert').filter({ hasText: en.problems.internal_error })
+  await problem.waitFor()
+  await admin.rename(id, 'Still failing')
+  await page.getByText(en.connection.lastKnown(connected)).waitFor()
+
+  await page.unrouteAll({ behavior: 'wait' })
+  await write('Third')
+  await admin.rename(id, 'Works again')
+  await page.getByText('Third', { exact: true }).waitFor()
+  await problem.waitFor({ state: 'detached' })
+  await page.getByText(connected, { exact: true }).waitFor()
+  // The browser's own lines about the status 500.
+  harness.complaints.length = 0
+})
+
 /** Answers with chats in this order, made from the real one. @param texts the texts of chats with a new message */
 async function answerChats(route: Route, order: readonly string[], texts: ReadonlyMap<string, string>): Promise<void> {
   const url = new URL(route.request().url())

@@ -1,5 +1,5 @@
 import { type QueryClient, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
-import { type RefObject, useCallback, useEffect, useMemo, useRef } from 'react'
+import { type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import type { Query } from './client.ts'
 import { onLogChange } from './live.ts'
 import {
@@ -23,6 +23,8 @@ export interface Log<T> {
   rows: T[]
   status: 'pending' | 'error' | 'success'
   error: Error | null
+  /** Why the last read after a change failed. The rows may be out of date. */
+  refreshError: Error | null
   hasMore: boolean
   /** Why a further page could not be read. Until the list changes, only a person's click may try again. */
   moreError: Error | null
@@ -70,7 +72,7 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
     // After a change of the search or filter, the old rows stay until the new ones arrive.
     placeholderData: (before, earlier) => (earlier?.queryKey[1] === name ? before : undefined),
   })
-  const requestRefresh = useRefresh(
+  const { requestRefresh, refreshError } = useRefresh(
     instanceId,
     useCallback(() => refresh(client, key, visible.current, read, current), [client, key, read]),
     current,
@@ -83,6 +85,7 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
     // The empty result of an earlier filter says nothing about this filter.
     status: list.isPlaceholderData && rows.length === 0 ? 'pending' : list.status,
     error: list.error,
+    refreshError,
     hasMore: hasNextPage,
     moreError: list.isFetchNextPageError ? list.error : null,
     loadMore: useCallback(() => {
@@ -104,10 +107,11 @@ export function useLog<T extends Row>(name: string, path: string, query: Query, 
 /**
  * Runs `read` after a change, one run after the other.
  * @param current is emptied by a change
- * @returns requests a run without a change
+ * @returns `requestRefresh` requests a run without a change
  */
-function useRefresh(instanceId: string | null, read: () => Promise<void>, current: Current): () => void {
+function useRefresh(instanceId: string | null, read: () => Promise<void>, current: Current) {
   const request = useRef(() => {})
+  const [failed, setFailed] = useState<{ read: () => Promise<void>; error: Error } | null>(null)
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined
     let running = false
@@ -116,7 +120,11 @@ function useRefresh(instanceId: string | null, read: () => Promise<void>, curren
       due = undefined
       running = true
       again = false
-      await read().catch(() => undefined)
+      const error = await read().then(
+        () => null,
+        (reason: Error) => reason,
+      )
+      setFailed(error && { read, error })
       running = false
       if (again) due = setTimeout(run, REFRESH_EVERY_MS)
     }
@@ -133,7 +141,11 @@ function useRefresh(instanceId: string | null, read: () => Promise<void>, curren
       clearTimeout(due)
     }
   }, [read, instanceId, current])
-  return useCallback(() => request.current(), [])
+  return {
+    requestRefresh: useCallback(() => request.current(), []),
+    // A failure of another filter says nothing about this list.
+    refreshError: failed?.read === read ? failed.error : null,
+  }
 }
 
 async function refresh<T extends Row>(

@@ -35,11 +35,12 @@ export const CONNECTION_TONES: Record<ConnectionState, Tone> = {
 }
 const ON_ITS_WAY = new Set<string>(['linking', 'connecting', 'reconnecting', 'queued', 'pending'])
 
-export function ConnectionBadge({ state }: { state: ConnectionState }) {
+/** @param isOutdated the state could not be read again */
+export function ConnectionBadge({ state, isOutdated = false }: { state: ConnectionState; isOutdated?: boolean }) {
   const words = useWords()
   const isAway = useAwaySince() !== null
   const { name } = words.connection.states[state]
-  if (isAway) return <Badge tone="quiet">{words.connection.lastKnown(name)}</Badge>
+  if (isAway || isOutdated) return <Badge tone="quiet">{words.connection.lastKnown(name)}</Badge>
   return (
     <Badge tone={CONNECTION_TONES[state]} live={ON_ITS_WAY.has(state)}>
       {name}

@@ -88,10 +88,17 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
 
   if (log.status === 'pending') return <Waiting />
   if (log.status === 'error' && !hasRows) return <Problem error={log.error} onRetry={log.retry} />
-  if (!hasRows) return empty
-
+  if (!hasRows) {
+    return (
+      <>
+        <Problem error={log.refreshError} />
+        {empty}
+      </>
+    )
+  }
   return (
     <div className={classes.table} style={{ '--columns': selection ? `18px ${template}` : template } as CSSProperties}>
+      <Problem error={log.refreshError} />
       <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : log.rows.length + 1}>
         <div role="rowgroup" className={classes.headGroup}>
           <div role="row" className={classes.head}>

@@ -70,9 +70,10 @@ function Latest({ instanceId, log, shown }: ChatListProps) {
   const words = useWords()
   if (log.status === 'pending') return <Waiting />
   if (log.status === 'error' && log.rows.length === 0) return <Problem error={log.error} onRetry={log.retry} />
-  if (log.rows.length === 0) return <p className={classes.hint}>{words.inbox.empty}</p>
   return (
     <>
+      <Problem error={log.refreshError} />
+      {log.rows.length === 0 && <p className={classes.hint}>{words.inbox.empty}</p>}
       {log.rows.map(chat => (
         <ChatEntry key={chat.chat} instanceId={instanceId} chat={chat} shown={shown} />
       ))}
@@ -101,6 +102,7 @@ function Found({ instanceId, search, shown }: FoundProps) {
   if (log.status === 'pending') return <Waiting />
   return (
     <>
+      <Problem error={log.refreshError} />
       {log.rows.length > 0 && <Heading>{words.inbox.chats}</Heading>}
       {log.rows.map(chat => (
         <ChatEntry key={chat.chat} instanceId={instanceId} chat={chat} shown={shown} />

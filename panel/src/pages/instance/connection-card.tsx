@@ -2,6 +2,7 @@ import { useAwaySince } from '../../api/live.ts'
 import type { Connection, ConnectionCause } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CONNECTION_TONES, ConnectionBadge, type Tone } from '../../components/badges.tsx'
+import { Problem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { Ago } from '../../components/time.tsx'
@@ -33,8 +34,14 @@ function toneOf(connection: Connection, isHindered: boolean): Tone {
   return restriction && state === 'connected' ? 'wait' : CONNECTION_TONES[state]
 }
 
+interface ConnectionCardProps {
+  connection: Connection
+  /** Why the connection could not be read again. */
+  error: Error | null
+}
+
 /** The state of the connection, and the remedy if it needs one. */
-export function ConnectionCard({ connection }: { connection: Connection }) {
+export function ConnectionCard({ connection, error }: ConnectionCardProps) {
   const words = useWords()
   const { state, kind, since, cause, simulated } = connection
   const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
@@ -62,6 +69,14 @@ export function ConnectionCard({ connection }: { connection: Connection }) {
       <section className={classes.card} data-tone="quiet">
         <ConnectionBadge state={state} />
         <p className={classes.text}>{words.connection.unknown}</p>
+      </section>
+    )
+  }
+  if (error) {
+    return (
+      <section className={classes.card} data-tone="quiet">
+        <ConnectionBadge state={state} isOutdated />
+        <Problem error={error} />
       </section>
     )
   }

@@ -32,7 +32,7 @@ export function InstancePage() {
       </Link>
       <div className={classes.head}>
         <h1 className={classes.name}>{instance.name}</h1>
-        <ConnectionBadge state={instance.state} />
+        <ConnectionBadge state={instance.state} isOutdated={error !== null} />
         <DeliveryMark instanceId={instance.id} />
         {instance.phone && <span className={classes.phone}>+{instance.phone}</span>}
         {instance.kind === 'sandbox' && (

@@ -29,7 +29,7 @@ export function Overview() {
   // The form and its text stay while the number is not connected.
   if (maySend && !hasForm) setHasForm(true)
   const unknown = error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />
-  const state = connection ? <ConnectionCard connection={connection} /> : unknown
+  const state = connection ? <ConnectionCard connection={connection} error={error} /> : unknown
   return (
     <>
       <DeliveryWarning instanceId={instance.id} />
