@@ -55,3 +55,10 @@ function leaves(english: unknown, translated: unknown): [string, string][] {
     return leaves(value, (translated as Record<string, unknown>)[key])
   })
 }
+
+test('the text about a wrong recipient names every kind of recipient', async () => {
+  for (const { load } of LANGUAGES) {
+    const { problems } = await load()
+    for (const kind of ['7', '@lid', '@g.us']) expect(problems.invalid_phone_number).toContain(kind)
+  }
+})

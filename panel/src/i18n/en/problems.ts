@@ -17,7 +17,7 @@ export const problems = {
   message_not_found: 'There is no such message.',
   event_not_found: 'There is no such event.',
   invalid_phone_number:
-    'The recipient must be a number with its country code (7–15 digits) or a group ending in @g.us.',
+    'The recipient must be a number with its country code (7–15 digits), a LID ending in @lid, or a group ending in @g.us.',
   instance_not_connected: 'The instance is not connected to WhatsApp. Link it first, or wait until it is back.',
   webhook_not_configured: 'No endpoint receives events of this kind. Set a webhook URL, or change a filter.',
   endpoint_not_found: 'This endpoint no longer exists.',

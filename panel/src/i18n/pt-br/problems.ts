@@ -18,7 +18,7 @@ export const problems: Words['problems'] = {
   message_not_found: 'Não há tal mensagem.',
   event_not_found: 'Não há tal evento.',
   invalid_phone_number:
-    'O destinatário deve ser um número com código do país (7 a 15 dígitos) ou um grupo terminado em @g.us.',
+    'O destinatário deve ser um número com código do país (7 a 15 dígitos), um LID terminado em @lid ou um grupo terminado em @g.us.',
   instance_not_connected: 'A instância não está conectada ao WhatsApp. Vincule-a antes, ou espere até que volte.',
   webhook_not_configured: 'Nenhum endpoint recebe eventos deste tipo. Defina uma URL de webhook ou mude um filtro.',
   endpoint_not_found: 'Este destino não existe mais.',
@@ -106,7 +106,7 @@ export const problems: Words['problems'] = {
     idempotency_key_reused: 'Este pedido já foi usado com outro conteúdo. Recarregue a página.',
   },
   fields: {
-    to: 'O destinatário deve ser um número com código do país ou um grupo terminado em @g.us.',
+    to: 'O destinatário deve ser um número com código do país, um LID terminado em @lid ou um grupo terminado em @g.us.',
     from: 'O remetente deve ser um número com código do país, só dígitos.',
     group: 'O grupo deve terminar em @g.us.',
     instances: 'Escreva IDs de instâncias, um por linha.',
