@@ -1,9 +1,11 @@
 /** Spreadsheets run a cell as a formula if it begins with one of these; some also accept the full-width characters. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/
+/** Spreadsheets that separate cells at `;` or tabs, as in many countries, may also begin a cell within a text. */
+const INNER_FORMULA = /([;\t\r\n][" ]*)(?=[=+\-@＝＋－＠])/g
 
 export type Cell = string | number | null | undefined
 
-/** One line of RFC 4180. A cell that a spreadsheet would run as a formula gets a leading apostrophe. */
+/** One line of RFC 4180. A text that a spreadsheet would run as a formula gets a leading apostrophe. */
 export function csvLine(cells: readonly Cell[]): string {
   return `${cells.map(cell).join(',')}\r\n`
 }
@@ -45,6 +47,6 @@ export async function csvFile<T>(
 
 function cell(value: Cell): string {
   const text = String(value ?? '')
-  const safe = typeof value === 'string' && FORMULA.test(text) ? `'${text}` : text
+  const safe = typeof value === 'string' ? text.replace(INNER_FORMULA, "$1'").replace(FORMULA, "'$&") : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }

@@ -7,12 +7,25 @@ import { prettyJson } from './pretty-json.ts'
 import { fromZoned, toZoned } from './time-zone.ts'
 
 describe('CSV', () => {
-  test.each(['=1+1', '+55', '-1', '@a', '\tx', '\rx', '\n=1', '＝1+1'])(
+  test.each(['=1+1', '+55', '-1', '@a', '\tx', '\rx', '\nx', '＝1+1'])(
     'a text that begins like a formula gets an apostrophe: %j',
     text => {
       expect(csvLine([text]).replaceAll('"', '')).toBe(`'${text}\r\n`)
     },
   )
+
+  test.each([
+    ['Olá ;=1+1;', "Olá ;'=1+1;"],
+    ['a\t=1', "a\t'=1"],
+    ['\n=1', "'\n'=1"],
+    ['a; -1', "a; '-1"],
+    ['=1;=2', "'=1;'=2"],
+    ['a;"=1"', `a;"'=1"`],
+    ['a = b-c; d', 'a = b-c; d'],
+  ])('so does a text after a separator of another kind of spreadsheet: %j', (text, safe) => {
+    const quoted = csvLine([text]).trimEnd()
+    expect(quoted.replaceAll('""', '~').replaceAll('"', '').replaceAll('~', '"')).toBe(safe)
+  })
 
   test('quotes separators, quotes and line breaks; numbers and missing values stay as they are', () => {
     expect(csvLine(['a,b', 'say "x"', 'two\nlines', -1, null, 'plain'])).toBe(
