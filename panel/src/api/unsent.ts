@@ -73,6 +73,11 @@ export function useUnsent(place: string): Unsent {
   return useSyncExternalStore(subscribe, () => messages.get(placeNow(place)) ?? NOTHING)
 }
 
+/** The ID of the message that was sent last from this place. Unlike `useUnsent`, it does not render at every keystroke. */
+export function useSentId(place: string): string | undefined {
+  return useSyncExternalStore(subscribe, () => messages.get(placeNow(place))?.sentId)
+}
+
 export function changeUnsent(place: string, changed: Unsent): void {
   set(place, { ...messages.get(placeNow(place)), ...changed })
 }

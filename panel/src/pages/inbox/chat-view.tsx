@@ -3,7 +3,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Fragment, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { call, callData } from '../../api/client.ts'
 import type { ChatEntry, ChatLine, InboxChat, Instance } from '../../api/types.ts'
-import { changeUnsent, moveUnsent, usePlaces, useUnsent } from '../../api/unsent.ts'
+import { changeUnsent, moveUnsent, usePlaces, useSentId } from '../../api/unsent.ts'
 import { useLog } from '../../api/use-log.ts'
 import { useMay } from '../../api/use-role.ts'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
@@ -52,8 +52,9 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
   const path = `/instances/${instance.id}`
   const log = useLog<ChatEntry>(`conversation ${instance.id}`, `${path}/conversation`, query, instance.id)
   const lines = useLines(log.rows)
+  const days = useMemo(() => lines.map(({ line }) => dayOf(line.createdAt, zone)), [lines, zone])
   const byId = useMemo(() => new Map(lines.map(({ line }) => [line.id, line])), [lines])
-  const { box, onScroll, search } = useScroll(log, lines, messageId, useUnsent(place).sentId)
+  const { box, onScroll, search } = useScroll(log, lines, messageId, useSentId(place))
   const removedLine = byId.get(removing ?? '')
   const name = chatName(chat, words)
   /** The newest received message. Reactions are not among the lines. */
@@ -109,9 +110,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
             <p className={classes.hint}>{lines.length === 0 ? words.inbox.none : words.inbox.start}</p>
           )}
           {lines.map((shown, index) => {
-            const day = dayOf(shown.line.createdAt, zone)
-            const before = lines[index - 1]
-            const isNewDay = !before || dayOf(before.line.createdAt, zone) !== day
+            const isNewDay = days[index] !== days[index - 1]
             return (
               <Fragment key={shown.line.id}>
                 {isNewDay && <h3 className={classes.day}>{dayText(shown.line.createdAt, zone, language)}</h3>}
