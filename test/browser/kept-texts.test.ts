@@ -76,6 +76,24 @@ test('after a session has ended, the same person finds the unsent text, and anot
   expect(harness.complaints).toEqual([])
 })
 
+test('after a session has ended, the same person still finds a token that is shown only once', async () => {
+  const page = await openAs(harness, 'lia@example.com', 'owner', PASSWORD)
+  await page.getByRole('button', { name: 'New instance' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Only token')
+  await page.getByRole('button', { name: 'Create', exact: true }).click()
+  const copied = page.getByRole('button', { name: en.token.done })
+  await copied.waitFor()
+  await page.context().clearCookies()
+  await page.getByRole('link', { name: 'Settings', exact: true }).first().click()
+  await page.getByText('Your session has ended').waitFor()
+  await page.getByLabel('Name').fill('lia@example.com')
+  await page.locator('input[type="password"]').fill(PASSWORD)
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: 'Pombal, all instances' }).click()
+  await page.getByRole('row').filter({ hasText: 'Only token' }).getByRole('link').first().click()
+  await copied.waitFor()
+})
+
 test('a text and a failed send stay in a conversation whose number becomes known', async () => {
   const id = await createChat('Number unknown')
   const lid = '123456789012345@lid'

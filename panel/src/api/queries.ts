@@ -37,6 +37,9 @@ import type {
 /** For queries that are too expensive for the service to be repeated whenever it reports a change. */
 export const NOT_LIVE = { live: false } as const
 
+/** The key of a new token, which is shown once. */
+export const FRESH_TOKEN = 'fresh-token'
+
 // The queries of the panel. `live.ts` finds each by its key.
 
 export const sessionQuery = queryOptions({
@@ -44,6 +47,8 @@ export const sessionQuery = queryOptions({
   queryFn: ({ signal }) => callData<Session>('/session', { signal }),
   // The caller retries, and explains in the meantime why nothing is shown.
   retry: false,
+  // The next sign-in compares its account with this one.
+  gcTime: Number.POSITIVE_INFINITY,
 })
 
 export const signInOptionsQuery = queryOptions({

@@ -1,5 +1,6 @@
 import { Button, Stack } from '@mantine/core'
 import { type QueryClient, queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
+import { FRESH_TOKEN } from '../../api/queries.ts'
 import { CodeBlock, CopyField } from '../../components/copy/copy.tsx'
 import { Card } from '../../components/panels.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -7,7 +8,7 @@ import { useWords } from '../../i18n/i18n.tsx'
 /** A newly created token. Only this page's memory holds it. */
 function freshTokenQuery(instanceId: string) {
   return queryOptions<string | null>({
-    queryKey: ['fresh-token', instanceId],
+    queryKey: [FRESH_TOKEN, instanceId],
     queryFn: () => null,
     // Only written, never fetched.
     enabled: false,

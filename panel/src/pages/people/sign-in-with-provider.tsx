@@ -3,8 +3,8 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { callData } from '../../api/client.ts'
-import { reportSignIn } from '../../api/other-tabs.ts'
-import { sessionQuery, signInOptionsQuery } from '../../api/queries.ts'
+import { accountOf, reportSignIn } from '../../api/other-tabs.ts'
+import { FRESH_TOKEN, sessionQuery, signInOptionsQuery } from '../../api/queries.ts'
 import type { BegunSignIn, Session } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -21,7 +21,11 @@ export function useSignedIn(): (session: Session, from: string | null | undefine
   const navigate = useNavigate()
   return useCallback(
     async (session, from) => {
-      client.clear()
+      const before = client.getQueryData(sessionQuery.queryKey)
+      const isSameAccount = before !== undefined && accountOf(before) === accountOf(session)
+      // A new token is shown only once: after an expired session the same person still needs it.
+      client.removeQueries({ predicate: ({ queryKey }) => !(isSameAccount && queryKey[0] === FRESH_TOKEN) })
+      client.getMutationCache().clear()
       client.setQueryData(sessionQuery.queryKey, session)
       reportSignIn(session)
       await navigate({ href: ownPage(from), replace: true })
