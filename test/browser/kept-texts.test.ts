@@ -167,6 +167,26 @@ test('when another account signs in in a second tab, the first tab shows its pan
   expect(harness.complaints).toEqual([])
 })
 
+test('a form that was left during an upload says that the file is missing', async () => {
+  const { id } = await harness.service.admin.createConnected('Left during an upload')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  const upload = Promise.withResolvers<void>()
+  await page.route(/\/media(\?|$)/, async route => {
+    if (route.request().method() === 'POST') await upload.promise
+    await route.continue().catch(() => undefined)
+  })
+  await page
+    .locator('input[type="file"]')
+    .setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('A note') })
+  await page.getByText('Uploading note.txt').first().waitFor()
+  await section(page, 'Messages')
+  await page.getByRole('heading', { name: 'Messages', exact: true }).waitFor()
+  await section(page, 'Overview')
+  await page.getByText(en.files.interrupted).waitFor()
+  upload.resolve()
+  await page.unrouteAll({ behavior: 'wait' })
+})
+
 test('the form on the overview keeps its text and file while the number is not connected', async () => {
   const { id } = await harness.service.admin.createConnected('Interrupted')
   const page = await harness.openSignedIn(`/instances/${id}`)

@@ -8,7 +8,7 @@ import type { ChatLine } from './types.ts'
 
 /** The file of a message that is being written. */
 export type Attachment =
-  | { state: 'none'; error: unknown }
+  | { state: 'none'; error: unknown /** The form was left during the upload. */; isInterrupted?: boolean }
   | { state: 'uploading'; name: string; percent: number }
   | { state: 'stored'; name: string; file: { id: string /** Undefined if it is not known. */; size?: number } }
 

@@ -38,6 +38,7 @@ export const files: Words['files'] = {
   attachHint: 'ou solte ou cole um aqui',
   drop: 'Solte o arquivo para anexar',
   uploading: (name, percent) => `Enviando ${name}: ${percent}%`,
+  interrupted: 'O envio do arquivo foi interrompido quando você saiu do formulário. Anexe o arquivo de novo.',
   attached: (name, size) => (size === null ? name : `${name} (${size})`),
   detach: name => `Tirar ${name} da mensagem`,
   caption: 'Legenda',

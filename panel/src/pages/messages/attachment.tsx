@@ -3,12 +3,13 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Message } from '../../api/types.ts'
 import { type Attachment, changeUnsent, useUnsent } from '../../api/unsent.ts'
 import { uploadFile } from '../../api/upload.ts'
+import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 import { sizeText } from '../../text/size.ts'
 import classes from './send-form.module.css'
 
-const NONE: Attachment = { state: 'none', error: null }
+const NONE = { state: 'none', error: null } as const satisfies Attachment
 
 /**
  * Uploads a file as soon as it is chosen. A file chosen later replaces it. With `url`, the service fetches the file.
@@ -30,7 +31,7 @@ export function useAttachment(instanceId: string, place: string, first?: Message
     () => () => {
       if (!upload.current) return
       upload.current.abort()
-      changeUnsent(place, { attachment: NONE })
+      changeUnsent(place, { attachment: { ...NONE, isInterrupted: true } })
     },
     [place],
   )
@@ -142,6 +143,7 @@ export function AttachmentField({ attachment, attach, detach, url, setUrl, child
         />
       )}
       {attachment.state === 'none' && <Problem error={attachment.error} />}
+      {attachment.state === 'none' && attachment.isInterrupted && <Notice tone="bad">{words.files.interrupted}</Notice>}
     </div>
   )
 }
