@@ -52,6 +52,31 @@ test('an unsent text of the inbox is there again after another page, and not aft
   expect(harness.complaints).toEqual([])
 })
 
+test('an unsent edit of a message is there again when the message is edited again after another page', async () => {
+  const id = await createChat('Left edit')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  await fieldOf(page).fill('See you at six')
+  await fieldOf(page).press('Enter')
+  const field = page.getByRole('textbox', { name: en.inbox.editingTitle })
+  const edit = async () => {
+    await page.getByRole('button', { name: en.inbox.actions('See you at six') }).click()
+    await page.getByRole('menuitem', { name: en.inbox.edit }).click()
+    await field.waitFor()
+  }
+  await edit()
+  await field.fill('See you at sev')
+  await section(page, 'Messages')
+  await page.getByRole('heading', { name: 'Messages', exact: true }).waitFor()
+  await openChat(page, 'Left edit')
+  await edit()
+  expect(await field.inputValue()).toBe('See you at sev')
+  // An edit that was given up begins anew.
+  await field.press('Escape')
+  await edit()
+  expect(await field.inputValue()).toBe('See you at six')
+  expect(harness.complaints).toEqual([])
+})
+
 test('after a session has ended, the same person finds the unsent text, and another person does not', async () => {
   await createChat('Ended session')
   const page = await openAs(harness, 'ana@example.com', 'operator', PASSWORD)

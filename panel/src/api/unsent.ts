@@ -82,6 +82,11 @@ export function changeUnsent(place: string, changed: Unsent): void {
   set(place, { ...messages.get(placeNow(place)), ...changed })
 }
 
+export function dropUnsent(place: string): void {
+  messages.delete(placeNow(place))
+  for (const listener of listeners) listener()
+}
+
 /** Moves the message of a place to another place, unless that already has an unsent text. */
 export function moveUnsent(from: string, to: string): void {
   if (from === to || moved.has(from) || messages.get(to)?.text) return

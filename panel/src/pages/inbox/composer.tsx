@@ -1,8 +1,8 @@
 import { Button, Textarea } from '@mantine/core'
-import { useEffect, useRef, useState } from 'react'
+import { useEffect, useRef } from 'react'
 import { ApiError, call } from '../../api/client.ts'
 import type { ChatLine } from '../../api/types.ts'
-import { changeUnsent, useSend, useUnsent } from '../../api/unsent.ts'
+import { changeUnsent, dropUnsent, usePlaces, useSend, useUnsent } from '../../api/unsent.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -32,7 +32,8 @@ interface ComposerProps {
 export function Composer({ instanceId, chat, name, place, edited, onEdited }: ComposerProps) {
   const words = useWords()
   const unsent = useUnsent(place)
-  const [editedText, setEditedText] = useState(edited?.text ?? '')
+  const editPlace = usePlaces(instanceId)(`edit ${edited?.id}`)
+  const editedText = useUnsent(editPlace).text ?? edited?.text ?? ''
   const field = useRef<HTMLTextAreaElement>(null)
   const quote = unsent.quote ?? null
   const about = edited ?? quote
@@ -40,17 +41,21 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   useEffect(() => field.current?.focus(), [edited, quote])
 
   const send = useSend(instanceId, place)
+  const endEdit = () => {
+    dropUnsent(editPlace)
+    onEdited()
+  }
   const edit = useAction({
     mutationFn: (text: string) =>
       call(`/instances/${instanceId}/messages/${edited?.id}`, { method: 'PATCH', body: { text } }),
-    onSuccess: onEdited,
+    onSuccess: endEdit,
   })
   const text = edited ? editedText : (unsent.text ?? '')
   const isPending = edited ? edit.isPending : (unsent.isPending ?? false)
   const error = edited ? edit.error : unsent.error
   const isUnanswered = !edited && error instanceof ApiError && error.code === 'unreachable'
   const stop = () => {
-    if (edited) onEdited()
+    if (edited) endEdit()
     else changeUnsent(place, { quote: null, error: null })
   }
   const submit = () => {
@@ -85,7 +90,7 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
         readOnly={isPending}
         value={text}
         onChange={event => {
-          if (edited) setEditedText(event.currentTarget.value)
+          if (edited) changeUnsent(editPlace, { text: event.currentTarget.value })
           else changeUnsent(place, { text: event.currentTarget.value })
         }}
         onKeyDown={event => {
