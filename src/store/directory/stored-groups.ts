@@ -216,7 +216,8 @@ export class StoredGroups {
     const { self, askedAt, now, reason } = of
     const [row] = await this.#lock(tx, instanceId, group.id)
     const dueAt = row?.query_due_at ?? null
-    const wasDue = dueAt !== null && dueAt <= askedAt
+    // A time after that of the answer is from a clock that was ahead.
+    const wasDue = dueAt !== null && (dueAt <= askedAt || dueAt > now)
     // A notification is newer than the answer, or a clock was ahead. If a notification requested the query and nothing is
     // known about the group, a clock was ahead.
     const isOld = row !== undefined && row.as_of >= askedAt && !(wasDue && row.member === 0)
@@ -238,7 +239,7 @@ export class StoredGroups {
     const { instanceId } = lease
     const [row] = await this.#lock(tx, instanceId, id)
     const known = noticesOf(row)
-    if (notice && isKnown(known, notice)) return NOTHING
+    if (notice && isKnown(known, notice)) return row?.query_due_at == null ? NOTHING : null
     const notices = notice ? withNotice(known, notice) : known
     const before = row ? toDetails(row) : null
     const described = applyChanges(before, changes, self)
@@ -249,7 +250,9 @@ export class StoredGroups {
       const isLeft = row !== undefined && row.query_due_at === null && !hasJoined
       const isDue = !isLeft && step !== 'leaves'
       const has_joined = hasJoined || row?.has_joined === 1 ? 1 : 0
-      await this.#write(tx, instanceId, id, { ...noMember(notices), ...(isDue && { query_due_at: now, has_joined }) })
+      const left = step === 'leaves' && { ...NOT_DUE, as_of: now }
+      const due = isDue && { query_due_at: now, has_joined }
+      await this.#write(tx, instanceId, id, { ...noMember(notices), ...left, ...due })
       return isDue ? null : NOTHING
     }
     const columns = after ? columnsOf(after, self, notices) : noMember(notices)
@@ -267,7 +270,8 @@ export class StoredGroups {
         .where('member', '=', 0)
         .where('subject', '=', UNNAMED.subject)
         .where('query_due_at', 'is', null)
-        .where('queried_at', '<', now - DENIED_MS),
+        .where('queried_at', '<', now - DENIED_MS)
+        .where('as_of', '<', now - DENIED_MS),
     )
     const [row] = await this.#lock(tx, instanceId, id)
     await this.#write(tx, instanceId, id, { ...noMember(noticesOf(row)), ...NOT_DUE, as_of: now, queried_at: now })

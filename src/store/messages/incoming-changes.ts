@@ -92,7 +92,7 @@ export function changeOperation(
         timestamp: change.sentAt,
         created_at: now,
         message_id: target?.messageId ?? null,
-        // A key with an address that WhatsApp has named, because it names the same one when it delivers the change again.
+        // The key names an address that WhatsApp itself stated, because WhatsApp states the same one when it delivers the change again.
         // WhatsApp uses LIDs, which are in the last key, more often than numbers.
         incoming_digest: change.isLidLookedUp ? digests[0]! : digests.at(-1)!,
         body: changeBody(instanceId, target ?? unknown, change),

@@ -271,7 +271,7 @@ export class Connection {
     if (state === 'logged_out' && cause !== 'asking_for_code')
       return this.#windingUp.finishLogout().then(() => this.#settleGoal())
     if (state === 'unlinked' || state === 'linking') {
-      // Until then, a phone may still scan the code.
+      // A phone may scan the code until the link is closed.
       await this.#links.closeForGood()
       if (!(await this.#links.hasCredentials()))
         return this.#rest({ kind: 'rest', state: 'unlinked', cause: 'never_linked', reason: 'No number is linked.' })

@@ -175,9 +175,7 @@ export class LinkManager {
     await this.#credentials?.settled()
   }
 
-  /** A phone may have scanned the code just now, so this waits for the credentials to be stored. */
   async hasCredentials(): Promise<boolean> {
-    await this.settled()
     const { lease, store, signal } = this.#options
     return untilStored(() => CredentialStore.exist(store.credentials, lease.instanceId), signal)
   }

@@ -19,15 +19,22 @@ const DESCRIBED: GroupDetails = {
   disappearsAfter: 0,
 }
 
-/** A keeper whose due rows the caller may reuse, and a WhatsApp that lists the groups when `fill` is called. */
-function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
+/**
+ * A keeper whose due rows the caller may reuse, and a WhatsApp that lists the groups when `fill` is called.
+ * @param readBefore all groups were read before; settles when the database says so
+ */
+function setUp(due = new Map<string, DueGroup>(), isKnown = false, readBefore?: Promise<void>) {
   const filled = Promise.withResolvers<GroupDetails[]>()
   const end = new AbortController()
   let isFilled = false
   const recorded: (readonly GroupChange[])[] = []
+  const listDueGroups = vi.fn(async () => [...due.values()])
   const directory: Partial<Directory> = {
-    findFilled: async () => ({ groups: isFilled, contacts: true }),
-    listDueGroups: async () => [...due.values()],
+    findFilled: async () => {
+      await readBefore
+      return { groups: isFilled || readBefore !== undefined, contacts: true }
+    },
+    listDueGroups,
     readGroup: async () => (isKnown ? { details: DESCRIBED, asOf: Date.now(), queriedAt: 0 } : null),
     recordGroups: async (_, groups, { reason }) => {
       if (reason === 'queried') for (const { id } of groups) due.delete(id)
@@ -63,6 +70,7 @@ function setUp(due = new Map<string, DueGroup>(), isKnown = false) {
     due,
     recorded,
     queryGroup,
+    listDueGroups,
     keeper,
     link,
     report,
@@ -95,6 +103,16 @@ test('a group that was joined is queried at once, and after a restart if WhatsAp
   await vi.waitFor(() => expect(second.due.size).toBe(0), 30_000)
   expect(second.queryGroup).toHaveBeenCalledTimes(1)
   second.end()
+})
+
+test('a due group is queried, even if the database first lists it and then says that all groups were read before', async () => {
+  const readBefore = Promise.withResolvers<void>()
+  const due = new Map([[GROUP, { id: GROUP, hasJoined: false, queriedAt: 0 }]])
+  const { listDueGroups, end } = setUp(due, false, readBefore.promise)
+  await vi.waitFor(() => expect(listDueGroups).toHaveBeenCalledTimes(1), 30_000)
+  readBefore.resolve()
+  await vi.waitFor(() => expect(due.size).toBe(0), 30_000)
+  end()
 })
 
 test('a group whose query ended with its link is queried over the next link at once', async () => {

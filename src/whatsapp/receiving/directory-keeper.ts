@@ -165,7 +165,10 @@ export class DirectoryKeeper {
   async #fill(link: DirectoryLink): Promise<void> {
     const { lease, store, now, logger } = this.#options
     const { instanceId } = lease
-    this.#isFilled ||= (await this.#findFilled(link)).groups
+    if (!this.#isFilled && (await this.#findFilled(link)).groups) {
+      this.#isFilled = true
+      this.#wake()
+    }
     while (!this.#isFilled && !link.closed.aborted) {
       const askedAt = now()
       const groups = await link.queryGroups().catch(() => null)

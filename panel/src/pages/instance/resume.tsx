@@ -25,7 +25,7 @@ export function Resume({ connection: { state, cause, instanceId }, connect }: Re
         onClick={() => (isExported ? setAsking(true) : connect.mutate(undefined))}
         loading={connect.isPending}
       >
-        {state === 'stopped' ? words.connection.resume : words.connection.linkAgain}
+        {state === 'logged_out' ? words.connection.linkAgain : words.connection.resume}
       </Button>
       <Confirm
         opened={isAsking}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import type { GroupMember } from '../../../../src/domain/recipients/group.ts'
+import type { GroupMember, GroupNotice } from '../../../../src/domain/recipients/group.ts'
 import { createConnected, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
 import { describing } from './groups.ts'
@@ -20,8 +20,8 @@ export function joinedGroupsContract(createHarness: CreateHarness): void {
       await answer(1)
       return {
         answer,
-        notify: (kind: 'add' | 'remove', now: number) =>
-          directory.recordGroupChanges(lease, group.id, [{ kind, members: [own] }], { self: SELF, now }),
+        notify: (kind: 'add' | 'remove', now: number, notice: GroupNotice | null = null) =>
+          directory.recordGroupChanges(lease, group.id, [{ kind, members: [own] }], { self: SELF, now, notice }),
         due: () => directory.listDueGroups(lease.instanceId),
         reported: async () => {
           const { data } = await events.list(lease.instanceId, { limit: 20 })
@@ -39,6 +39,36 @@ export function joinedGroupsContract(createHarness: CreateHarness): void {
       expect(await isListed()).toBe(true)
       expect(await due()).toEqual([])
       expect(await reported()).toEqual(['group.joined', 'group.left'])
+    })
+
+    test('is joined once WhatsApp has described it, although the clock was ahead until it was joined again', async () => {
+      const { answer, notify, due, reported, isListed } = await setUp()
+      await notify('remove', 12_000)
+      await notify('add', 12_001)
+      await answer(11_000)
+      expect(await isListed()).toBe(true)
+      expect(await due()).toEqual([])
+      expect(await reported()).toEqual(['group.joined', 'group.left'])
+    })
+
+    test('is still unknown if the notice is recorded a second time, because the first outcome was lost', async () => {
+      const { notify, due } = await setUp()
+      await notify('remove', 12)
+      const notice = { id: 'N1', at: 1_700_000_000 }
+      expect(await notify('add', 13, notice)).toBe('unknown')
+      expect(await notify('add', 14, notice)).toBe('unknown')
+      expect(await due()).toMatchObject([{ hasJoined: true }])
+    })
+
+    test('and left before WhatsApp described it is not joined by a late answer', async () => {
+      const { answer, notify, due, reported, isListed } = await setUp()
+      await notify('remove', 12)
+      await notify('add', 13)
+      await notify('remove', 15)
+      await answer(14, 16)
+      expect(await isListed()).toBe(false)
+      expect(await due()).toEqual([])
+      expect(await reported()).toEqual(['group.left'])
     })
 
     test('is queried again and then joined if that happened during a query', async () => {
