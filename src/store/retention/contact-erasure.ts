@@ -34,8 +34,8 @@ interface EventStep {
 
 /**
  * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
- * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. An answer in a group keeps its row, and
- * loses its quotation of the person.
+ * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. Answers and read marks in groups keep
+ * their rows, and lose the person.
  *
  * An event keeps its row, because the row prevents recording its message twice and the feed numbers it. Its `data`
  * keeps only the ID of the message. An event about the members of a group loses only this member.
@@ -101,10 +101,8 @@ class ContactEraser {
       messages.filter(row => row.direction === direction).map(({ id }) => ({ instance_id: instanceId, id }))
     // The locks make a receipt, or a redelivery of an event, wait.
     const settled = (await tx.each(this.#prepared.findSent, keysOf('out'))).filter(row => mayGo(row, now))
-    const answers = new Set(messages.filter(({ isAnswer }) => isAnswer).map(({ id }) => id))
-    const unquoted = settled.filter(({ id }) => answers.has(id))
-    await this.#removeQuotes(tx, instanceId, unquoted)
-    const sent = settled.filter(({ id }) => !answers.has(id))
+    const stays = new Map(messages.map(row => [row.id, row.stays]))
+    const sent = settled.filter(({ id }) => stays.get(id) !== 'answer')
     const received = await tx.each(this.#prepared.findReceived, keysOf('in'))
     const found = [...sent, ...received].map(({ id }) => ({ instance_id: instanceId, message_id: id }))
     const events = await tx.each(this.#prepared.findEvents, found)
@@ -133,20 +131,27 @@ class ContactEraser {
       if (erasedFiles.includes(medium.id)) await this.#files.letGo(tx, medium, 'erased', now)
     const keys = (rows: readonly { id: string }[]) =>
       rows.filter(goes).map(({ id }) => ({ instance_id: instanceId, id }))
+    const changed = settled.filter(({ id }) => stays.get(id) === 'answer' || (stays.get(id) === 'mark' && goes({ id })))
+    await this.#removePerson(tx, instanceId, changed)
     const gone = [
-      ...(await tx.each(this.#prepared.removeSent, keys(sent))),
+      ...(await tx.each(this.#prepared.removeSent, keys(sent.filter(({ id }) => stays.get(id) === undefined)))),
       ...(await tx.each(this.#prepared.removeReceived, keys(received))),
     ]
     const counts = { messages: gone.length, events: erasedEvents.length, files: erasedFiles.length }
-    return { ...counts, kept: messages.length - gone.length - unquoted.length }
+    return { ...counts, kept: messages.length - gone.length - changed.length }
   }
 
-  async #removeQuotes(tx: Transaction, instance_id: InstanceId, answers: readonly { id: string }[]): Promise<void> {
-    const keys = answers.map(({ id }) => ({ instance_id, id }))
-    const rows = (await tx.each(this.#prepared.findAnswers, keys)).map(({ id, extras, content }) => {
-      const { quote, ...others }: MessageExtras = JSON.parse(extras ?? '{}')
-      // Events of a message that went out without its quote say so.
-      const rest = { ...others, ...(quote?.dropped && { quote: { ...quote, author: null } }) }
+  /** Removes the person from answers and read marks in groups. */
+  async #removePerson(tx: Transaction, instance_id: InstanceId, changed: readonly { id: string }[]): Promise<void> {
+    const keys = changed.map(({ id }) => ({ instance_id, id }))
+    const rows = (await tx.each(this.#prepared.findContent, keys)).map(({ id, extras, content }) => {
+      const { quote, command, ...others }: MessageExtras = JSON.parse(extras ?? '{}')
+      const rest = {
+        ...(command && { command: { ...command, target: { ...command.target, author: null } } }),
+        ...others,
+        // Events of a message that went out without its quote say so.
+        ...(quote?.dropped && { quote: { ...quote, author: null } }),
+      }
       const isEmpty = Object.keys(rest).length === 0
       return {
         instance_id,
@@ -223,7 +228,7 @@ function prepare(statements: Statements) {
   const lock = { lock: 'update' } as const
   return {
     findSent: statements.find('messages', row, SETTLEMENT, lock),
-    findAnswers: statements.find('messages', row, ['id', 'extras', 'content']),
+    findContent: statements.find('messages', row, ['id', 'extras', 'content']),
     rewrite: statements.update('messages', row, { extras: 'text?', content: 'blob?' }),
     findReceived: statements.find('incoming_messages', row, ['id', 'media_id'], lock),
     findEvents: statements.find(

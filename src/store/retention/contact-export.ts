@@ -75,7 +75,7 @@ export class ContactExport {
     const changes = new Set<EventId>()
     for await (const found of this.#rows.walk(instanceId, names, firstMessageId(now + 1))) {
       // The events of an answer in a group do not name the person.
-      const ids = found.filter(({ isAnswer }) => !isAnswer).map(({ id }) => id)
+      const ids = found.filter(({ stays }) => stays !== 'answer').map(({ id }) => id)
       if (ids.length === 0) continue
       const events = await this.#core.reader.query(
         db

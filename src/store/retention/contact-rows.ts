@@ -23,8 +23,11 @@ export const NAMING_TABLES = ['contacts', 'numbers', 'number_orders'] as const
 export interface Found {
   id: string
   direction: 'out' | 'in'
-  /** A message of the instance to a group that quotes the person. The person is erased from it, and the message stays. */
-  isAnswer?: true
+  /**
+   * A message of the instance to a group that quotes the person, or a read mark on a message of the person in a group. The
+   * person is erased from it, and its row stays: unread messages are counted from the last mark.
+   */
+  stays?: 'answer' | 'mark'
 }
 
 interface Part {
@@ -153,7 +156,7 @@ function concerning(rows: readonly SentRow[], addresses: readonly string[]): Fou
   const isTheirs = (reference: { author: string | null } | undefined) => addresses.includes(reference?.author ?? '')
   return rows.flatMap(({ id, extras }): Found[] => {
     const { command, quote }: MessageExtras = JSON.parse(extras ?? '{}')
-    if (isTheirs(command?.target)) return [{ id, direction: 'out' }]
-    return isTheirs(quote) ? [{ id, direction: 'out', isAnswer: true }] : []
+    if (isTheirs(command?.target)) return [{ id, direction: 'out', ...(command?.kind === 'read' && { stays: 'mark' }) }]
+    return isTheirs(quote) ? [{ id, direction: 'out', stays: 'answer' }] : []
   })
 }

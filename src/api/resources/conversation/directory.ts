@@ -76,7 +76,8 @@ export const erasedContactSchema = Type.Object(
   {
     messages: Type.Integer({
       description:
-        'Erased messages and commands, sent and received, also those in groups. Answers that lost their quotation are not counted.',
+        'Erased messages and commands, sent and received, also those in groups. Answers and read marks that only lost ' +
+        'the person are not counted.',
     }),
     events: Type.Integer({
       description:

@@ -76,7 +76,7 @@ export function answersToContactsContract(createHarness: CreateHarness): void {
       for await (const { entry } of data.messages()) exported.push(entry.direction)
       expect(exported).toEqual(['in', 'out', 'out', 'command', 'command', 'out'])
 
-      expect(await store.retention.eraseContact(instanceId, name, now)).toMatchObject({ messages: 3, kept: 2 })
+      expect(await store.retention.eraseContact(instanceId, name, now)).toMatchObject({ messages: 2, kept: 2 })
       expect((await everythingSent()).match(/words of 5511987654321/g)).toHaveLength(1)
       await store.messages.recordFailure(lease, queued, { code: 'expired', message: 'Too late.' }, now)
       await deliverAll(store, lease)
@@ -96,7 +96,27 @@ export function answersToContactsContract(createHarness: CreateHarness): void {
         text: `answer to ${THEM}`,
         contextInfo: { expiration: 86_400 },
       })
-      expect(await harness.execute(`select id from messages where id like 'cmd_%'`)).toHaveLength(2)
+      expect(await harness.execute(`select id from messages where id like 'cmd_%'`)).toHaveLength(3)
+    })
+
+    test('leaves read what was marked as read', async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const then = now - 2 * DAY_MS
+      await receive(OTHER, then)
+      await send(THEM, { command: { kind: 'read', targetId: await receive(THEM, then + 1) } }, then + 2)
+      await deliverAll(store, lease)
+      const unread = async () => (await store.conversations.listInbox(instanceId, { limit: 1 })).data[0]!.unreadCount
+      expect(await unread()).toBe(0)
+
+      expect(await store.retention.eraseContact(instanceId, THEM, now)).toMatchObject({ messages: 1, kept: 0 })
+      expect(await unread()).toBe(0)
+      expect(await everythingSent()).not.toMatch(/123456789012345/)
+      const nothing = { messages: 0, events: 0, files: 0, kept: 0 }
+      expect(await store.retention.eraseContact(instanceId, THEM, now)).toEqual(nothing)
     })
   })
 }
