@@ -273,6 +273,14 @@ describe('the plans of SQLite', () => {
     ])
   })
 
+  test('the queued answers to a contact are read window by window', async () => {
+    const { messages } = await store.retention.openContact(instanceId, '5511977770000', Date.now())
+    const steps = await planOf(async () => {
+      for await (const _ of messages()) throw new Error('There are no messages.')
+    })
+    expect(steps).toContain('SEARCH messages USING INDEX messages_queued (instance_id=? AND seq>?)')
+  })
+
   test('the number of a LID is found without reading other contacts', async () => {
     const lid = '990000007654321@lid'
     const byLid = incoming({ from: '990000007654321', addressing: 'lid', lid })

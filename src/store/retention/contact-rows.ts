@@ -30,10 +30,10 @@ export interface Found {
   stays?: 'answer' | 'mark'
 }
 
-interface Part {
+interface Part<K = string> {
   found: Found[]
-  /** The next part is below this ID. Null: this is the last one. */
-  next: string | null
+  /** The next part is below this ID, or above this `seq`. Null: this is the last one. */
+  next: K | null
 }
 
 interface SentRow {
@@ -71,8 +71,8 @@ export class ContactRows {
 
   /**
    * Finds all messages of the contact's chat in both directions, the newest first, then those that the person wrote in
-   * groups, and then the commands on these and the answers that quote them. The caller may erase one part before it asks
-   * for the next.
+   * groups, and then the commands on these and the answers that quote them, first the queued ones. The caller may erase one
+   * part before it asks for the next.
    * @param top only messages below this ID, and all commands
    */
   async *walk(instanceId: InstanceId, names: Names, top = ABOVE_ALL): AsyncGenerator<readonly Found[], void> {
@@ -83,16 +83,17 @@ export class ContactRows {
       below = messages.at(-1)!.id
       await setImmediate()
     }
-    for (const find of [this.#findInGroups, this.#findAboutGroups])
-      for (let below: string | null = top; below !== null; ) {
-        const part: Part = await find.call(this, instanceId, names, below)
-        for (let at = 0; at < part.found.length; at += STEP) yield part.found.slice(at, at + STEP)
-        below = part.next
-        // On SQLite, reads block the event loop, so other calls run in between.
-        await setImmediate()
+    yield* inSteps(top, below => this.#findInGroups(instanceId, names, below))
+    // Before the settled ones, because they may settle at any time. Released scheduled messages move up, from below 0.
+    const queued = inSteps(Number.MIN_SAFE_INTEGER, after => this.#findQueued(instanceId, names, after, top))
+    const settled = inSteps(top, below => this.#findSettled(instanceId, names, below))
+    const seen = new Set<string>()
+    for (const steps of [queued, settled])
+      for await (const step of steps) {
+        const found = step.filter(({ id }) => !seen.has(id))
+        for (const { id } of found) seen.add(id)
+        if (found.length > 0) yield found
       }
-    const queued = await this.#findQueuedAboutGroups(instanceId, names, top)
-    for (let at = 0; at < queued.length; at += STEP) yield queued.slice(at, at + STEP)
   }
 
   /** Messages and commands of the chat below an ID, the highest first. */
@@ -126,23 +127,35 @@ export class ContactRows {
   }
 
   /** Finds the settled commands on the person's messages in groups and the answers to them, as `#findInGroups` does. */
-  async #findAboutGroups(instanceId: InstanceId, { addresses }: Names, below: string): Promise<Part> {
+  async #findSettled(instanceId: InstanceId, { addresses }: Names, below: string): Promise<Part> {
     const rows = await this.#read(sql<SentRow>`select id, case when ${mayConcern(addresses)} then extras end as extras
       from messages where instance_id = ${instanceId} and ${IS_SETTLED} and id < ${below}
       order by id desc limit ${sql.lit(WINDOW)}`)
     return { found: concerning(rows, addresses), next: rows.length < WINDOW ? null : rows.at(-1)!.id }
   }
 
-  /** The same among the queued ones. */
-  async #findQueuedAboutGroups(instanceId: InstanceId, { addresses }: Names, below: string): Promise<Found[]> {
-    const rows = await this.#read(sql<SentRow>`select id, extras from messages where instance_id = ${instanceId}
-      and ${IS_QUEUED} and id < ${below} and ${mayConcern(addresses)}`)
-    return concerning(rows, addresses)
+  /** The same among the queued ones, in their order. */
+  async #findQueued(instanceId: InstanceId, { addresses }: Names, after: number, top: string): Promise<Part<number>> {
+    const rows = await this.#read(sql<SentRow & { seq: number }>`select id, seq,
+      case when id < ${top} and ${mayConcern(addresses)} then extras end as extras
+      from messages where instance_id = ${instanceId} and ${IS_QUEUED} and seq > ${after}
+      order by seq limit ${sql.lit(WINDOW)}`)
+    return { found: concerning(rows, addresses), next: rows.length < WINDOW ? null : rows.at(-1)!.seq }
   }
 
   #read<R>(query: RawBuilder<R>): Promise<R[]> {
     const { reader, statements } = this.#core
     return reader.query<R>({ compile: () => query.compile(statements.db) })
+  }
+}
+
+async function* inSteps<K>(first: K, find: (from: K) => Promise<Part<K>>): AsyncGenerator<readonly Found[], void> {
+  for (let from: K | null = first; from !== null; ) {
+    const { found, next }: Part<K> = await find(from)
+    for (let at = 0; at < found.length; at += STEP) yield found.slice(at, at + STEP)
+    from = next
+    // On SQLite, reads block the event loop, so other calls run in between.
+    await setImmediate()
   }
 }
 

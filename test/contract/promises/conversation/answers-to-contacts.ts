@@ -30,19 +30,30 @@ export function answersToContactsContract(createHarness: CreateHarness): void {
       return rows[0]!['id'] as string
     }
 
-    /** Sends a command or an answer. It is encoded as the composer does it. */
-    async function send(from: string, extras: RequestedExtras, now: number): Promise<NewMessage> {
+    async function accept(from: string, extras: RequestedExtras, now: number): Promise<NewMessage> {
       const id = extras.command === undefined ? newMessageId(now) : newCommandId(now)
       const message = newMessage(lease.instanceId, { id, to: GROUP, text: `answer to ${from}`, extras })
       expect(await store.messages.accept(message, now)).toMatchObject({ kind: 'accepted' })
+      return message
+    }
+
+    /** Sends a command or an answer. */
+    async function send(from: string, extras: RequestedExtras, now: number): Promise<NewMessage> {
+      const message = await accept(from, extras, now)
+      await finish(from, message, now)
+      return message
+    }
+
+    /** Sends what is queued. It is encoded as the composer does it. */
+    async function finish(from: string, message: NewMessage, now: number): Promise<void> {
+      const { id, extras } = message
       const participant = from === THEM ? LID : `${from}@s.whatsapp.net`
       const quotedMessage = { conversation: `words of ${from}` }
       const contextInfo = { stanzaId: 'ID', participant, quotedMessage, expiration: 86_400 }
-      const extendedTextMessage = { text: message.text, ...(extras.quote && { contextInfo }) }
+      const extendedTextMessage = { text: message.text, ...(extras?.quote && { contextInfo }) }
       const content = proto.Message.encode({ extendedTextMessage }).finish()
       await store.messages.recordPrepared(lease, id, { address: GROUP, content })
       await store.messages.recordProgress(lease, message.whatsappId, 'sent', now)
-      return message
     }
 
     async function everythingSent(): Promise<string> {
@@ -74,7 +85,7 @@ export function answersToContactsContract(createHarness: CreateHarness): void {
       const data = await store.retention.openContact(instanceId, name, now + 1_000)
       const exported: string[] = []
       for await (const { entry } of data.messages()) exported.push(entry.direction)
-      expect(exported).toEqual(['in', 'out', 'out', 'command', 'command', 'out'])
+      expect(exported).toEqual(['in', 'out', 'out', 'out', 'command', 'command'])
 
       expect(await store.retention.eraseContact(instanceId, name, now)).toMatchObject({ messages: 2, kept: 2 })
       expect((await everythingSent()).match(/words of 5511987654321/g)).toHaveLength(1)
@@ -97,6 +108,28 @@ export function answersToContactsContract(createHarness: CreateHarness): void {
         contextInfo: { expiration: 86_400 },
       })
       expect(await harness.execute(`select id from messages where id like 'cmd_%'`)).toHaveLength(3)
+    })
+
+    test('is found once if it is sent meanwhile, also at the end of a long queue', async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      lease = await createConnected(store)
+      const { instanceId } = lease
+      const now = Date.now()
+      const quote = await receive(THEM, now)
+      const settled = await send(THEM, { quote }, now)
+      await harness.execute(`insert into messages (instance_id, id, recipient, text, whatsapp_id, state, created_at)
+        with recursive n (i) as (select 1 union all select i + 1 from n where i < 1000)
+        select '${instanceId}', 'msg_' || i, '${OTHER}', '', i, 'queued', 1 from n`)
+      const queued = await accept(THEM, { quote }, now)
+      const data = await store.retention.openContact(instanceId, THEM, now + 1_000)
+      const exported: string[] = []
+      for await (const { entry } of data.messages()) {
+        if (entry.direction !== 'out') continue
+        exported.push(entry.message.id)
+        if (exported.length === 1) await finish(THEM, queued, now)
+      }
+      expect(exported.toSorted()).toEqual([settled.id, queued.id].toSorted())
     })
 
     test('leaves read what was marked as read', async () => {
