@@ -18,7 +18,8 @@ const EXPIRED_KEY_MS = 24 * 60 * 60_000
 const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 
 /**
- * Idempotency keys expire by the store's clock and are erased a day later. Look-ups of numbers expire by the caller's
+ * Idempotency keys expire by the store's clock and are erased a day later, both by this clock and by the caller's, which
+ * does not jump during a round. Look-ups of numbers expire by the caller's
  * clock. Deleted endpoints are erased when their deliveries have ended, those of a deleted instance with the instance.
  */
 export function eraseExpiredOperation(statements: Statements): Operation<{ now: number }, number> {
@@ -43,7 +44,6 @@ export function eraseExpiredOperation(statements: Statements): Operation<{ now: 
     .where('deleted_at', 'is not', null)
     .where(({ not }) => not(hasDeliveries()))
     .returning('id')
-  const keysBefore = sql<number>`${now} - ${sql.lit(EXPIRED_KEY_MS)}`
   const forgotten = db
     .deleteFrom('number_orders')
     .where('ordered_at', '<', sql<number>`${now} - ${sql.lit(ORDER_LIVES_MS)}`)
@@ -55,12 +55,17 @@ export function eraseExpiredOperation(statements: Statements): Operation<{ now: 
   return oneByOne(
     'retention.expired',
     () => '',
-    async (tx, input) =>
-      (await erase(tx, 'idempotency_keys', 'key', keysBefore, outlivesExpiry({ now: keysBefore }))) +
-      (await erase(tx, 'numbers', 'number', input.now)) +
-      (await tx.query(idle)).length +
-      (await tx.query(idleOperators)).length +
-      (await tx.query(ended)).length +
-      (await tx.query(forgotten)).length,
+    async (tx, input) => {
+      const earlier = sql`case when ${now} < ${input.now} then ${now} else ${input.now} end`
+      const keysBefore = sql<number>`(${earlier} - ${sql.lit(EXPIRED_KEY_MS)})`
+      return (
+        (await erase(tx, 'idempotency_keys', 'key', keysBefore, outlivesExpiry({ now: keysBefore }))) +
+        (await erase(tx, 'numbers', 'number', input.now)) +
+        (await tx.query(idle)).length +
+        (await tx.query(idleOperators)).length +
+        (await tx.query(ended)).length +
+        (await tx.query(forgotten)).length
+      )
+    },
   )
 }
