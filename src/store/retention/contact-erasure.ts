@@ -13,7 +13,7 @@ import { blanked, type NamingEvent, NamingEvents, split } from './naming-events.
 import type { ErasedContact } from './retention.ts'
 import { withoutQuote } from './without-quote.ts'
 
-/** Idempotency keys last a day and name their message, so younger messages stay. */
+/** Idempotency keys are valid for a day and name their message, so younger messages stay. */
 const YOUNG_MS = 25 * 60 * 60_000
 
 /** The columns that decide whether a sent message may be erased. */

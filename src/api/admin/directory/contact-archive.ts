@@ -21,8 +21,8 @@ const READ_ME = `This archive contains what is stored about one person for one W
 contact.json     The numbers and addresses of the person, the names, cached look-ups, and the groups of the number's owner that
                  have the person as a member.
 messages.jsonl   Every message to and from the person, newest first, one in each line (JSON Lines). Last come the messages
-                 that the person wrote in groups, and the owner's reactions to them, deletions, read marks and answers that
-                 quote them. "direction" is "in" for a message from the person and "out" for one to the person or the group;
+                 that the person wrote in groups, and what the owner did with these: reactions, deletions, read marks, and
+                 answers that quote them. "direction" is "in" for a message from the person and "out" for one to the person or the group;
                  "command" is a reaction, an edit, a deletion or a read mark of the number's owner.
 events.jsonl     What was reported about these messages, except the answers in groups, to the programs of the number's
                  owner, one event in each line, with the attempts to deliver it. Last come events that report the person as a new, former, promoted or demoted

@@ -27,8 +27,8 @@ export function eraseContact(api: Api, { store }: ApiContext): void {
           'Erases what is stored of one person: messages in both directions, the content of their events, received ' +
           'files, the name, cached look-ups, and the person in events about groups. In groups: messages of the person, ' +
           'and reactions to them and deletions of them; answers to them stay without the quotation, and read marks ' +
-          'without the person. Four things stay: files that were sent to the person, until they expire; the member lists ' +
-          'of groups, as WhatsApp reports them; the Signal keys for this person; and mentions of the person, and what ' +
+          'without the person. Four things stay: files that were sent to the person, or with answers to groups, until they ' +
+          'expire; the member lists of groups, as WhatsApp reports them; the Signal keys for this person; and mentions of the person, and what ' +
           'other people, and the owner on another device, quote.',
         tags: ['Message log'],
         params: contactParams,

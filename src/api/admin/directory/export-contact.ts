@@ -25,8 +25,8 @@ export function exportContact(api: Api, context: ApiContext): void {
         summary: 'Export a contact',
         description:
           'Everything that `eraseContact` would erase, as a zip file: messages in both directions, their events, files, the ' +
-          'name, and cached look-ups, under every number and LID of the person; also the files that were sent to the person, and ' +
-          'the groups that have the person as a member. ' +
+          'name, and cached look-ups, under every number and LID of the person; also the files that were sent to the person, ' +
+          'the groups that have the person as a member, and the answers to the person and read marks there. ' +
           '`README.txt` in it says what each file contains. A connection that ends early leaves a zip file that cannot be opened.',
         tags: ['Message log'],
         params: contactParams,
