@@ -13,7 +13,7 @@ export const REFUSALS = {
   quote_not_found: [400, 'There is no such message in this chat to quote.'],
   chat_not_writable: [
     409,
-    "Nobody can write to an assistant or to WhatsApp's own account, so the messages can only be read.",
+    "Pombal cannot write to an assistant or to WhatsApp's own account: these messages can only be read.",
   ],
   not_own_message: [409, 'Only a message of the instance can be edited or deleted.'],
   not_incoming_message: [409, 'Only a received message can be marked as read.'],

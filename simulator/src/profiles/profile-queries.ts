@@ -108,7 +108,7 @@ export async function setAbout({ account }: Asker, iq: Node): Promise<Answer> {
   return []
 }
 
-/** The empty business profile: no account here has one. */
+/** An empty answer: no account here has a business profile. */
 export function answerBusinessProfile(): Answer {
   return [node('business_profile', { v: '244' })]
 }

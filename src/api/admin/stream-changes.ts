@@ -37,7 +37,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
       exposeHeadRoute: false,
       schema: {
         operationId: 'streamChanges',
-        summary: 'Follow changes of all instances that the caller reaches',
+        summary: 'Follow changes of all instances that the caller may access',
         description:
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
           '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +

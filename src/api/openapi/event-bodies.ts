@@ -157,9 +157,9 @@ const EVENT_DOCS: Readonly<Record<EventKind, EventDoc>> = {
   ),
   'instance.restricted': connectionDoc(
     'instance.restricted',
-    'WhatsApp does not let the number write to new contacts',
+    'WhatsApp does not let the number write to new recipients',
     'restricted',
-    'Connected, but WhatsApp does not let the number write to new contacts until 2026-11-22 12:00 UTC.',
+    'Connected, but WhatsApp does not let the number write to new recipients until 2026-11-22 12:00 UTC.',
   ),
   'instance.disconnected': connectionDoc(
     'instance.disconnected',
@@ -220,7 +220,7 @@ const createHeaders = (attempts: number): readonly HeaderDoc[] => [
   { name: 'User-Agent', description: '`Pombal/` and the version.', example: 'Pombal/1.0.0' },
   {
     name: 'traceparent',
-    description: 'Only of a message or command whose call had a trace context (W3C Trace Context).',
+    description: 'Present only for a message or command whose call had a trace context (W3C Trace Context).',
     example: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
     required: false,
   },

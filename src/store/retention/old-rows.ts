@@ -32,7 +32,7 @@ export interface OldRows {
   ids: readonly string[]
 }
 
-/** Walks over the old rows of all instances and remembers its place, so that no round begins an instance again. */
+/** Walks over the old rows of all instances and remembers its place, so that a round never starts the same instance twice. */
 export class OldRowsWalk {
   readonly #core: Core
   readonly #queries

@@ -65,7 +65,7 @@ export class RestrictionWatch {
     if (restriction === null || !this.isInForce) return { cause: 'connected', reason: 'Connected to WhatsApp.' }
     const until = `${new Date(restriction.until).toISOString().slice(0, 16).replace('T', ' ')} UTC`
     const when = restriction.reportedByWhatsapp ? `until ${until}` : `for now (Pombal tries again at ${until})`
-    const reason = `Connected, but WhatsApp does not let the number write to new contacts ${when}. Messages to them wait; others are sent.`
+    const reason = `Connected, but WhatsApp does not let the number write to new recipients ${when}. Messages to them wait; others are sent.`
     return { cause: 'restricted', reason }
   }
 

@@ -229,7 +229,7 @@ export class Sender {
     this.#requestedClaim ??= setImmediate(this.#claim)
   }
 
-  /** If no permit is free, the end of a send or a record claims again. @returns false if nothing can be sent */
+  /** If no permit is free, the next send or record to finish triggers another claim. @returns false if nothing can be sent */
   readonly #claim = (): boolean => {
     clearImmediate(this.#requestedClaim)
     this.#requestedClaim = undefined

@@ -52,7 +52,7 @@ describe.concurrent('WhatsApp restricts the account', () => {
     const told = await restricted()
     expect(told).toMatchObject({ state: 'connected', restriction: { reportedByWhatsapp: true } })
     const ends = new Date(told.restriction!.until).toISOString().slice(0, 16).replace('T', ' ')
-    expect(told.reason).toContain(`write to new contacts until ${ends} UTC`)
+    expect(told.reason).toContain(`write to new recipients until ${ends} UTC`)
     const { id: waiting } = await harness.accept(id, STRANGER, 'later')
     for (const to of [KNOWN, WRITER, GROUP]) {
       const { id: message } = await harness.accept(id, to, 'now')
@@ -168,7 +168,7 @@ describe.concurrent('WhatsApp refuses a message with 463', () => {
     const { id: refused } = await harness.accept(id, STRANGER, 'refused')
     await harness.becomes(id, refused, 'failed')
     const { reason, restriction } = await restricted()
-    expect(reason).toMatch(/new contacts for now \(Pombal tries again at .* UTC\)/)
+    expect(reason).toMatch(/new recipients for now \(Pombal tries again at .* UTC\)/)
     expect(restriction).toMatchObject({ until: restriction!.since + ASSUMED_RESTRICTION_MS, reportedByWhatsapp: false })
     // WhatsApp's report that there is no restriction does not end the assumed one.
     await restrict({ seconds: null })

@@ -5,7 +5,8 @@ export const people = {
   open: 'Manage people',
   invite: 'Invite a person',
   none: 'Nobody is invited yet',
-  noneText: 'Until then, everybody signs in with the admin key or the password of the panel, and may do everything.',
+  noneText:
+    'Until you invite somebody, everybody signs in with the admin key or the password of the panel, and may do everything.',
   name: 'Name to sign in with',
   nameHint: 'Such as an e-mail address. No message is sent to it.',
   role: 'Role',
@@ -27,7 +28,7 @@ export const people = {
   link: 'Link',
   linkTitle: (name: string) => `Send this link to ${name}`,
   linkText:
-    'It works once, for 3 days, and is shown only once: copy it now. The person who opens it first sets the password of the account.',
+    'It is valid for 3 days, can be used once, and is shown only now: copy it. Whoever uses it first sets the password of the account.',
   linkEnds: 'Link valid until',
   withProvider: 'signs in with the provider',
   notYet: 'has not accepted yet',

@@ -7,7 +7,7 @@ export const people: Words['people'] = {
   open: 'Gerenciar pessoas',
   invite: 'Convidar uma pessoa',
   none: 'Ninguém foi convidado ainda',
-  noneText: 'Até lá, todos entram com a chave de administrador ou a senha do painel, e podem tudo.',
+  noneText: 'Até você convidar alguém, todos entram com a chave de administrador ou a senha do painel, e podem tudo.',
   name: 'Nome para entrar',
   nameHint: 'Por exemplo, um endereço de e-mail. Nada é enviado a ele.',
   role: 'Papel',
@@ -28,7 +28,8 @@ export const people: Words['people'] = {
   createLink: 'Criar o link',
   link: 'Endereço do convite',
   linkTitle: name => `Envie este link a ${name}`,
-  linkText: 'Vale uma vez, por 3 dias, e só é mostrado uma vez: copie-o agora. Quem o abre define a senha da conta.',
+  linkText:
+    'Vale por 3 dias, pode ser usado uma vez e só é mostrado agora: copie-o. Quem o usar primeiro define a senha da conta.',
   linkEnds: 'Link válido até',
   withProvider: 'entra pelo provedor',
   notYet: 'ainda não aceitou',

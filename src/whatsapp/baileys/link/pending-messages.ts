@@ -11,7 +11,7 @@ const FIRST_BATCH = 100
 const BATCH = 200
 /** The interval between two looks at what has arrived. WhatsApp Web waits as long before it requests a batch. */
 const STEP_MS = 100
-/** Of the time for an answer: a batch that stops arriving is requested again after a third, and given up after four times. */
+/** Multiples of `answerMs`. A batch that stops arriving is requested again after a third of it, and given up after four times as long. */
 const REPEAT_AFTER = 1 / 3
 const GIVE_UP_AFTER = 4
 
