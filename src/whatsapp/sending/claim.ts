@@ -23,8 +23,8 @@ const SLOW_AFTER_MS = 500
 /** Sends in flight at the same time, including slow ones. */
 const MAX_SENDS = 512
 /**
- * With this many of them for files that are not uploaded yet, no other message with such a file is claimed, so that messages
- * without files can be sent while the media hosts do not answer.
+ * With this many of them for files that were not uploaded when their send began, no other message with such a file is claimed, so
+ * that messages without files can be sent while the media hosts do not answer.
  */
 const MAX_UPLOADING_SENDS = 128
 
@@ -60,6 +60,8 @@ export class Claims {
   /** The shortest time from one read to the next. */
   #readIntervalMs = MIN_READ_INTERVAL_MS
   #pollsSinceRead = 0
+  /** Chats were deferred because no more uploads were allowed. */
+  #hasDeferred = false
   #stopped = false
 
   constructor(options: ClaimsOptions) {
@@ -71,14 +73,17 @@ export class Claims {
    * The next message of each chat that may send now. Chats that failed come last.
    * @param limit while it allows no more uploads, chats whose next message needs one are left out
    */
-  *ready(now: number, limit: Pick<SendLimit, 'canUpload'>): Generator<QueuedMessage> {
+  *ready(now: number, limit: Pick<SendLimit, 'canUpload' | 'isLowOnUploads'>): Generator<QueuedMessage> {
     const failing: QueuedMessage[] = []
     this.nextWakeAt = NEVER
+    if (this.#hasDeferred && limit.isLowOnUploads) this.#wakeDeferred()
     for (const chat of this.#queue.chats()) {
       const { isBusy, messages, notBefore, failures } = chat
       const [message] = messages
-      if (isBusy || !message) continue
-      if (notBefore > now) this.nextWakeAt = Math.min(this.nextWakeAt, notBefore)
+      if (!message) continue
+      if (isBusy) {
+        if (needsUpload(message) && messages.length > 1) this.#makeSpace(chat)
+      } else if (notBefore > now) this.nextWakeAt = Math.min(this.nextWakeAt, notBefore)
       else if (needsUpload(message) && !limit.canUpload) this.#makeSpace(chat)
       else if (failures > 0) failing.push(message)
       else yield message
@@ -123,10 +128,20 @@ export class Claims {
     if (this.#queue.isFull) this.#queue.defer(chat, chat.notBefore)
   }
 
-  /** If memory is full, the chat is read again later, so that messages to other chats can be read now. */
+  /**
+   * If memory is full, removes the messages of a chat that waits for an upload, except one that is being sent, so that messages
+   * to other chats can be read.
+   */
   #makeSpace(chat: QueuedChat): void {
     if (!this.#queue.isFull) return
-    this.#queue.defer(chat, performance.now() + LOOK_FOR_FILE_EVERY_MS)
+    this.#hasDeferred ||= !chat.isBusy
+    this.#queue.defer(chat, chat.isBusy ? chat.notBefore : NEVER)
+    this.read()
+  }
+
+  #wakeDeferred(): void {
+    this.#hasDeferred = false
+    this.#queue.wakeDeferred()
     this.read()
   }
 
@@ -217,6 +232,11 @@ export class SendLimit {
 
   get canUpload(): boolean {
     return this.#uploading < MAX_UPLOADING_SENDS
+  }
+
+  /** There is room for many more uploads. Chats that were deferred are read again only now, because each time reads the queue. */
+  get isLowOnUploads(): boolean {
+    return this.#uploading < MAX_UPLOADING_SENDS / 2
   }
 
   /** Null if no permit is free. Check `canUpload` before. */

@@ -1,7 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
 import { CONDITION_WITHIN_MS } from '../../../test/deadlines.ts'
 import { ADDRESS, stage } from '../../../test/units/sender-harness.ts'
-import type { StoredFile } from '../../domain/media.ts'
 import type { SendingLink } from './send.ts'
 
 describe('an acknowledgement', () => {
@@ -246,42 +245,6 @@ describe('a recipient', () => {
     const message = accept('120363000000000001@g.us')
     await vi.waitFor(() => expect(message.ended).toContain('not_a_group_member'), CONDITION_WITHIN_MS)
   })
-})
-
-/** More than there are permits, and more than memory holds. */
-const WAITING_FILES = 2_500
-
-test('an outage of the media hosts delays no text to another chat, however many files wait, and all files follow', async () => {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date', 'performance'] })
-  const file = { media: { mimetype: 'image/png', filename: null } } as StoredFile
-  const { sender, accept, answer, written, link, numbers, expiresAt } = stage({
-    files: { find: async () => file, readPicture: async () => null },
-  })
-  const outage = Promise.withResolvers<Uint8Array<ArrayBuffer>>()
-  link.uploadFile.mockImplementation(() => outage.promise)
-  const write = link.write.getMockImplementation()!
-  link.write.mockImplementation(async (...call) => {
-    await write(...call)
-    answer(call[2])
-  })
-  const passTime = async (until: () => boolean) => {
-    for (let seconds = 0; seconds < 300 && !until(); seconds += 1) await vi.advanceTimersByTimeAsync(1_000)
-  }
-  const requested = { mediaId: 'med_1', form: null, filename: null }
-  for (let n = 0; n < WAITING_FILES; n += 1) {
-    const to = `55110000${10_000 + n}`
-    numbers.set(to, { address: `${to}@s.whatsapp.net`, expiresAt })
-    Object.assign(accept(to), { file: requested })
-  }
-  const text = accept()
-  sender.start()
-  sender.attach(link)
-  await passTime(() => text.ended !== undefined)
-  const during = written.map(({ whatsappId }) => whatsappId)
-  outage.resolve(new Uint8Array([1]))
-  await passTime(() => written.length > WAITING_FILES)
-  expect(during).toEqual([text.whatsappId])
-  expect(new Set(written.map(({ whatsappId }) => whatsappId)).size).toBe(WAITING_FILES + 1)
 })
 
 describe('age', () => {

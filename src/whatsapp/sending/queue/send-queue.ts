@@ -124,8 +124,8 @@ export class SendQueue {
   // ── Chats that wait ───────────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Removes the messages of a chat from memory. They are read again once the chat is woken, or by the first poll after
-   * `until` (`performance.now()`).
+   * Removes the messages of a chat from memory, except claimed ones. They are read again once the chat is woken, or by the first
+   * poll after `until` (`performance.now()`).
    * @param numbers an incoming message from one of them wakes the chat
    */
   defer(chat: QueuedChat, until = NEVER, numbers: readonly string[] = []): void {
@@ -297,7 +297,7 @@ export class SendQueue {
         this.#forget(message)
         this.skippedRows += 1
       }
-      const isLow = chat.places < LOW && chat.notBefore <= performance.now()
+      const isLow = chat.places < LOW && !chat.keepsOnlyClaimed && chat.notBefore <= performance.now()
       if (isLow) this.#refillFrom = Math.min(this.#refillFrom, chat.unreadFrom)
     } else if (chat.messages.length === 0) {
       this.#chats.delete(chat.key)
