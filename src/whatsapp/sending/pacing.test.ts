@@ -107,3 +107,17 @@ test('a file whose upload outlasts its turn waits for another turn, and is not u
   )
   expect(link.uploadFile).toHaveBeenCalledOnce()
 })
+
+test('a message to a contact is sent before those to strangers, even if long messages to strangers fill the memory', async () => {
+  const { sender, accept, link, numbers, expiresAt, written } = paced({ pace: { ...NO_PACE, perMinute: 1 } })
+  for (let n = 0; n < 300; n += 1) {
+    const to = `55119000${10_000 + n}`
+    numbers.set(to, { address: `${to}@s.whatsapp.net`, expiresAt })
+    accept(to).bytes = 32_768
+  }
+  const toContact = accept(CONTACT)
+  sender.start()
+  sender.attach(link)
+  await vi.waitFor(() => expect(written.length).toBeGreaterThan(0), CONDITION_WITHIN_MS)
+  expect(written[0]?.whatsappId).toBe(toContact.whatsappId)
+})

@@ -24,7 +24,7 @@ interface PacingOptions {
   lease: Lease
   paces: Pick<Paces, 'find' | 'take'>
   addresses: Pick<AddressBook, 'findContactStatus'>
-  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'wakeDeferred' | 'wakeDeferredChat' | 'wantsMore'>
+  queue: Pick<SendQueue, 'chatOf' | 'defer' | 'isFull' | 'wakeDeferred' | 'wakeDeferredChat' | 'wantsMore'>
   now: () => number
   /** Ends the retries while the store is unavailable. */
   signal: AbortSignal
@@ -208,6 +208,7 @@ export class Pacing {
     }
     this.#strangers = strangers
     this.#classify(unknown)
+    this.#makeSpace()
     yield* free
     if (this.#opensAt > now) return this.#wakeLater()
     yield* toContacts
@@ -226,6 +227,18 @@ export class Pacing {
     const { queue } = this.#options
     if (queue.wantsMore) return true
     return [...this.#contactsInFlight].some(message => (queue.chatOf(message)?.messages.length ?? 0) > 1)
+  }
+
+  /** While memory is full, strangers wait in the database, the last one first, because contacts may follow in unread rows. */
+  #makeSpace(): void {
+    const { queue, onRoom } = this.#options
+    for (const [message, numbers] of [...this.#strangers].slice(1).reverse()) {
+      if (!queue.isFull) return
+      this.#strangers.delete(message)
+      this.#hasDeferred = true
+      this.deferStranger(message, numbers)
+      onRoom()
+    }
   }
 
   #classify(messages: readonly QueuedMessage[]): void {
