@@ -98,7 +98,7 @@ export const NO_SPACE_FOR_FILE: MessageFailure = {
 export const NOT_FETCHED_IN_TIME: MessageFailure = {
   code: 'media_unavailable',
   message:
-    "The file was not fetched from its URL within 60 s from the message's turn. Upload a file that many recipients get, and send its ID.",
+    "The file was not fetched from its URL within 60 s from the message's turn. To send one file to many recipients, upload it once and send its ID.",
 }
 
 /** A recorded step of one message, for the metrics. */
