@@ -2,7 +2,6 @@ import { backoffMs } from '../../kit/backoff.ts'
 import type { Lease } from '../../store/leases/leases.ts'
 import type { Messages, QueuedMessage } from '../../store/messages/messages.ts'
 import { untilStored } from '../../store/until-stored.ts'
-import type { QueuedChat } from './queue/queued-chat.ts'
 import type { QueuedRows, ReadFrom, SendQueue } from './queue/send-queue.ts'
 
 const FIRST_RETRY_MS = 2_000
@@ -60,8 +59,6 @@ export class Claims {
   /** The shortest time from one read to the next. */
   #readIntervalMs = MIN_READ_INTERVAL_MS
   #pollsSinceRead = 0
-  /** Chats were deferred because no more uploads were allowed. */
-  #hasDeferred = false
   #stopped = false
 
   constructor(options: ClaimsOptions) {
@@ -73,18 +70,14 @@ export class Claims {
    * The next message of each chat that may send now. Chats that failed come last.
    * @param limit while it allows no more uploads, chats whose next message needs one are left out
    */
-  *ready(now: number, limit: Pick<SendLimit, 'canUpload' | 'isLowOnUploads'>): Generator<QueuedMessage> {
+  *ready(now: number, limit: Pick<SendLimit, 'canUpload'>): Generator<QueuedMessage> {
     const failing: QueuedMessage[] = []
     this.nextWakeAt = NEVER
-    if (this.#hasDeferred && limit.isLowOnUploads) this.#wakeDeferred()
-    for (const chat of this.#queue.chats()) {
-      const { isBusy, messages, notBefore, failures } = chat
+    for (const { isBusy, messages, notBefore, failures } of this.#queue.chats()) {
       const [message] = messages
-      if (!message) continue
-      if (isBusy) {
-        if (needsUpload(message) && messages.length > 1) this.#makeSpace(chat)
-      } else if (notBefore > now) this.nextWakeAt = Math.min(this.nextWakeAt, notBefore)
-      else if (needsUpload(message) && !limit.canUpload) this.#makeSpace(chat)
+      if (isBusy || !message) continue
+      if (notBefore > now) this.nextWakeAt = Math.min(this.nextWakeAt, notBefore)
+      else if (needsUpload(message) && !limit.canUpload) continue
       else if (failures > 0) failing.push(message)
       else yield message
     }
@@ -126,23 +119,6 @@ export class Claims {
     chat.notBefore = performance.now() + LOOK_FOR_FILE_EVERY_MS
     chat.awaitsFile = true
     if (this.#queue.isFull) this.#queue.defer(chat, chat.notBefore)
-  }
-
-  /**
-   * If memory is full, removes the messages of a chat that waits for an upload, except one that is being sent, so that messages
-   * to other chats can be read.
-   */
-  #makeSpace(chat: QueuedChat): void {
-    if (!this.#queue.isFull) return
-    this.#hasDeferred ||= !chat.isBusy
-    this.#queue.defer(chat, chat.isBusy ? chat.notBefore : NEVER)
-    this.read()
-  }
-
-  #wakeDeferred(): void {
-    this.#hasDeferred = false
-    this.#queue.wakeDeferred()
-    this.read()
   }
 
   // ── Reading ahead ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -232,11 +208,6 @@ export class SendLimit {
 
   get canUpload(): boolean {
     return this.#uploading < MAX_UPLOADING_SENDS
-  }
-
-  /** There is room for many more uploads. Chats that were deferred are read again only now, because each time reads the queue. */
-  get isLowOnUploads(): boolean {
-    return this.#uploading < MAX_UPLOADING_SENDS / 2
   }
 
   /** Null if no permit is free. Check `canUpload` before. */

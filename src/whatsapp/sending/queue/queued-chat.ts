@@ -40,12 +40,6 @@ export class QueuedChat {
     return this.messages.reduce((sum, message) => sum + placesOf(message), 0)
   }
 
-  /** Only messages that are being sent are in memory. The others are read once these have ended. */
-  get keepsOnlyClaimed(): boolean {
-    const [first] = this.messages
-    return first !== undefined && first.seq >= this.unreadFrom
-  }
-
   claim({ id }: QueuedMessage): void {
     this.#claimed.add(id)
   }

@@ -297,7 +297,7 @@ export class SendQueue {
         this.#forget(message)
         this.skippedRows += 1
       }
-      const isLow = chat.places < LOW && !chat.keepsOnlyClaimed && chat.notBefore <= performance.now()
+      const isLow = chat.places < LOW && chat.notBefore <= performance.now()
       if (isLow) this.#refillFrom = Math.min(this.#refillFrom, chat.unreadFrom)
     } else if (chat.messages.length === 0) {
       this.#chats.delete(chat.key)
