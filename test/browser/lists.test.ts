@@ -174,6 +174,32 @@ test('a list and a state that cannot be read again are not shown as current', as
   harness.complaints.length = 0
 })
 
+test('in a conversation that cannot be read again, the messages stay visible below the alert and can be scrolled', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createConnected('Failing conversation')
+  const write = (text: string) => admin.writeAsContact(id, { from: '5511900000001', text })
+  await write(Array.from({ length: 80 }, (_, line) => `Line ${line}`).join('\n'))
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=5511900000001`)
+  const log = page.getByRole('log')
+  await log.getByText('Line 79').waitFor()
+  await page.route(/\/conversation\?/, route =>
+    route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } }),
+  )
+  await write('Not read')
+  const problem = page.locator('section').getByRole('alert')
+  await problem.waitFor()
+  const [above, shown, below] = await Promise.all(
+    [problem, log, page.locator('form')].map(async part => (await part.boundingBox())!),
+  )
+  expect(above!.y + above!.height).toBeLessThanOrEqual(shown!.y)
+  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y)
+  expect(shown!.height).toBeGreaterThan(200)
+  expect(await log.evaluate(box => box.scrollHeight > box.clientHeight)).toBe(true)
+  await page.unrouteAll({ behavior: 'wait' })
+  // The browser's own lines about the status 500.
+  harness.complaints.length = 0
+})
+
 /** Answers with chats in this order, made from the real one. @param texts the texts of chats with a new message */
 async function answerChats(route: Route, order: readonly string[], texts: ReadonlyMap<string, string>): Promise<void> {
   const url = new URL(route.request().url())
