@@ -132,16 +132,29 @@ test('beyond the first hundred chats, a new message moves its chat to the top wi
 
 test('a chat that is not in the loaded part of the list can be marked as read', async () => {
   const { id } = await harness.service.admin.createConnected('Old chat')
-  await harness.service.admin.writeAsContact(id, { from: '5511900000001', text: 'Hello' })
+  const write = (from: string, text: string) => harness.service.admin.writeAsContact(id, { from, text })
+  await write('5511900000001', 'Hello')
   const page = await harness.openSignedIn('/')
-  await page.route(/\/chats\?/, route =>
-    route.request().url().includes('search=')
-      ? route.continue()
-      : route.fulfill({ json: { data: [], nextCursor: null } }),
-  )
+  let searches = 0
+  const texts = new Map([['5511900000000', 'First']])
+  await page.route(/\/chats\?/, route => {
+    if (!route.request().url().includes('search=')) return answerChats(route, ['5511900000000'], texts)
+    searches += 1
+    return route.continue()
+  })
   await page.goto(`${harness.url}/instances/${id}/inbox?chat=5511900000001`)
-  await page.getByRole('button', { name: en.inbox.markRead }).click()
-  await page.getByRole('button', { name: en.inbox.markRead }).waitFor({ state: 'detached' })
+  const mark = page.getByRole('button', { name: en.inbox.markRead })
+  await mark.click()
+  await mark.waitFor({ state: 'detached' })
+
+  // A message in another chat does not search for this one again. A message in this one does.
+  const before = searches
+  texts.set('5511900000000', 'Second')
+  await write('5511900000002', 'Something happens')
+  await page.getByText('Second', { exact: true }).waitFor()
+  expect(searches).toBe(before)
+  await write('5511900000001', 'Hello again')
+  await mark.waitFor()
   expect(harness.complaints).toEqual([])
 })
 

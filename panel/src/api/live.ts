@@ -155,7 +155,7 @@ const KEYS_OF: Record<Change['what'], readonly string[]> = {
   instance: ['instance', 'connection'],
   // The endpoints are among the sums, which are read after every change.
   webhook: [],
-  log: ['message', 'event', 'chat', 'conversations', 'media-usage'],
+  log: ['message', 'event', 'conversations', 'media-usage'],
 }
 /** Sums cost the service more than a row and are therefore read less often. */
 const SUMS = new Set<unknown>(['activity', 'attention', 'counts', 'endpoints', 'statistics'])

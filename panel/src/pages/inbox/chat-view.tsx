@@ -59,6 +59,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
   const name = chatName(chat, words)
   /** The newest received message. Reactions are not among the lines. */
   const received = lines.findLast(({ line }) => line.direction === 'in')?.line.id
+  useFoundAgain(instance.id, received)
   const write = useCallback(
     ({ kind, line }: Writing) => {
       setEdited(kind === 'edit' ? line : null)
@@ -90,7 +91,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
           <EraseFiles instanceId={instance.id} chat={chat.chat} />
         )}
         {mayWrite && unread && unread.unreadCount > 0 && (
-          <MarkRead path={path} messageId={received ?? unread.lastReceivedId} />
+          <MarkRead instanceId={instance.id} messageId={received ?? unread.lastReceivedId} />
         )}
       </header>
       <Problem error={log.refreshError} />
@@ -171,6 +172,17 @@ function useLines(entries: readonly ChatEntry[]): ShownLine[] {
   return lines
 }
 
+/** Reads the unread count of a chat outside the loaded list again when a message was received. */
+function useFoundAgain(instanceId: string, received: string | undefined): void {
+  const client = useQueryClient()
+  const before = useRef(received)
+  useEffect(() => {
+    if (before.current !== undefined && before.current !== received)
+      void client.invalidateQueries({ queryKey: ['chat', instanceId] })
+    before.current = received
+  }, [client, instanceId, received])
+}
+
 /** The state of the search for a message that is not loaded yet. */
 function Sought({ search }: { search: Search }) {
   const words = useWords()
@@ -214,10 +226,12 @@ function EraseFiles({ instanceId, chat }: { instanceId: string; chat: string }) 
   )
 }
 
-function MarkRead({ path, messageId }: { path: string; messageId: string | null }) {
+function MarkRead({ instanceId, messageId }: { instanceId: string; messageId: string | null }) {
   const words = useWords()
+  const client = useQueryClient()
   const mark = useMutation({
-    mutationFn: () => call(`${path}/messages/${messageId}/read`, { method: 'POST' }),
+    mutationFn: () => call(`/instances/${instanceId}/messages/${messageId}/read`, { method: 'POST' }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ['chat', instanceId] }),
   })
   return (
     <>

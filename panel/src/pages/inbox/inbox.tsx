@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef } from 'react'
 import { findChat } from '../../api/find-chat.ts'
+import { NOT_LIVE } from '../../api/queries.ts'
 import type { InboxChat } from '../../api/types.ts'
 import { useLog } from '../../api/use-log.ts'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -33,6 +34,8 @@ export function Inbox() {
   const { data: found } = useQuery({
     queryKey: ['chat', instance.id, chat],
     queryFn: ({ signal }) => findChat(instance.id, chat ?? '', signal),
+    // A search over all contacts or groups. `ChatView` has it repeated when the unread messages change.
+    meta: NOT_LIVE,
     enabled: chat !== undefined && known === undefined && log.status !== 'pending',
   })
   const shown: Named | undefined =
