@@ -36,6 +36,34 @@ test('the QR code on the page links the number that scans it', async () => {
   expect(harness.complaints).toEqual([])
 })
 
+test('while the state cannot be read, a typed number and a linking link that is shown once stay', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createInstance('whatsapp', 'Interrupted linking')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  await page.getByText(en.linking.byCode, { exact: true }).click()
+  const number = page.getByLabel(en.linking.numberLabel)
+  await number.fill('5511987')
+  await page.getByRole('button', { name: en.links.create }).click()
+  await page.getByRole('button', { name: en.people.createLink }).click()
+  const link = page.getByRole('dialog').locator('code')
+  noteSecret(new URL(await link.innerText()).hash.slice(1))
+  await page.route(/\/connection$/, route =>
+    route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } }),
+  )
+  await admin.rename(id, 'Interrupted linking, renamed')
+  const unlinked = en.connection.states.unlinked.name
+  await page.getByText(en.connection.lastKnown(unlinked)).waitFor()
+  expect(await link.isVisible()).toBe(true)
+  expect(await number.inputValue()).toBe('5511987')
+  await page.keyboard.press('Escape')
+  await link.waitFor({ state: 'detached' })
+  await page.unrouteAll({ behavior: 'wait' })
+  await page.getByRole('button', { name: en.common.tryAgain }).click()
+  await page.getByText(en.connection.lastKnown(unlinked)).waitFor({ state: 'detached' })
+  // The browser's own line about the status 500.
+  harness.complaints.length = 0
+})
+
 test('a new instance for a real number shows its QR code immediately', async () => {
   const page = await harness.openSignedIn('/')
   await page.getByRole('button', { name: 'New instance' }).click()

@@ -34,60 +34,74 @@ function toneOf(connection: Connection, isHindered: boolean): Tone {
   return restriction && state === 'connected' ? 'wait' : CONNECTION_TONES[state]
 }
 
+/** True if WhatsApp gives no code, for a reason other than that it was just asked. */
+function isLinkingHindered(connection: Connection): boolean {
+  return isWaitingForCode(connection) && connection.cause !== null && !ASKING.has(connection.cause)
+}
+
+function isWaitingForCode(connection: Connection): boolean {
+  const { kind, state, qr, pairingCode } = connection
+  return kind === 'whatsapp' && state === 'linking' && !qr && !pairingCode && !asksForPasskey(connection)
+}
+
 interface ConnectionCardProps {
   connection: Connection
   /** Why the connection could not be read again. */
   error: Error | null
+  onRetry: () => void
 }
 
 /** The state of the connection, and the remedy if it needs one. */
-export function ConnectionCard({ connection, error }: ConnectionCardProps) {
+export function ConnectionCard({ connection, error, onRetry }: ConnectionCardProps) {
   const words = useWords()
-  const { state, kind, since, cause, simulated } = connection
+  const isAway = useAwaySince() !== null
+  const isHindered = isLinkingHindered(connection)
+  const isOutdated = isAway || error !== null
+  return (
+    <section className={classes.card} data-tone={isOutdated ? 'quiet' : toneOf(connection, isHindered)}>
+      <div className={classes.top}>
+        <ConnectionBadge state={connection.state} isOutdated={isOutdated} />
+        {!isOutdated && (
+          <span className={classes.since}>
+            <Ago at={connection.since} />
+          </span>
+        )}
+      </div>
+      {isAway && <p className={classes.text}>{words.connection.unknown}</p>}
+      {!isAway && error && (
+        <div className={classes.text}>
+          <Problem error={error} onRetry={onRetry} />
+        </div>
+      )}
+      {!isOutdated && <Description connection={connection} isHindered={isHindered} />}
+      {/* Stays during an outage: it holds what a person is typing, and a linking link that is shown only once. */}
+      <NextStep connection={connection} isHindered={isHindered} />
+    </section>
+  )
+}
+
+/** The state in words, with its reason or remedy. */
+function Description({ connection, isHindered }: { connection: Connection; isHindered: boolean }) {
+  const words = useWords()
+  const { state, kind, cause, simulated } = connection
   const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
   const remedy = cause && remedies[cause]
   const reason = (cause && words.connection.reasons[cause]) ?? connection.reason
   const isOperator = useMay('operator')
-  const isAway = useAwaySince() !== null
   const isFailed = hasFailedToLink(connection)
   const isSandboxLinking = kind === 'sandbox' && ['linking', 'connecting', 'unlinked'].includes(state) && !isFailed
-  const isLinking = kind === 'whatsapp' && state === 'linking'
-  const isAskedForPasskey = isLinking && asksForPasskey(connection)
-  const isWaiting = isLinking && !connection.qr && !connection.pairingCode && !isAskedForPasskey
-  const isHindered = isWaiting && cause !== null && !ASKING.has(cause)
   const showsReason =
     state === 'stopped' ||
     state === 'disconnected' ||
     state === 'reconnecting' ||
     state === 'logged_out' ||
     cause === 'restricted' ||
-    (isWaiting && (isOperator || isHindered))
+    (isWaitingForCode(connection) && (isOperator || isHindered))
   // For operators, `Linking` shows the failure in place of the code.
   const showsFailure = isOperator && kind === 'whatsapp' && isFailed
-  if (isAway) {
-    return (
-      <section className={classes.card} data-tone="quiet">
-        <ConnectionBadge state={state} />
-        <p className={classes.text}>{words.connection.unknown}</p>
-      </section>
-    )
-  }
-  if (error) {
-    return (
-      <section className={classes.card} data-tone="quiet">
-        <ConnectionBadge state={state} isOutdated />
-        <Problem error={error} />
-      </section>
-    )
-  }
+  const isAskedForPasskey = kind === 'whatsapp' && asksForPasskey(connection)
   return (
-    <section className={classes.card} data-tone={toneOf(connection, isHindered)}>
-      <div className={classes.top}>
-        <ConnectionBadge state={state} />
-        <span className={classes.since}>
-          <Ago at={since} />
-        </span>
-      </div>
+    <>
       <p className={classes.text}>
         {isHindered
           ? words.connection.noCode
@@ -117,8 +131,7 @@ export function ConnectionCard({ connection, error }: ConnectionCardProps) {
           {words.connection.nextTry} <Ago at={connection.retryAt} />
         </p>
       )}
-      <NextStep connection={connection} isHindered={isHindered} />
-    </section>
+    </>
   )
 }
 

@@ -28,8 +28,9 @@ export function Overview() {
   const [hasForm, setHasForm] = useState(maySend)
   // The form and its text stay while the number is not connected.
   if (maySend && !hasForm) setHasForm(true)
-  const unknown = error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />
-  const state = connection ? <ConnectionCard connection={connection} error={error} /> : unknown
+  const retry = () => void refetch()
+  const unknown = error ? <Problem error={error} onRetry={retry} /> : <Waiting />
+  const state = connection ? <ConnectionCard connection={connection} error={error} onRetry={retry} /> : unknown
   return (
     <>
       <DeliveryWarning instanceId={instance.id} />
