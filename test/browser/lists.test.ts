@@ -172,7 +172,7 @@ test('a list and a state that cannot be read again are not shown as current', as
     route.fulfill({ status: 500, json: refusal }),
   )
   await write('Second')
-  const problem = page.getByRole('alert').filter({ hasText: en.problems.internal_error })
+  const problem = page.getByRole('alert').filter({ hasText: en.common.outdated })
   await problem.waitFor()
   await admin.rename(id, 'Still failing')
   await page.getByText(en.connection.lastKnown(connected)).waitFor()
@@ -184,6 +184,35 @@ test('a list and a state that cannot be read again are not shown as current', as
   await problem.waitFor({ state: 'detached' })
   await page.getByText(connected, { exact: true }).waitFor()
   // The browser's own lines about the status 500.
+  harness.complaints.length = 0
+})
+
+test('a list that failed to be read once is read again, without an alert', async () => {
+  const { id } = await harness.service.admin.createConnected('One failure')
+  const write = (text: string) => harness.service.admin.writeAsContact(id, { from: '5511900000001', text })
+  await write('First')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox`)
+  await page.getByText('First', { exact: true }).waitFor()
+  const alerts = await page.evaluateHandle(() => {
+    const seen: string[] = []
+    const look = () => seen.push(...[...document.querySelectorAll('[role="alert"]')].map(alert => alert.innerHTML))
+    new MutationObserver(look).observe(document.body, { childList: true, subtree: true })
+    return seen
+  })
+  let failures = 0
+  await page.route(
+    /\/chats\?/,
+    route => {
+      failures += 1
+      return route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } })
+    },
+    { times: 1 },
+  )
+  await write('Second')
+  await page.getByText('Second', { exact: true }).waitFor()
+  expect(failures).toBe(1)
+  expect(await alerts.jsonValue()).toEqual([])
+  // The browser's own line about the status 500.
   harness.complaints.length = 0
 })
 

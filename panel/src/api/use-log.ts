@@ -18,12 +18,14 @@ import type { Page } from './types.ts'
 
 /** The shortest interval between two reads of a busy list. */
 const REFRESH_EVERY_MS = 400
+/** A failed read is repeated after this time. Only a second failure is shown. */
+const RETRY_MS = 2_000
 
 export interface Log<T> {
   rows: T[]
   status: 'pending' | 'error' | 'success'
   error: Error | null
-  /** Why the last read after a change failed. The rows may be out of date. */
+  /** Why the last two reads after a change failed. The rows may be out of date. */
   refreshError: Error | null
   hasMore: boolean
   /** Why a further page could not be read. Until the list changes, only a person's click may try again. */
@@ -116,6 +118,7 @@ function useRefresh(instanceId: string | null, read: () => Promise<void>, curren
     let due: ReturnType<typeof setTimeout> | undefined
     let running = false
     let again = false
+    let failures = 0
     async function run(): Promise<void> {
       due = undefined
       running = true
@@ -124,9 +127,11 @@ function useRefresh(instanceId: string | null, read: () => Promise<void>, curren
         () => null,
         (reason: Error) => reason,
       )
-      setFailed(error && { read, error })
+      failures = error ? failures + 1 : 0
+      if (failures !== 1) setFailed(error && { read, error })
       running = false
-      if (again) due = setTimeout(run, REFRESH_EVERY_MS)
+      if (failures === 1) due = setTimeout(run, RETRY_MS)
+      else if (again) due = setTimeout(run, REFRESH_EVERY_MS)
     }
     request.current = () => {
       if (running) again = true

@@ -34,15 +34,22 @@ function serviceSentence(error: ApiError, words: Words): string | null {
   return problemText(error, words) === error.message ? null : error.message
 }
 
-/** @param onRetry shows a button that tries again */
-export function Problem({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
+interface ProblemProps {
+  error: unknown
+  /** In place of the sentence for the error. */
+  text?: string
+  /** Shows a button that tries again. */
+  onRetry?: () => void
+}
+
+export function Problem({ error, text, onRetry }: ProblemProps) {
   const words = useWords()
   if (!error) return null
   const requestId = error instanceof ApiError && error.code === 'internal_error' ? error.requestId : null
-  const sentence = error instanceof ApiError ? serviceSentence(error, words) : null
+  const sentence = error instanceof ApiError && !text ? serviceSentence(error, words) : null
   return (
     <Notice tone="bad">
-      {problemText(error, words)} {sentence && <span lang="en">{sentence}</span>}
+      {text ?? problemText(error, words)} {sentence && <span lang="en">{sentence}</span>}
       {error instanceof ApiError && error.status > 0 && (
         <div className={classes.code}>
           {words.tools.code} <code>{error.code}</code>

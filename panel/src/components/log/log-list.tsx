@@ -91,14 +91,14 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
   if (!hasRows) {
     return (
       <>
-        <Problem error={log.refreshError} />
+        <Problem error={log.refreshError} text={words.common.outdated} />
         {empty}
       </>
     )
   }
   return (
     <div className={classes.table} style={{ '--columns': selection ? `18px ${template}` : template } as CSSProperties}>
-      <Problem error={log.refreshError} />
+      <Problem error={log.refreshError} text={words.common.outdated} />
       <div role="table" aria-label={label} aria-rowcount={hasMore ? -1 : log.rows.length + 1}>
         <div role="rowgroup" className={classes.headGroup}>
           <div role="row" className={classes.head}>

@@ -16,6 +16,7 @@ export const common: Words['common'] = {
   skip: 'Ir para o conteúdo',
   more: 'Carregando mais…',
   end: 'Isso é tudo.',
+  outdated: 'Não foi possível ler esta lista de novo. Ela pode estar desatualizada.',
   filters: active => (active === 0 ? 'Filtros' : `Filtros (${active} em uso)`),
 }
 

@@ -72,7 +72,7 @@ function Latest({ instanceId, log, shown }: ChatListProps) {
   if (log.status === 'error' && log.rows.length === 0) return <Problem error={log.error} onRetry={log.retry} />
   return (
     <>
-      <Problem error={log.refreshError} />
+      <Problem error={log.refreshError} text={words.common.outdated} />
       {log.rows.length === 0 && <p className={classes.hint}>{words.inbox.empty}</p>}
       {log.rows.map(chat => (
         <ChatEntry key={chat.chat} instanceId={instanceId} chat={chat} shown={shown} />
@@ -102,7 +102,7 @@ function Found({ instanceId, search, shown }: FoundProps) {
   if (log.status === 'pending') return <Waiting />
   return (
     <>
-      <Problem error={log.refreshError} />
+      <Problem error={log.refreshError} text={words.common.outdated} />
       {log.rows.length > 0 && <Heading>{words.inbox.chats}</Heading>}
       {log.rows.map(chat => (
         <ChatEntry key={chat.chat} instanceId={instanceId} chat={chat} shown={shown} />

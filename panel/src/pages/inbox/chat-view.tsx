@@ -94,7 +94,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
           <MarkRead instanceId={instance.id} messageId={received ?? unread.lastReceivedId} />
         )}
       </header>
-      <Problem error={log.refreshError} />
+      <Problem error={log.refreshError} text={words.common.outdated} />
       <Sought search={search} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard (WCAG 2.1.1) */}
       <div className={classes.scroller} ref={box} onScroll={onScroll} tabIndex={0} role="log" aria-label={name}>
