@@ -176,6 +176,8 @@ test('a list and a state that cannot be read again are not shown as current', as
   await problem.waitFor()
   await admin.rename(id, 'Still failing')
   await page.getByText(en.connection.lastKnown(connected)).waitFor()
+  // The reason.
+  await page.getByRole('alert').filter({ hasText: en.problems.internal_error }).waitFor()
 
   await page.unrouteAll({ behavior: 'wait' })
   await write('Third')
@@ -183,6 +185,29 @@ test('a list and a state that cannot be read again are not shown as current', as
   await page.getByText('Third', { exact: true }).waitFor()
   await problem.waitFor({ state: 'detached' })
   await page.getByText(connected, { exact: true }).waitFor()
+  // The browser's own lines about the status 500.
+  harness.complaints.length = 0
+})
+
+test('instances and conversations of the sandbox phone that cannot be read again are not shown as current', async () => {
+  const { admin } = harness.service
+  const { id } = await admin.createConnected('Not read again')
+  await admin.writeAsContact(id, { from: '5511900000001', text: 'First' })
+  const fail = (page: Page, path: RegExp) =>
+    page.route(path, route =>
+      route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } }),
+    )
+  const list = await harness.openSignedIn('/?search=Not%20read%20again')
+  const phone = await harness.openSignedIn(`/instances/${id}/phone`)
+  const connected = en.connection.states.connected.name
+  await list.getByRole('row').getByText(connected, { exact: true }).waitFor()
+  await phone.getByText('First', { exact: true }).first().waitFor()
+  await fail(list, /\/admin\/v1\/instances\?/)
+  await fail(phone, /\/conversations$/)
+  await admin.rename(id, 'Not read again, renamed')
+  await admin.writeAsContact(id, { from: '5511900000001', text: 'Second' })
+  await list.getByRole('row').getByText(en.connection.lastKnown(connected)).waitFor()
+  await phone.getByRole('alert').filter({ hasText: en.common.outdated }).waitFor()
   // The browser's own lines about the status 500.
   harness.complaints.length = 0
 })

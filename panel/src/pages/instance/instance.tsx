@@ -41,6 +41,11 @@ export function InstancePage() {
           </span>
         )}
       </div>
+      {error && (
+        <div className={classes.problem}>
+          <Problem error={error} onRetry={() => void refetch()} />
+        </div>
+      )}
       <Sections instance={instance} />
       <div className={classes.body}>
         <Outlet />

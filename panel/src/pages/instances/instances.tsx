@@ -39,15 +39,17 @@ export function Instances() {
 
   useTitle(words.instances.title)
 
+  const isOutdated = log.refreshError !== null
   const renderRow = useCallback(
     (row: Instance) => (
       <InstanceRow
         instance={row}
+        isOutdated={isOutdated}
         activity={activity.get(row.id)}
         onOpen={id => void navigate({ to: '/instances/$id', params: { id } })}
       />
     ),
-    [activity, navigate],
+    [activity, isOutdated, navigate],
   )
   const isOwner = useMay('owner')
   const clear = () => void navigate({ to: '/', search: {} })
@@ -181,11 +183,13 @@ function Search({ value }: { value: string }) {
 
 interface InstanceRowProps {
   instance: Instance
+  /** The list could not be read again. */
+  isOutdated: boolean
   activity: Activity | undefined
   onOpen: (id: string) => void
 }
 
-function InstanceRow({ instance, activity, onOpen }: InstanceRowProps) {
+function InstanceRow({ instance, isOutdated, activity, onOpen }: InstanceRowProps) {
   const words = useWords()
   return (
     <>
@@ -199,7 +203,7 @@ function InstanceRow({ instance, activity, onOpen }: InstanceRowProps) {
         </div>
       </Cell>
       <Cell>
-        <ConnectionBadge state={instance.state} />
+        <ConnectionBadge state={instance.state} isOutdated={isOutdated} />
       </Cell>
       <Cell>
         {instance.phone ? (

@@ -35,7 +35,8 @@ export function Phone() {
     enabled: instance.kind === 'sandbox',
   })
   if (instance.kind !== 'sandbox') return <Empty title={words.phone.notSandbox} />
-  if (error && !conversations) return <Problem error={error} onRetry={() => void refetch()} />
+  const retry = () => void refetch()
+  if (error && !conversations) return <Problem error={error} onRetry={retry} />
   if (!conversations) return <Waiting />
   const shown =
     conversations.find(conversation => conversation.with === chosen) ?? (chosen ? undefined : conversations[0])
@@ -57,6 +58,7 @@ export function Phone() {
           {words.phone.lead}
         </PageHead>
         <Power instanceId={instance.id} />
+        <Problem error={error} text={words.common.outdated} onRetry={retry} />
         {conversations.length === 0 ? (
           <Empty
             title={words.phone.emptyTitle}
