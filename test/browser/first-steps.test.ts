@@ -173,6 +173,21 @@ test('the sandbox phone shows what recipients see, writes back, and can be switc
   await page.getByText('Connected').first().waitFor()
 })
 
+test('on the sandbox phone, a message to another contact does not interrupt what is being typed', async () => {
+  const { id } = await harness.service.admin.createConnected('Typing')
+  const write = (from: string, text: string) => harness.service.admin.writeAsContact(id, { from, text })
+  await write('5511900000001', 'I am the first')
+  const page = await harness.openSignedIn(`/instances/${id}/phone`)
+  await page.getByRole('log').getByText('I am the first').waitFor()
+  await page.getByPlaceholder('Write as this contact…').click()
+  await page.keyboard.type('Half a ')
+  await write('5511900000002', 'I am the second')
+  await page.getByRole('link').filter({ hasText: 'I am the second' }).waitFor()
+  await page.keyboard.type('sentence')
+  expect(await page.getByPlaceholder('Write as this contact…').inputValue()).toBe('Half a sentence')
+  expect(harness.complaints).toEqual([])
+})
+
 test('what is typed to one contact of the sandbox phone is not sent as another contact', async () => {
   const { id } = await harness.service.admin.createConnected('Two contacts')
   for (const from of ['5511900000001', '5511900000002'])

@@ -13,11 +13,13 @@ import { Reply } from './write.tsx'
 interface HandsetProps {
   instanceId: string
   conversation: Conversation
+  /** A person begins to write. */
+  onWriting: () => void
   onBack: () => void
 }
 
 /** One conversation as the phone at the other end shows it. */
-export function Handset({ instanceId, conversation, onBack }: HandsetProps) {
+export function Handset({ instanceId, conversation, onWriting, onBack }: HandsetProps) {
   const words = useWords()
   const bottom = useRef<HTMLDivElement>(null)
   const count = conversation.lines.length
@@ -46,7 +48,7 @@ export function Handset({ instanceId, conversation, onBack }: HandsetProps) {
         ))}
         <div ref={bottom} />
       </div>
-      <Reply instanceId={instanceId} conversation={conversation} />
+      <Reply instanceId={instanceId} conversation={conversation} onWriting={onWriting} />
     </section>
   )
 }

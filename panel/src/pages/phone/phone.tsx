@@ -40,7 +40,8 @@ export function Phone() {
   if (!conversations) return <Waiting />
   const shown =
     conversations.find(conversation => conversation.with === chosen) ?? (chosen ? undefined : conversations[0])
-  const choose = (conversation: string | undefined) => void navigate({ search: { with: conversation }, replace: true })
+  const choose = (conversation: string | undefined) =>
+    void navigate({ search: { with: conversation }, replace: true, resetScroll: false })
   return (
     <>
       <div>
@@ -100,6 +101,8 @@ export function Phone() {
                 key={shown.with}
                 instanceId={instance.id}
                 conversation={shown}
+                // Without a choice, the latest conversation is shown, and a message elsewhere would replace it while a person types.
+                onWriting={() => chosen === undefined && choose(shown.with)}
                 onBack={() => choose(undefined)}
               />
             )}

@@ -33,8 +33,15 @@ function useWrite(instanceId: string, onWritten: (written: Writing) => void) {
   })
 }
 
+interface ReplyProps {
+  instanceId: string
+  conversation: Conversation
+  /** A person begins to write. */
+  onWriting: () => void
+}
+
 /** Writes to the instance in an existing conversation, whose unsent text stays with it. Renders nothing for a viewer. */
-export function Reply({ instanceId, conversation }: { instanceId: string; conversation: Conversation }) {
+export function Reply({ instanceId, conversation, onWriting }: ReplyProps) {
   const words = useWords()
   const toast = useToast()
   const place = usePlaces(instanceId)(`phone ${conversation.with}`)
@@ -59,6 +66,7 @@ export function Reply({ instanceId, conversation }: { instanceId: string; conver
         aria-label={words.phone.reply(isGroup ? `+${from}` : conversationName(conversation, words))}
         placeholder={words.phone.replyPlaceholder}
         value={text}
+        onFocus={onWriting}
         onChange={event => changeUnsent(place, { text: event.currentTarget.value })}
         flex={1}
       />
