@@ -99,8 +99,9 @@ test('a role that was just changed is shown as changed when the dialog is opened
   await page.unrouteAll({ behavior: 'wait' })
 })
 
-test('saving a role keeps the instances that somebody else chose meanwhile', async () => {
+test('if somebody else changes an access while its form is open, saving shows the new access first', async () => {
   const { id } = await harness.service.admin.createInstance('whatsapp', 'Only this one')
+  const other = await harness.service.admin.createInstance('whatsapp', 'Not this one')
   await invite(harness, 'lia@example.com', 'viewer')
   const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' }
   const lia = async () => {
@@ -108,12 +109,35 @@ test('saving a role keeps the instances that somebody else chose meanwhile', asy
     const { data } = (await answer.json()) as Page<Account>
     return data.find(({ name }) => name === 'lia@example.com')!
   }
+  const changeElsewhere = async (role: string, instances: string[] | null) => {
+    const body = JSON.stringify({ role, instances })
+    await fetch(`${harness.url}/admin/v1/accounts/${(await lia()).id}/access`, { method: 'PUT', headers, body })
+  }
   const page = await harness.openSignedIn('/people')
-  await page.getByRole('button', { name: en.people.changeLabel('lia@example.com') }).click()
+  const change = page.getByRole('button', { name: en.people.changeLabel('lia@example.com') })
+  const save = page.getByRole('button', { name: en.common.save })
+  const changed = page.getByRole('alert').filter({ hasText: en.people.changedMeanwhile })
+  const ids = page.getByLabel(en.people.ids)
+  const all = page.getByRole('radio', { name: en.people.allInstances })
+  await change.click()
   await page.getByRole('radio', { name: en.people.roles.operator.name }).check()
-  const body = JSON.stringify({ role: 'viewer', instances: [id] })
-  await fetch(`${harness.url}/admin/v1/accounts/${(await lia()).id}/access`, { method: 'PUT', headers, body })
-  await page.getByRole('button', { name: en.common.save }).click()
+  await changeElsewhere('viewer', [id, other.id])
+  await save.click()
+  await changed.waitFor()
+  expect(await ids.inputValue()).toBe(`${id}\n${other.id}`)
+  await save.click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  expect(await lia()).toMatchObject({ role: 'operator', instances: [id, other.id] })
+
+  // One person takes an instance away, while another gives all of them.
+  await change.click()
+  await ids.fill(id)
+  await changeElsewhere('operator', null)
+  await save.click()
+  await changed.waitFor()
+  expect(await all.isChecked()).toBe(true)
+  await page.getByRole('radio', { name: en.people.someInstances }).check()
+  await save.click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   expect(await lia()).toMatchObject({ role: 'operator', instances: [id] })
 })

@@ -37,7 +37,7 @@ function serviceSentence(error: ApiError, words: Words): string | null {
 interface ProblemProps {
   error: unknown
   /** In place of the sentence for the error. */
-  text?: string
+  text?: string | undefined
   /** Shows a button that tries again. */
   onRetry?: () => void
 }

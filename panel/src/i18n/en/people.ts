@@ -34,6 +34,8 @@ export const people = {
   notYet: 'has not accepted yet',
   change: 'Change',
   changeLabel: (name: string) => `Change ${name}`,
+  changedMeanwhile:
+    'Nothing was saved: somebody else has changed this access meanwhile. The form now shows their changes too. Check it, then save.',
   newLink: 'New link',
   newLinkLabel: (name: string) => `New link for ${name}`,
   newLinkText:

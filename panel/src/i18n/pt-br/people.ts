@@ -35,6 +35,8 @@ export const people: Words['people'] = {
   notYet: 'ainda não aceitou',
   change: 'Mudar',
   changeLabel: name => `Mudar ${name}`,
+  changedMeanwhile:
+    'Nada foi salvo: outra pessoa mudou este acesso enquanto isso. O formulário agora mostra também as mudanças dela. Confira e salve.',
   newLink: 'Novo link',
   newLinkLabel: name => `Novo link para ${name}`,
   newLinkText:

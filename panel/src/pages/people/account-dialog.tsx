@@ -24,7 +24,7 @@ interface AccountDialogProps {
 export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProps) {
   const words = useWords()
   const client = useQueryClient()
-  const account = editing === 'new' ? null : editing
+  const [account, setAccount] = useState(editing === 'new' ? null : editing)
   const [name, setName] = useState('')
   const form = useFormValues(account ? valuesOf(account) : NEW)
   const { role, limit, isLimited } = form.values
@@ -32,10 +32,13 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
     {
       mutationFn: async () => {
         if (account) {
-          // The call replaces all fields.
           const newest = await client.fetchQuery({ ...accountsQuery, staleTime: 0, retry: false })
           const now = newest.find(one => one.id === account.id) ?? account
-          const body = accessOf({ ...valuesOf(now), ...form.changed })
+          const isChanged = now.role !== account.role || String(now.instances) !== String(account.instances)
+          setAccount(now)
+          // A save must never give more access than the form showed.
+          if (isChanged) throw new ChangedMeanwhile()
+          const body = accessOf(form.values)
           const saved = await callData<Account>(`/accounts/${account.id}/access`, { method: 'PUT', body })
           // The dialog may be opened again before the list is read.
           client.setQueryData(accountsQuery.queryKey, list => list?.map(one => (one.id === saved.id ? saved : one)))
@@ -119,7 +122,10 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
           )}
           {account?.role === 'owner' && role !== 'owner' && <p>{words.people.linksEnd}</p>}
           {account?.panelPassword && role !== 'owner' && <p>{words.people.passwordEnds}</p>}
-          <Problem error={save.error} />
+          <Problem
+            error={save.error}
+            text={save.error instanceof ChangedMeanwhile ? words.people.changedMeanwhile : undefined}
+          />
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose} disabled={save.isPending}>
               {words.common.cancel}
@@ -133,6 +139,9 @@ export function AccountDialog({ editing, onClose, onInvited }: AccountDialogProp
     </Dialog>
   )
 }
+
+/** Somebody else changed the access while the form was open. */
+class ChangedMeanwhile extends Error {}
 
 interface Values {
   role: Role
