@@ -209,6 +209,8 @@ test('a form that was left during an upload says that the file is missing', asyn
   await section(page, 'Overview')
   await page.getByText(en.files.interrupted).waitFor()
   upload.resolve()
+  await page.getByRole('button', { name: en.files.fromUrl }).click()
+  await page.getByText(en.files.interrupted).waitFor({ state: 'detached' })
   await page.unrouteAll({ behavior: 'wait' })
 })
 

@@ -36,7 +36,7 @@ export const files = {
   attachHint: 'or drop or paste one here',
   drop: 'Drop the file to attach it',
   uploading: (name: string, percent: number) => `Uploading ${name}: ${percent}%`,
-  interrupted: 'The upload ended when you left the form. Attach the file again.',
+  interrupted: 'The upload was stopped because you left the form. Attach the file again.',
   attached: (name: string, size: string | null) => (size === null ? name : `${name}, ${size}`),
   detach: (name: string) => `Remove ${name} from the message`,
   caption: 'Caption',

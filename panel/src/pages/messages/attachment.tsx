@@ -63,7 +63,7 @@ export function useAttachment(instanceId: string, place: string, first?: Message
     upload.current = null
     changeUnsent(place, { attachment: NONE, url: null })
   }
-  const setUrl = (to: string | null) => changeUnsent(place, { url: to })
+  const setUrl = (to: string | null) => changeUnsent(place, { attachment: NONE, url: to })
   return { attachment, attach, detach, url, setUrl }
 }
 
