@@ -77,6 +77,59 @@ test('an unsent edit of a message is there again when the message is edited agai
   expect(harness.complaints).toEqual([])
 })
 
+test('a late answer to an edit or a reply does not erase what was typed since', async () => {
+  const id = await createChat('Late answers')
+  await harness.service.admin.writeAsContact(id, { from: '5511900000002', text: 'Another' })
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  await fieldOf(page).fill('See you at six')
+  await fieldOf(page).press('Enter')
+  /** Holds back the answer to this call. @returns lets it through */
+  const holdBack = async (method: string, path: RegExp) => {
+    const gate = Promise.withResolvers<void>()
+    await page.route(path, async route => {
+      if (route.request().method() === method) await gate.promise
+      await route.continue()
+    })
+    return async () => {
+      const answered = page.waitForResponse(response => path.test(response.url()))
+      gate.resolve()
+      await answered
+      await page.evaluate(() => new Promise(drawn => setTimeout(drawn, 200)))
+      await page.unrouteAll({ behavior: 'wait' })
+    }
+  }
+  const field = page.getByRole('textbox', { name: en.inbox.editingTitle })
+  const edit = async () => {
+    await page.getByRole('button', { name: en.inbox.actions('See you at six') }).click()
+    await page.getByRole('menuitem', { name: en.inbox.edit }).click()
+    await field.waitFor()
+  }
+  await edit()
+  await field.fill('See you at seven')
+  const answerEdit = await holdBack('PATCH', /\/messages\/msg_\w+$/)
+  await field.press('Enter')
+  await page.locator('a[data-chat="5511900000002"]').click()
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  await edit()
+  await field.fill('See you at seven or ei')
+  await answerEdit()
+  expect(await field.inputValue()).toBe('See you at seven or ei')
+
+  await section(page, 'Phone')
+  const reply = page.getByPlaceholder('Write as this contact…')
+  const open = (contact: string) => page.locator(`a[href$="with=${contact}"]`).click()
+  await open(ANA)
+  await reply.fill('First reply')
+  const answerReply = await holdBack('POST', /\/sandbox\/incoming$/)
+  await reply.press('Enter')
+  await open('5511900000002')
+  await open(ANA)
+  await reply.fill('Second rep')
+  await answerReply()
+  expect(await reply.inputValue()).toBe('Second rep')
+  expect(harness.complaints).toEqual([])
+})
+
 test('after a session has ended, the same person finds the unsent text, and another person does not', async () => {
   await createChat('Ended session')
   const page = await openAs(harness, 'ana@example.com', 'operator', PASSWORD)

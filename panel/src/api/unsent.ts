@@ -87,6 +87,11 @@ export function dropUnsent(place: string): void {
   for (const listener of listeners) listener()
 }
 
+/** Drops the message of a place once its text was sent. A text that was typed meanwhile stays. */
+export function dropSent(place: string, sentText: string): void {
+  if (messages.get(placeNow(place))?.text === sentText) dropUnsent(place)
+}
+
 /** Moves the message of a place to another place, unless that already has an unsent text. */
 export function moveUnsent(from: string, to: string): void {
   if (from === to || moved.has(from) || messages.get(to)?.text) return

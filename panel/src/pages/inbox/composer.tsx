@@ -2,7 +2,7 @@ import { Button, Textarea } from '@mantine/core'
 import { useEffect, useRef } from 'react'
 import { ApiError, call } from '../../api/client.ts'
 import type { ChatLine } from '../../api/types.ts'
-import { changeUnsent, dropUnsent, usePlaces, useSend, useUnsent } from '../../api/unsent.ts'
+import { changeUnsent, dropSent, dropUnsent, usePlaces, useSend, useUnsent } from '../../api/unsent.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
@@ -41,22 +41,23 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   useEffect(() => field.current?.focus(), [edited, quote])
 
   const send = useSend(instanceId, place)
-  const endEdit = () => {
-    dropUnsent(editPlace)
-    onEdited()
-  }
   const edit = useAction({
     mutationFn: (text: string) =>
       call(`/instances/${instanceId}/messages/${edited?.id}`, { method: 'PATCH', body: { text } }),
-    onSuccess: endEdit,
+    onSuccess: (_, sentText) => {
+      dropSent(editPlace, sentText)
+      onEdited()
+    },
   })
   const text = edited ? editedText : (unsent.text ?? '')
   const isPending = edited ? edit.isPending : (unsent.isPending ?? false)
   const error = edited ? edit.error : unsent.error
   const isUnanswered = !edited && error instanceof ApiError && error.code === 'unreachable'
   const stop = () => {
-    if (edited) endEdit()
-    else changeUnsent(place, { quote: null, error: null })
+    if (edited) {
+      dropUnsent(editPlace)
+      onEdited()
+    } else changeUnsent(place, { quote: null, error: null })
   }
   const submit = () => {
     if (text.trim() === '' || isPending) return

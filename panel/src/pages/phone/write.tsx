@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { call } from '../../api/client.ts'
 import { conversationsQuery } from '../../api/queries.ts'
 import type { Conversation } from '../../api/types.ts'
-import { changeUnsent, usePlaces, useUnsent } from '../../api/unsent.ts'
+import { changeUnsent, dropSent, usePlaces, useUnsent } from '../../api/unsent.ts'
 import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Dialog } from '../../components/feedback/dialog.tsx'
@@ -47,7 +47,7 @@ export function Reply({ instanceId, conversation, onWriting }: ReplyProps) {
   const place = usePlaces(instanceId)(`phone ${conversation.with}`)
   const { text = '' } = useUnsent(place)
   const write = useWrite(instanceId, written => {
-    if (text === written.text) changeUnsent(place, { text: '' })
+    dropSent(place, written.text)
     toast(words.phone.written)
   })
   const mayWrite = useMay('operator')
