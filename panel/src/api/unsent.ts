@@ -87,9 +87,15 @@ export function dropUnsent(place: string): void {
   for (const listener of listeners) listener()
 }
 
-/** Drops the message of a place once its text was sent. A text that was typed meanwhile stays. */
-export function dropSent(place: string, sentText: string): void {
-  if (messages.get(placeNow(place))?.text === sentText) dropUnsent(place)
+/**
+ * Drops the message of a place once its text was sent.
+ * @returns false if another text was typed meanwhile, which stays
+ */
+export function dropSent(place: string, sentText: string): boolean {
+  const text = messages.get(placeNow(place))?.text
+  if (text !== undefined && text !== sentText) return false
+  dropUnsent(place)
+  return true
 }
 
 /** Moves the message of a place to another place, unless that already has an unsent text. */

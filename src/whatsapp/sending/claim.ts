@@ -22,8 +22,8 @@ const SLOW_AFTER_MS = 500
 /** Sends in flight at the same time, including slow ones. */
 const MAX_SENDS = 512
 /**
- * With this many of them for files that were not uploaded when their send began, no other message with such a file is claimed, so
- * that messages without files can be sent while the media hosts do not answer.
+ * While about this many sends wait for the upload of their file, no other message that needs an upload is claimed, so that messages
+ * without files can be sent while the media hosts do not answer.
  */
 const MAX_UPLOADING_SENDS = 128
 
@@ -210,7 +210,7 @@ export class SendLimit {
     return this.#uploading < MAX_UPLOADING_SENDS
   }
 
-  /** Null if no permit is free. Check `canUpload` before. */
+  /** Null if no permit is free. */
   acquire(message: QueuedMessage): Permit | null {
     if (this.#fast >= MAX_FAST_SENDS || this.#total >= MAX_SENDS) return null
     const uploads = needsUpload(message) ? 1 : 0

@@ -45,8 +45,7 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
     mutationFn: (text: string) =>
       call(`/instances/${instanceId}/messages/${edited?.id}`, { method: 'PATCH', body: { text } }),
     onSuccess: (_, sentText) => {
-      dropSent(editPlace, sentText)
-      onEdited()
+      if (dropSent(editPlace, sentText)) onEdited()
     },
   })
   const text = edited ? editedText : (unsent.text ?? '')

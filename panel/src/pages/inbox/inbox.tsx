@@ -13,6 +13,9 @@ import classes from './inbox.module.css'
 import type { Named } from './names.ts'
 
 const NO_FILTER = {}
+/** A chat outside the loaded list is looked for again: one with unread messages, which somebody else may read, and an unknown one. */
+const UNREAD_AGAIN_MS = 5_000
+const UNKNOWN_AGAIN_MS = 20_000
 
 /** The list of an instance's conversations, and the open one. A narrow screen shows one of the two at a time. */
 export function Inbox() {
@@ -34,8 +37,10 @@ export function Inbox() {
   const { data: found } = useQuery({
     queryKey: ['chat', instance.id, chat],
     queryFn: ({ signal }) => findChat(instance.id, chat ?? '', signal),
-    // A search over all contacts or groups. `ChatView` has it repeated when the unread messages change.
+    // A search over all contacts or groups, so not with each change. `ChatView` has it repeated when a message was received.
     meta: NOT_LIVE,
+    refetchInterval: ({ state: { data } }) =>
+      data === null ? UNKNOWN_AGAIN_MS : data?.unreadCount ? UNREAD_AGAIN_MS : false,
     enabled: chat !== undefined && known === undefined && log.status !== 'pending',
   })
   const shown: Named | undefined =

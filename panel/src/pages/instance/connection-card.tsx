@@ -51,6 +51,9 @@ interface ConnectionCardProps {
   onRetry: () => void
 }
 
+/** A code that WhatsApp has replaced meanwhile cannot be used. */
+const NO_CODE = { qr: null, pairingCode: null }
+
 /** The state of the connection, and the remedy if it needs one. */
 export function ConnectionCard({ connection, error, onRetry }: ConnectionCardProps) {
   const words = useWords()
@@ -75,7 +78,11 @@ export function ConnectionCard({ connection, error, onRetry }: ConnectionCardPro
       )}
       {!isOutdated && <Description connection={connection} isHindered={isHindered} />}
       {/* Stays during an outage: it holds what a person is typing, and a linking link that is shown only once. */}
-      <NextStep connection={connection} isHindered={isHindered} />
+      <NextStep
+        connection={isOutdated ? { ...connection, ...NO_CODE } : connection}
+        isHindered={isHindered}
+        isOutdated={isOutdated}
+      />
     </section>
   )
 }
@@ -135,8 +142,14 @@ function Description({ connection, isHindered }: { connection: Connection; isHin
   )
 }
 
+interface NextStepProps {
+  connection: Connection
+  isHindered: boolean
+  isOutdated: boolean
+}
+
 /** The actions for the connection. For viewers, a sentence that says which roles have them. */
-function NextStep({ connection, isHindered }: { connection: Connection; isHindered: boolean }) {
+function NextStep({ connection, isHindered, isOutdated }: NextStepProps) {
   const words = useWords()
   const { state, kind, instanceId, cause } = connection
   const remedies: Partial<Record<ConnectionCause, string>> = words.connection.remedies
@@ -149,7 +162,7 @@ function NextStep({ connection, isHindered }: { connection: Connection; isHinder
     state === 'stopped' || (kind === 'sandbox' && (state === 'logged_out' || hasFailedToLink(connection)))
   if (!isOperator) {
     const text = needsLink ? words.connection.othersLink : canResume && words.connection.othersResume
-    return text && <p className={classes.text}>{text}</p>
+    return text && !isOutdated && <p className={classes.text}>{text}</p>
   }
   return (
     <>
