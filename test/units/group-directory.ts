@@ -2,8 +2,11 @@ import type { GroupDetails } from '../../src/domain/recipients/group.ts'
 import type { KnownGroup } from '../../src/store/directory/directory.ts'
 import { GroupDirectory } from '../../src/whatsapp/sending/group-directory.ts'
 
-/** A directory over rows in memory, which has no groups at first. */
-export function createGroupDirectory(now: () => number = Date.now) {
+/**
+ * A directory over rows in memory, which has no groups at first.
+ * @param beforeAnswer runs before an answer of WhatsApp is recorded; if it throws, the store is unavailable
+ */
+export function createGroupDirectory(now: () => number = Date.now, beforeAnswer: () => void = () => undefined) {
   const rows = new Map<string, KnownGroup>()
   const groups = new GroupDirectory({
     lease: { instanceId: 'inst_0', owner: 'node', epoch: 1 },
@@ -12,8 +15,9 @@ export function createGroupDirectory(now: () => number = Date.now) {
     store: {
       directory: {
         readGroup: async (_, id) => rows.get(id) ?? null,
-        recordGroups: async (_, described: readonly GroupDetails[]) => {
-          for (const details of described) rows.set(details.id, { details, asOf: now(), queriedAt: now() })
+        recordGroups: async (_, described: readonly GroupDetails[], of) => {
+          beforeAnswer()
+          for (const details of described) rows.set(details.id, { details, asOf: of.now, queriedAt: of.now })
         },
         recordNoMember: async (_, id) => void rows.set(id, { details: null, asOf: now(), queriedAt: now() }),
       },

@@ -19,7 +19,8 @@ const ENDED_HANDOUT_MS = 24 * 60 * 60_000
 
 /**
  * Idempotency keys expire by the store's clock and are erased a day later, both by this clock and by the caller's, which
- * does not jump during a round. Look-ups of numbers expire by the caller's clock. Deleted endpoints are erased when their deliveries have ended, those of a deleted instance with the instance.
+ * does not jump during a round. Look-ups of numbers expire by the caller's clock. Deleted endpoints are erased when their
+ * deliveries have ended, those of a deleted instance with the instance.
  */
 export function eraseExpiredOperation(statements: Statements): Operation<{ now: number }, number> {
   const { db, now, dialect } = statements

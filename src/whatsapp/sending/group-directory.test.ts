@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createGroupDirectory } from '../../../test/units/group-directory.ts'
 import type { GroupDetails, GroupRole } from '../../domain/recipients/group.ts'
+import { StoreUnavailable } from '../../store/errors.ts'
 
 const GROUP = '120363000000000777@g.us'
 const HOUR_MS = 3_600_000
@@ -151,4 +152,18 @@ test('a refresh that the end of the link interrupts does not count', async () =>
   const queryGroup = async () => describing('1@lid')
   await groups.refresh(GROUP, { self: SELF, queryGroup, closed: new AbortController().signal })
   expect(rows.get(GROUP)?.details?.members).toHaveLength(1)
+})
+
+test('an answer that is recorded late has the time at which it is recorded', async () => {
+  let now = 1_000_000_000
+  const { groups, rows } = createGroupDirectory(
+    () => now,
+    () => {
+      if (now > 1_000_000_000) return
+      now += 5_000
+      throw new StoreUnavailable('down')
+    },
+  )
+  await groups.find(GROUP, { self: SELF, queryGroup: async () => describing('1@lid') })
+  expect(rows.get(GROUP)?.asOf).toBe(1_000_005_000)
 })

@@ -150,12 +150,12 @@ export class GroupDirectory {
       details = null
     }
     if (details !== null && !isMember(source.self, details)) details = null
-    const of = { self: ownAddresses(source.self), askedAt, now: now(), reason: 'queried' as const }
+    const of = { self: ownAddresses(source.self), askedAt, reason: 'queried' as const }
     await untilStored(
       () =>
         details === null
           ? directory.recordNoMember(lease, group, now())
-          : directory.recordGroups(lease, [{ ...details, id: group }], of),
+          : directory.recordGroups(lease, [{ ...details, id: group }], { ...of, now: now() }),
       signal,
     )
     this.#doubtful.delete(group)

@@ -40,7 +40,7 @@ export function Inbox() {
     // A search over all contacts or groups, so not with each change. `ChatView` has it repeated when a message was received.
     meta: NOT_LIVE,
     refetchInterval: ({ state: { data } }) =>
-      data === null ? UNKNOWN_AGAIN_MS : data?.unreadCount ? UNREAD_AGAIN_MS : false,
+      data == null ? UNKNOWN_AGAIN_MS : data.unreadCount ? UNREAD_AGAIN_MS : false,
     enabled: chat !== undefined && known === undefined && log.status !== 'pending',
   })
   const shown: Named | undefined =

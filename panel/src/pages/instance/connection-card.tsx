@@ -51,9 +51,6 @@ interface ConnectionCardProps {
   onRetry: () => void
 }
 
-/** A code that WhatsApp has replaced meanwhile cannot be used. */
-const NO_CODE = { qr: null, pairingCode: null }
-
 /** The state of the connection, and the remedy if it needs one. */
 export function ConnectionCard({ connection, error, onRetry }: ConnectionCardProps) {
   const words = useWords()
@@ -78,11 +75,7 @@ export function ConnectionCard({ connection, error, onRetry }: ConnectionCardPro
       )}
       {!isOutdated && <Description connection={connection} isHindered={isHindered} />}
       {/* Stays during an outage: it holds what a person is typing, and a linking link that is shown only once. */}
-      <NextStep
-        connection={isOutdated ? { ...connection, ...NO_CODE } : connection}
-        isHindered={isHindered}
-        isOutdated={isOutdated}
-      />
+      <NextStep connection={connection} isHindered={isHindered} isOutdated={isOutdated} />
     </section>
   )
 }
@@ -172,6 +165,7 @@ function NextStep({ connection, isHindered, isOutdated }: NextStepProps) {
           connection={connection}
           connect={connect}
           isRequested={isRequested}
+          isOutdated={isOutdated}
           failure={cause !== null && LINKING_FAILURES.has(cause) ? (remedies[cause] ?? null) : null}
         />
       )}

@@ -26,6 +26,7 @@ export const LINKING_FAILURES: ReadonlySet<ConnectionCause> = new Set([
   'thread_crashed',
 ] as const satisfies readonly ConnectionCause[])
 
+const NO_CODE = { qr: null, pairingCode: null }
 const NUMBER = /^[1-9][0-9]{6,14}$/
 
 type Codes = Pick<Connection, 'state' | 'cause' | 'qr' | 'qrExpiresAt' | 'pairingCode'>
@@ -35,14 +36,17 @@ interface LinkingProps {
   connect: UseMutationResult<unknown, Error, string | undefined>
   /** A code was requested that the connection does not show yet. */
   isRequested: boolean
+  /** Hides the codes, which WhatsApp may have replaced. */
+  isOutdated?: boolean
   /** Why the last attempt failed, in words. */
   failure: string | null
 }
 
-export function Linking({ connection, connect, isRequested, failure }: LinkingProps) {
+export function Linking({ connection, connect, isRequested, isOutdated = false, failure }: LinkingProps) {
   const words = useWords()
-  const { state, pairingCode, qr } = connection
-  const [way, setWay] = useState<'qr' | 'code'>(pairingCode ? 'code' : 'qr')
+  const { state } = connection
+  const [way, setWay] = useState<'qr' | 'code'>(connection.pairingCode ? 'code' : 'qr')
+  const { qr, pairingCode } = isOutdated ? NO_CODE : connection
   const isLinking = state === 'linking'
   const isExpired = !isLinking && !isRequested && connection.cause === 'code_expired'
 
