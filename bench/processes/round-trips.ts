@@ -43,7 +43,10 @@ function arrive(event: string): void {
   if (kind === 'failed') complete.reject(new Error('A text failed.'))
   if (kind !== 'sent' && kind !== 'delivered' && kind !== 'read') return
   counts[kind] += 1
-  if (kind === 'read') for (const caller of callers) caller.wake()
+  if (kind !== 'read') return
+  for (const caller of callers) caller.wake()
+  // Each has its turn at being first: the server closes a connection that is idle for long.
+  callers = [...callers.slice(1), ...callers.slice(0, 1)]
   // Events of one text are in order, so `read` is the last.
   if (window === 0 && counts.read === counts.posted) complete.resolve()
 }
