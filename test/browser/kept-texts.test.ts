@@ -52,27 +52,32 @@ test('an unsent text of the inbox is there again after another page, and not aft
   expect(harness.complaints).toEqual([])
 })
 
+function editFieldOf(page: Page) {
+  return page.getByRole('textbox', { name: en.inbox.editingTitle })
+}
+
+async function beginEdit(page: Page): Promise<void> {
+  await page.getByRole('button', { name: en.inbox.actions('See you at six') }).click()
+  await page.getByRole('menuitem', { name: en.inbox.edit }).click()
+  await editFieldOf(page).waitFor()
+}
+
 test('an unsent edit of a message is there again when the message is edited again after another page', async () => {
   const id = await createChat('Left edit')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   await fieldOf(page).fill('See you at six')
   await fieldOf(page).press('Enter')
-  const field = page.getByRole('textbox', { name: en.inbox.editingTitle })
-  const edit = async () => {
-    await page.getByRole('button', { name: en.inbox.actions('See you at six') }).click()
-    await page.getByRole('menuitem', { name: en.inbox.edit }).click()
-    await field.waitFor()
-  }
-  await edit()
+  const field = editFieldOf(page)
+  await beginEdit(page)
   await field.fill('See you at sev')
   await section(page, 'Messages')
   await page.getByRole('heading', { name: 'Messages', exact: true }).waitFor()
   await openChat(page, 'Left edit')
-  await edit()
+  await beginEdit(page)
   expect(await field.inputValue()).toBe('See you at sev')
   // An edit that was given up begins anew.
   await field.press('Escape')
-  await edit()
+  await beginEdit(page)
   expect(await field.inputValue()).toBe('See you at six')
   expect(harness.complaints).toEqual([])
 })
@@ -98,19 +103,14 @@ test('a late answer to an edit or a reply does not erase what was typed since', 
       await page.unrouteAll({ behavior: 'wait' })
     }
   }
-  const field = page.getByRole('textbox', { name: en.inbox.editingTitle })
-  const edit = async () => {
-    await page.getByRole('button', { name: en.inbox.actions('See you at six') }).click()
-    await page.getByRole('menuitem', { name: en.inbox.edit }).click()
-    await field.waitFor()
-  }
-  await edit()
+  const field = editFieldOf(page)
+  await beginEdit(page)
   await field.fill('See you at seven')
   const answerEdit = await holdBack('PATCH', /\/messages\/msg_\w+$/)
   await field.press('Enter')
   await page.locator('a[data-chat="5511900000002"]').click()
   await page.locator(`a[data-chat="${ANA}"]`).click()
-  await edit()
+  await beginEdit(page)
   await field.fill('See you at seven or ei')
   await answerEdit()
   expect(await field.inputValue()).toBe('See you at seven or ei')

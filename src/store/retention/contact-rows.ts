@@ -84,7 +84,7 @@ export class ContactRows {
       await setImmediate()
     }
     yield* inSteps(top, below => this.#findInGroups(instanceId, names, below))
-    // Before the settled ones, because they may settle at any time. Released scheduled messages move up, from below 0.
+    // Queued rows come first, because they may settle at any time. A scheduled message that is released moves up from below 0.
     const queued = inSteps(Number.MIN_SAFE_INTEGER, after => this.#findQueued(instanceId, names, after, top))
     const settled = inSteps(top, below => this.#findSettled(instanceId, names, below))
     const seen = new Set<string>()

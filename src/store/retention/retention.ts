@@ -58,8 +58,8 @@ export interface Retention {
   openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
    * Erases the messages of a contact in both directions, those that the person wrote in groups, the reactions to these and
-   * deletions of these, and the received files. The instance's answers to them in groups lose the quotation, and read
-   * marks on them the author.
+   * deletions of these, and the received files. The instance's answers to them in groups lose the quotation, and
+   * read marks on them lose the author.
    * Events lose their content, also those of unknown messages, but events about groups lose only this member. Keeps messages that are queued, sent
    * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), messages whose
    * file a queued message contains, and messages whose events are still being posted. If nothing is kept, the other

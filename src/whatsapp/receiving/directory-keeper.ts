@@ -198,7 +198,7 @@ export class DirectoryKeeper {
       for (const group of due) {
         const mayQuery = this.#mayQuery(group)
         const answer = mayQuery ? await this.groups.query(group.id, link) : 'silent'
-        // The next link queries it.
+        // The remaining groups are queried over the next link.
         if (link.closed.aborted) return
         if (mayQuery && answer === 'silent') this.#silentAt.set(group.id, now())
         isWaiting ||= answer === 'silent'

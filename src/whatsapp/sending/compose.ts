@@ -97,7 +97,7 @@ export class Composer {
     return null
   }
 
-  /** The message, or an edit or deletion of it that goes first in the chat, may have just been acknowledged. */
+  /** Waits for outcomes first: WhatsApp may have just acknowledged the message, or an earlier edit or deletion of it. */
   async #findRecorded(messageId: MessageId): Promise<QuotedMessage | null> {
     const { store, lease, outcomes, signal } = this.#options
     await outcomes.drained()

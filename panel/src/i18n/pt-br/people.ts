@@ -29,7 +29,7 @@ export const people: Words['people'] = {
   link: 'Endereço do convite',
   linkTitle: name => `Envie este link a ${name}`,
   linkText:
-    'Vale por 3 dias, pode ser usado uma vez e só é mostrado agora: copie-o. Quem o usar primeiro define a senha da conta.',
+    'Copie o link agora, porque ele não será mostrado de novo. Pode ser usado uma vez, em até 3 dias. Quem o usar define a senha da conta.',
   linkEnds: 'Link válido até',
   withProvider: 'entra pelo provedor',
   notYet: 'ainda não aceitou',

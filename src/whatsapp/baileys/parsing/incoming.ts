@@ -239,8 +239,8 @@ async function findSender(
 const KNOWS_NOBODY: LidMapping = { getPNForLID: async () => null, getLIDForPN: async () => null }
 
 /**
- * The author of the message that somebody deletes in a group. Found in the stored pairs only, because whoever sends
- * the deletion chooses the address. Null if it is malformed.
+ * Finds the author of a message that somebody deletes in a group. Only stored pairs are used, and WhatsApp is not asked,
+ * because the sender of the deletion chooses the address. Null if the address is malformed.
  */
 async function findAuthor(
   jid: string,

@@ -117,7 +117,7 @@ export function createSignalRepository(
     },
     async processSenderKeyDistributionMessage(message) {
       const { groupId, axolotlSenderKeyDistributionMessage: key } = message.item
-      // Contacts choose both, and they are stored and cached.
+      // Contacts choose the ID and the key, and both are stored and cached.
       if (!SHARED_CHAT.test(groupId ?? '') || (key?.length ?? 0) > MAX_SENDER_KEY_BYTES) return
       await alone(groupId!, () => base.processSenderKeyDistributionMessage(message))
     },
