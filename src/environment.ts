@@ -29,7 +29,7 @@ export class Environment {
 
   /**
    * @returns the value, or null if it is unset or empty
-   * @throws Error with a sentence for the operator, if its file is empty or unreadable, or if it is set twice
+   * @throws Error with a message for the operator, if its file is empty or unreadable, or if it is set twice
    */
   get(name: string): string | null {
     const value = this.#trimmed(name)

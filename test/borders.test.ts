@@ -22,7 +22,7 @@ const VIOLATIONS = [
   ['a package of another module', 'src/whatsapp/sending/x.ts', `import { proto } from 'baileys'\nproto`],
   ['a part of such a package', 'src/api/v1/x.ts', `import { Migrator } from 'kysely/migration'\nMigrator`],
   ['a module of Node', 'src/domain/x.ts', `import { readFileSync } from 'node:fs'\nreadFileSync`],
-  ['the code behind a promise of the store', 'src/api/x.ts', `import '../store/messages/stored-messages.ts'`],
+  ['the code that keeps a promise of the store', 'src/api/x.ts', `import '../store/messages/stored-messages.ts'`],
   [
     'the service, by the simulator',
     'simulator/src/x.ts',

@@ -5,7 +5,10 @@ const DAY_MS = 24 * 60 * MINUTE_MS
 export interface Pace {
   /** Messages within any minute. */
   perMinute: number | null
-  /** Recipients on one day who are not contacts. A contact wrote to the instance, or a message to it was acknowledged. */
+  /**
+   * Recipients on one day who are not contacts. A contact has written to the instance, or has been sent a message that
+   * WhatsApp acknowledged.
+   */
   newRecipientsPerDay: number | null
   quietHours: QuietHours | null
   /** The time zone of the quiet hours and of the day, by its IANA name. */

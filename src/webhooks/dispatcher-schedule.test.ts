@@ -131,7 +131,7 @@ describe('the schedule', () => {
     expect(consumers.of(seq)).toHaveLength(2)
   })
 
-  test('an attempt on request that fails leaves the scheduled one at its time, or at its delay if the clock was set back', async () => {
+  test('after a requested attempt fails, the scheduled one keeps its due time, or its full delay if the clock was set back', async () => {
     for (const aheadMs of [0, 3_600_000]) {
       const { clock, store, consumers, dispatcher, open } = setUp({ retryDelaysMs: [10_000] })
       consumers.rule = () => REFUSED

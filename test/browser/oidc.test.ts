@@ -90,7 +90,7 @@ describe.each(LANGUAGES.map(({ code }) => code))('in the language %s', code => {
     expect(await page.locator('input[type="password"]').count()).toBe(0)
   })
 
-  test('a refusal is a sentence on the sign-in page, with its code, and the page can be used again', async () => {
+  test('a refusal is explained on the sign-in page, with its code, and the page can be used again', async () => {
     addPerson('stranger')
     const page = await harness.open('/sign-in', { locale: code })
     await page.getByRole('button', { name: sentences.button }).click()

@@ -72,7 +72,7 @@ await shoot(linking, await linkingScenes())
 await shoot(linking, await troubledScenes())
 await network.close()
 
-/** An instance with some hours behind it, and what its pages show. */
+/** An instance that has run for some hours, and what its pages show. */
 async function life(): Promise<Scene[]> {
   const { service, receiver } = harness
   const { id, token } = await service.admin.createConnected('Padaria Central')

@@ -236,7 +236,7 @@ describe('the judge of a crash run', () => {
         /the beginning/,
       ],
       [
-        'a beginning that ends in half a sign',
+        'a beginning that is cut inside a character',
         incoming(long, 0),
         arrivalOf(long, { ...beginning, text: long.slice(0, 65_536) }),
         /the beginning/,

@@ -6,7 +6,10 @@ import { tooLarge, unreadable } from './unreadable-source.ts'
 /** Prisma, which Evolution uses, takes the schema from this parameter. */
 const SCHEMA = 'schema'
 
-/** The size of all values, and the rows. An Evolution row without a session names one with its credentials in Redis. */
+/**
+ * One query for the total size, one for the rows. An Evolution row without credentials names a session whose credentials are
+ * in Redis.
+ */
 const QUERIES: Record<Gateway, { bytes: string; rows: string }> = {
   evolution: {
     bytes: 'select sum(octet_length(creds)) as bytes from "Session"',

@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 afterEach(() => vi.useRealTimers())
 
-/** Tests the proxy of an instance, in a thread of a machine with so many cores. */
+/** Tests the proxy of an instance, in a thread of a machine with this many cores. */
 async function setUp(cores: number) {
   vi.resetModules()
   availableParallelism.mockReturnValue(cores)

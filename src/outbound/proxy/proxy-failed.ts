@@ -1,6 +1,6 @@
 import { attemptError } from '../attempt-error.ts'
 
-/** How a proxy fails, with a sentence for people. */
+/** How a proxy fails, with a message for people. */
 export const PROXY_FAILURES = {
   PROXY_LOGIN: 'The proxy refused the user name or the password. Correct the proxy of the instance.',
   PROXY_REFUSED: 'The proxy refused to connect to WhatsApp. Allow it there, or set another proxy.',

@@ -94,7 +94,7 @@ export interface Events {
    * @returns null if an event after `after` was erased, or if `after` is not a place of this feed
    */
   readFeed(instanceId: InstanceId, query: FeedQuery): Promise<FeedPage | null>
-  /** The place behind the last event. */
+  /** The place after the last event. */
   findFeedEnd(instanceId: InstanceId): Promise<FeedPlace>
   /** The bodies of `message.received` events, newest first, as many as fit on a page. */
   listReceived(instanceId: InstanceId, limit: number): Promise<{ id: EventId; createdAt: number; body: string }[]>

@@ -43,8 +43,8 @@ export interface Leases {
   /** The owner stops: it gets no more shares. Its leases stay until they are released. */
   leave(owner: string): Promise<void>
   /**
-   * Renews all of the owner's leases for 15 s. Returns those that are still held for 10 s. If a lease stays locked, the others
-   * are renewed without it.
+   * Extends all of the owner's leases to 15 s from now. If a lease stays locked, the others are extended without it.
+   * @returns the leases that have more than 10 s left
    */
   renew(owner: string): Promise<HeldLease[]>
   release(lease: Lease): Promise<void>

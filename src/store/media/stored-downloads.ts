@@ -78,7 +78,7 @@ export class StoredDownloads implements Downloads {
     return { due, unreadable, nextAt: rows[dueRows.length]?.due_at ?? null }
   }
 
-  /** The rows that a clock which was ahead recorded: they are due later than any pause allows. */
+  /** Rows that were recorded while the clock was ahead: they are due later than any pause allows. */
   #listSkewed(instanceId: InstanceId, now: number, limit: number): Promise<DownloadRow[]> {
     const { statements, reader } = this.#core
     const query = statements.db.selectFrom('media_downloads').selectAll().where('instance_id', '=', instanceId)
@@ -174,7 +174,7 @@ export class StoredDownloads implements Downloads {
    */
   async #find(tx: Transaction, instanceId: InstanceId, mediaId: string): Promise<DownloadRow | null> {
     const { db } = this.#core.statements
-    // The medium is locked first, as by its erasure.
+    // The medium is locked first, as its erasure does.
     const medium = db.selectFrom('media').select('gone_at').where('instance_id', '=', instanceId)
     const [found] = await tx.query(this.#core.statements.locking(medium.where('id', '=', mediaId), 'update', 'media'))
     if (found === undefined || found.gone_at !== null) {

@@ -10,7 +10,7 @@ const EXPIRED = '1'
  * Acknowledges posts of newsletters, messages without encryption and statuses without an error. Statuses are then decrypted,
  * because they contain keys; the others are dropped. Anybody between the sender and us could have written a message without
  * encryption, so it is not reported as delivered either. Baileys acknowledges a post that it ignores, and a status that it cannot decrypt, with an error: WhatsApp may
- * then deliver the stanza first at every login, and withhold everything behind it (Baileys pull request 2779).
+ * then deliver the stanza first at every login, and withhold everything after it (Baileys pull request 2779).
  */
 export function acknowledgePlainly(socket: WASocket, calls: LibraryCalls, logger: Logger): void {
   const { ws, authState } = socket

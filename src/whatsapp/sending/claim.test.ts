@@ -43,7 +43,7 @@ function setUp(onRead: () => void = () => undefined) {
   return { sendQueue, reader, reads, readTimes, add }
 }
 
-test('a message behind unread ones of its recipient causes no read; a message to another recipient does', async () => {
+test('a message that follows unread ones to its recipient causes no read; a message to another recipient does', async () => {
   const { sendQueue, reader, reads, add } = setUp()
   for (let index = 0; index < 100; index += 1) add('stuck')
   reader.requestRead('start')

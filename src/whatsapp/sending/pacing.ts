@@ -221,7 +221,7 @@ export class Pacing {
     if (strangers.size === 0 && this.#hasDeferred && this.#newRecipientsAt <= now) this.#wakeStrangers()
   }
 
-  /** Whether another message to a contact may need the next turn: behind one in flight, or in unread rows. */
+  /** Whether another message to a contact may need the next turn: one that follows a message in flight, or in unread rows. */
   #expectsMoreForContacts(): boolean {
     if (this.#state?.pace.perMinute === null) return false
     const { queue } = this.#options

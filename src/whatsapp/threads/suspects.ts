@@ -5,8 +5,8 @@ const WINDOW_MS = 10 * 60_000
 /** An instance is the cause once this many threads that ran only this instance have died. */
 const DEATHS_ALONE = 3
 /**
- * The same if other threads died at about the same time. Otherwise two causes would excuse each other for ever. More,
- * because the threads of innocent instances may die together too.
+ * The same if other threads died at about the same time. Otherwise, if two instances are the causes, each would make the
+ * deaths of the other look like a common cause for ever. More, because the threads of innocent instances may die together too.
  */
 const DEATHS_TOGETHER = 8
 /** Threads that die within this time of one another have a common cause, such as a machine without memory. */

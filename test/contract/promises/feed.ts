@@ -177,7 +177,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect(received.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 7, 8, 9, 10, 11])
     })
 
-    test('a cursor below an erased event has expired, and a reader without one starts behind it', async () => {
+    test('a cursor that precedes an erased event has expired, and a reader without a cursor starts after it', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease
@@ -218,7 +218,7 @@ export function feedContract(createHarness: CreateHarness): void {
     const readAfter = (store: Store, instanceId: InstanceId, after: FeedPlace | undefined) =>
       store.events.readFeed(instanceId, { after, limit: 10, maxBytes: LARGE })
 
-    test('a cursor of another feed has expired, also one from before a restore', async () => {
+    test('a cursor of another feed has expired, and so has one from before a restore', async () => {
       const { harness, store } = context
       const [lease, other] = [await createConnected(store), await createConnected(store)]
       const { instanceId } = lease
@@ -236,7 +236,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect((await readAfter(store, instanceId, places[1]))?.events).toHaveLength(1)
     })
 
-    test('the cursor of the last event stays valid when the event is erased, also written as text', async () => {
+    test('the cursor of the last event stays valid when the event is erased, even when it is written as text', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

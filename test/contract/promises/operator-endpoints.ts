@@ -63,7 +63,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       }
     })
 
-    test('have a lane only while an instance has deliveries for them, and each event announces one', async () => {
+    test('have a lane only while an instance has deliveries for them, and each event sends a hint', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const id = await add()
@@ -135,7 +135,7 @@ export function operatorEndpointsContract(createHarness: CreateHarness): void {
       expect(deliveries.map(({ endpointId, log }) => [endpointId, log.length])).toEqual([[own.id, 1]])
     })
 
-    test('do not count as the webhook of a redelivery of many events that none of them takes', async () => {
+    test('do not count as a webhook when many events are redelivered and none of them receives those events', async () => {
       const { store } = context
       const lease = await createOwned(store)
       const { instanceId } = lease

@@ -185,7 +185,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await store.messages.listQueued(instanceId, 10)).toHaveLength(1)
     })
 
-    test('erases old messages behind commands whose events wait for a paused endpoint', async () => {
+    test('erases old messages that follow commands whose events wait for a paused endpoint', async () => {
       await open()
       const lease = await createConnected(store, { url: null })
       const { instanceId } = lease
@@ -206,7 +206,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect(await count('incoming_messages')).toBe(0)
     })
 
-    test('cleans an instance behind others whose redeliveries wait for a paused endpoint', async () => {
+    test('cleans an instance even if its turn comes after others whose redeliveries wait for a paused endpoint', async () => {
       await open()
       const old = (lease: Lease) => acceptFailed(lease, newMessage(lease.instanceId, { id: newMessageId(1_000) }))
       for (let number = 0; number < INSTANCES_STEP; number += 1) {
@@ -227,7 +227,7 @@ export function retentionContract(createHarness: CreateHarness): void {
       expect([await count('messages'), await count('deliveries')]).toEqual([INSTANCES_STEP, INSTANCES_STEP])
     })
 
-    test('erases old events behind thousands that are held, and examines each once in a round', async () => {
+    test('erases old events that follow thousands of held ones, and examines each once in a round', async () => {
       await open()
       const lease = await createConnected(store)
       const { instanceId } = lease

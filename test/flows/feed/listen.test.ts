@@ -186,7 +186,7 @@ test('it prints where to continue if an error ends it', async () => {
   expect(textsOf(receiver)).toEqual(['one', 'while it was off'])
 })
 
-test('an error that cannot be retried ends the command with a sentence that names the remedy', async () => {
+test('an error that cannot be retried ends the command with an error message that names the remedy', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const forward = ['--forward', 'http://127.0.0.1:2/hook', '--server', api.url]

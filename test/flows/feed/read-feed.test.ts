@@ -97,7 +97,7 @@ test('a poll without a new event ends when its waiting time is over, and keeps i
   expect([status, body]).toEqual([200, { data: [], nextCursor: all.nextCursor }])
 })
 
-test('events of one kind are found behind thousands of others', async () => {
+test('events of one kind are found among thousands of others', async () => {
   await using api = await ApiHarness.start()
   const instance = await api.createConnected()
   const lease = await api.lease(instance.id)

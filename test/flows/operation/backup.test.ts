@@ -113,7 +113,7 @@ describe('a backup', () => {
     }
   })
 
-  test('several backups into one folder at the same time are all made, also beside what a killed one has left', async () => {
+  test('several backups into one folder at the same time all succeed, even beside files left by a killed backup', async () => {
     const service = await new Service().start()
     try {
       const nextSeconds = Array.from({ length: 60 }, (_, second) => new Date(Date.now() + second * 1_000))
@@ -131,7 +131,7 @@ describe('a backup', () => {
     }
   })
 
-  test('erases what a killed one has left 12 hours ago, and no other file', async () => {
+  test('erases files left by a backup that was killed at least 12 hours ago, and no other file', async () => {
     const service = await new Service().start()
     try {
       const kept = ['pombal-2026-01-02T03-04-05.db', 'pombal-2026-01-02T03-04-07.db.partial', 'mine.db.partial']
@@ -150,7 +150,7 @@ describe('a backup', () => {
     }
   })
 
-  test('of a database that another program has locked is refused with a sentence', async () => {
+  test('of a database that another program has locked is refused with a clear error message', async () => {
     const service = await new Service().start()
     await service.kill('SIGTERM')
     const other = new Sqlite(join(service.dataDir, 'pombal.db'))

@@ -43,7 +43,7 @@ describe('npm run audit', () => {
   })
 
   test.each(['{"message":"405 Method Not Allowed - POST https://registry.example/"}', 'no JSON', ''])(
-    'passes with a sentence if the registry does not answer: %s',
+    'passes with a clear message if the registry does not answer: %s',
     text => {
       const { code, output } = run('audit.ts', fakeNpm(text))
       expect([code, output]).toEqual([0, expect.stringMatching(/^Not audited: the registry did not answer/)])

@@ -112,7 +112,7 @@ describe('pombal doctor', () => {
     expect(missing).toMatchObject({ code: 1, said: expect.stringMatching(/PROBLEM\s+Master key\s+\S+ is missing/) })
   })
 
-  test('names a damaged database and a clock that runs behind it', async () => {
+  test('names a damaged database and a clock that is behind the newest event', async () => {
     const settings = await startService({ SANDBOX: 'on' })
     const { id } = await service!.admin.createInstance('sandbox')
     await service!.admin.connect(id)

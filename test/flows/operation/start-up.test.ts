@@ -193,7 +193,7 @@ describe('a start', () => {
     expect(output).toMatch(/MASTER_KEY is required/)
   })
 
-  test('with a PostgreSQL that does not answer says so in a sentence and exits 1', async () => {
+  test('with a PostgreSQL that does not answer prints a clear error message and exits 1', async () => {
     const { code, output } = await startInVain({
       env: {
         DATABASE_URL: 'postgres://pombal:confidential@127.0.0.1:1/none',
@@ -258,7 +258,7 @@ describe('a start', () => {
     { dataDir: '/dev/null/data', complaint: '/dev/null/data' },
     { env: { HOST: 'nowhere.invalid' }, complaint: 'nowhere.invalid is not an address of this machine: set HOST' },
     { env: { HOST: '192.0.2.1' }, complaint: '192.0.2.1 is not an address of this machine: set HOST' },
-  ])('where the system refuses $complaint says so in a sentence and exits 1', async ({ complaint, ...options }) => {
+  ])('where the system refuses $complaint prints a clear error and exits 1', async ({ complaint, ...options }) => {
     const { code, output } = await startInVain(options)
     expect(code).toBe(1)
     expect(output).toContain(complaint)

@@ -80,7 +80,7 @@ test('an invalid number, an invalid device and too many keys are refused', async
   expect(body.error.message).toContain('import-sessions')
 })
 
-test('files that are not a session, and other bodies, are refused with a sentence and change nothing', async () => {
+test('files that are not a session, and other bodies, are refused with a clear error message and change nothing', async () => {
   const before = (await api.admin('GET', '/instances')).body.data.length
   const torn = sessionFiles(linkedSession())
   torn.set('creds.json', torn.get('creds.json')!.slice(0, 300))

@@ -266,7 +266,7 @@ describe.skipIf(!HAS_REDIS)('in Redis (skipped where it is not installed)', () =
     }
   })
 
-  test('a wrong password is refused with a sentence', async () => {
+  test('a wrong password is refused with a clear error message', async () => {
     const redis = await startRedis('another-password')
     try {
       const url = redis.url.replace('another-password', PASSWORD)

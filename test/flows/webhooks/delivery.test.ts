@@ -21,13 +21,13 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
   test('an event is posted immediately, with both valid signatures', async () => {
     await using harness = await openHarness()
     await using receiver = await createReceiver()
-    const consumer = await harness.addInstance(receiver.url)
-    const id = await consumer.receive('Olá 🕊️\nlinha 2')
+    const instance = await harness.addInstance(receiver.url)
+    const id = await instance.receive('Olá 🕊️\nlinha 2')
     await receiver.waitFor(1)
     const request = receiver.requests[0]!
     expect(eventOf(request)).toEqual({
       event: 'message.received',
-      instanceId: consumer.id,
+      instanceId: instance.id,
       timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       data: {
         id,
@@ -48,9 +48,9 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
       'x-service-attempt': '1',
       'webhook-id': expect.stringMatching(/^evt_/),
     })
-    expect(isSigned(request, consumer.secret)).toBe(true)
-    expect(isStandardSigned(request, consumer.secret)).toBe(true)
-    const [event] = await consumer.untilAll('delivered')
+    expect(isSigned(request, instance.secret)).toBe(true)
+    expect(isStandardSigned(request, instance.secret)).toBe(true)
+    const [event] = await instance.untilAll('delivered')
     expect(event?.deliveries[0]?.log).toMatchObject([{ attemptNumber: 1, status: 200, error: null }])
   })
 
@@ -59,17 +59,17 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
     await using harness = await openHarness({ retryDelaysMs: delays })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 503, body: 'later', headers: { 'retry-after': '3600' } })
-    const consumer = await harness.addInstance(receiver.url)
+    const instance = await harness.addInstance(receiver.url)
     const loop = monitorEventLoopDelay({ resolution: 5 })
     loop.enable()
-    await consumer.receive()
-    const [event] = await consumer.untilAll('exhausted')
+    await instance.receive()
+    const [event] = await instance.untilAll('exhausted')
     loop.disable()
     const { requests } = receiver
     expect(requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(['1', '2', '3', '4', '5', '6'])
     expect(new Set(requests.map(idOf)).size).toBe(1)
     expect(new Set(requests.map(({ body }) => body.toString())).size).toBe(1)
-    expect(requests.every(request => isStandardSigned(request, consumer.secret))).toBe(true)
+    expect(requests.every(request => isStandardSigned(request, instance.secret))).toBe(true)
     const tolerance = TOLERANCE_MS + 2 * (loop.max / NANOSECONDS)
     for (const [index, delay] of delays.entries()) {
       const [before, next] = [requests[index]!, requests[index + 1]!]
@@ -87,8 +87,8 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
       kind: 'status',
       status: request.headers['x-service-event'] === 'message.sent' ? 500 : 200,
     }))
-    const consumer = await harness.addInstance(receiver.url)
-    await consumer.sendAndRead()
+    const instance = await harness.addInstance(receiver.url)
+    await instance.sendAndRead()
     await receiver.waitFor(5)
     const told = receiver.requests.map(({ headers }) => `${headers['x-service-event']} ${headers['x-service-attempt']}`)
     expect(told).toEqual([
@@ -106,15 +106,15 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
   test('another message’s events do not wait for it', async () => {
     await using harness = await openHarness({ retryDelaysMs: [60_000] })
     await using receiver = await createReceiver()
-    const consumer = await harness.addInstance(receiver.url)
+    const instance = await harness.addInstance(receiver.url)
     let held: string | null = null
     receiver.answerWith(request => {
       held ??= eventOf(request).data.id
       return { kind: 'status', status: eventOf(request).data.id === held ? 500 : 200 }
     })
-    await consumer.sendAndRead()
+    await instance.sendAndRead()
     await receiver.waitFor(1)
-    const second = await consumer.sendAndRead()
+    const second = await instance.sendAndRead()
     await receiver.waitFor(requests => requests.filter(request => eventOf(request).data.id === second).length === 3)
     expect(receiver.requests).toHaveLength(4)
   })
@@ -124,19 +124,19 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
     await using before = await createReceiver()
     await using after = await createReceiver()
     before.answerWith({ kind: 'status', status: 500 })
-    const consumer = await harness.addInstance(before.url)
-    await consumer.sendAndRead()
-    const early = await consumer.receive('early')
+    const instance = await harness.addInstance(before.url)
+    await instance.sendAndRead()
+    const early = await instance.receive('early')
     await before.waitFor(2)
-    await harness.store.instances.setWebhookUrl(consumer.id, after.url)
-    const late = await consumer.receive('late')
+    await harness.store.instances.setWebhookUrl(instance.id, after.url)
+    const late = await instance.receive('late')
     await harness.restart()
     // Attempts that failed: two at least, more on a slow machine.
     const failed = before.requests.length
     before.answerWith({ kind: 'status', status: 200 })
     await before.waitFor(failed + 4)
     await after.waitFor(1)
-    await consumer.untilAll('delivered')
+    await instance.untilAll('delivered')
     expect(after.events.map(({ data }) => data.id)).toEqual([late])
     const told = before.requests.slice(failed).map(request => eventOf(request).event)
     expect(told.toSorted()).toEqual(['message.delivered', 'message.read', 'message.received', 'message.sent'])
@@ -146,14 +146,14 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
   test('events created while no URL is set are kept and not posted', async () => {
     await using harness = await openHarness()
     await using receiver = await createReceiver()
-    const consumer = await harness.addInstance(receiver.url)
-    await harness.store.instances.setWebhookUrl(consumer.id, null)
-    await consumer.receive('unheard')
-    await harness.store.instances.setWebhookUrl(consumer.id, receiver.url)
-    const heard = await consumer.receive('heard')
+    const instance = await harness.addInstance(receiver.url)
+    await harness.store.instances.setWebhookUrl(instance.id, null)
+    await instance.receive('unheard')
+    await harness.store.instances.setWebhookUrl(instance.id, receiver.url)
+    const heard = await instance.receive('heard')
     await receiver.waitFor(1)
     expect(receiver.events.map(({ data }) => data.id)).toEqual([heard])
-    const states = async () => (await consumer.log()).map(({ delivery }) => delivery?.state)
+    const states = async () => (await instance.log()).map(({ delivery }) => delivery?.state)
     await until('the attempt to be recorded', async () => (await states())[1] === 'delivered')
     expect(await states()).toEqual([undefined, 'delivered'])
   })
@@ -162,16 +162,16 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
     await using harness = await openHarness({ retryDelaysMs: [200, 200] })
     await using receiver = await createReceiver()
     receiver.answerWith(({ index }) => ({ kind: 'status', status: index === 0 ? 500 : 200 }))
-    const consumer = await harness.addInstance(receiver.url)
-    await consumer.receive()
+    const instance = await harness.addInstance(receiver.url)
+    await instance.receive()
     await receiver.waitFor(1)
     const rotated = newWebhookSecret()
-    await harness.store.endpoints.replaceSecret(consumer.id, DEFAULT_ENDPOINT, rotated, Date.now())
+    await harness.store.endpoints.replaceSecret(instance.id, DEFAULT_ENDPOINT, rotated, Date.now())
     await receiver.waitFor(2)
     const [first, second] = receiver.requests as [ReceivedRequest, ReceivedRequest]
-    expect([isSigned(first, consumer.secret), isSigned(first, rotated)]).toEqual([true, false])
-    expect([isSigned(second, consumer.secret), isSigned(second, rotated)]).toEqual([false, true])
-    expect([isStandardSigned(second, consumer.secret), isStandardSigned(second, rotated)]).toEqual([true, true])
+    expect([isSigned(first, instance.secret), isSigned(first, rotated)]).toEqual([true, false])
+    expect([isSigned(second, instance.secret), isSigned(second, rotated)]).toEqual([false, true])
+    expect([isStandardSigned(second, instance.secret), isStandardSigned(second, rotated)]).toEqual([true, true])
     expect(idOf(second)).toBe(idOf(first))
   })
 
@@ -180,13 +180,13 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
     await using before = await createReceiver()
     await using after = await createReceiver()
     before.answerWith({ kind: 'status', status: 410 })
-    const consumer = await harness.addInstance(before.url)
-    await consumer.receive()
-    const [event] = await consumer.untilAll('exhausted')
-    await harness.store.instances.setWebhookUrl(consumer.id, after.url)
-    expect(await harness.store.deliveries.redeliver(consumer.id, event!.id, Date.now())).toBe('queued')
+    const instance = await harness.addInstance(before.url)
+    await instance.receive()
+    const [event] = await instance.untilAll('exhausted')
+    await harness.store.instances.setWebhookUrl(instance.id, after.url)
+    expect(await harness.store.deliveries.redeliver(instance.id, event!.id, Date.now())).toBe('queued')
     await after.waitFor(1)
-    const [again] = await consumer.untilAll('delivered')
+    const [again] = await instance.untilAll('delivered')
     expect(idOf(after.requests[0]!)).toBe(idOf(before.requests[0]!))
     expect(after.requests[0]!.body.equals(before.requests[0]!.body)).toBe(true)
     expect(after.requests[0]!.headers['x-service-attempt']).toBe('1')
@@ -199,7 +199,7 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
   test('slow, endless and broken responses are judged by their status line, and logged', async () => {
     await using harness = await openHarness({ retryDelaysMs: [], timeoutMs: 10_000 })
     await using receiver = await createReceiver()
-    const consumer = await harness.addInstance(receiver.url)
+    const instance = await harness.addInstance(receiver.url)
     const answers = [
       { kind: 'redirect', to: 'http://169.254.169.254/', status: 307 },
       { kind: 'drip', status: 200 },
@@ -210,11 +210,11 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
     ] as const
     receiver.answerWith(({ index }) => answers[index] ?? { kind: 'hang' })
     for (const [index] of answers.entries()) {
-      await consumer.receive()
+      await instance.receive()
       await receiver.waitFor(index + 1)
     }
     const log = await until('all to end', async () => {
-      const events = await consumer.log()
+      const events = await instance.log()
       return events.every(({ delivery }) => delivery?.state !== 'pending') && events
     })
     const told = log.map(({ delivery, deliveries }) => {
@@ -241,9 +241,9 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
       policy: { loopbackAndPrivateAllowed: false, allowedNetworks: [], ownPorts: [] },
       resolve: async () => [{ address: '127.0.0.1', family: 4 }],
     })
-    const consumer = await harness.addInstance(`http://consumer.test:${receiver.port}/`)
-    await consumer.receive()
-    const [event] = await consumer.untilAll('exhausted')
+    const instance = await harness.addInstance(`http://instance.test:${receiver.port}/`)
+    await instance.receive()
+    const [event] = await instance.untilAll('exhausted')
     expect(event?.deliveries[0]?.log).toMatchObject([{ status: null, error: 'blocked_address' }])
     expect(receiver.requests).toHaveLength(0)
   })
@@ -261,8 +261,8 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
       },
     })
     harness.startLanes({ wrap: neverRecords })
-    const consumer = await harness.addInstance(receiver.url)
-    await consumer.receive()
+    const instance = await harness.addInstance(receiver.url)
+    await instance.receive()
     await receiver.waitFor(1)
     await harness.dispatcher.close(0)
     harness.startLanes()
@@ -270,7 +270,7 @@ describe.each(ONE_STORE)('webhooks on %s', kind => {
     const [first, second] = receiver.requests as [ReceivedRequest, ReceivedRequest]
     expect(idOf(second)).toBe(idOf(first))
     expect(second.headers['x-service-attempt']).toBe('1')
-    const [event] = await consumer.untilAll('delivered')
+    const [event] = await instance.untilAll('delivered')
     expect(event?.deliveries[0]?.log).toHaveLength(1)
   })
 })

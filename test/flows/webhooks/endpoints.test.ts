@@ -6,7 +6,7 @@ import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts
 import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
 import { until } from '../../until.ts'
-import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
+import { type HarnessSettings, type TestInstance, WebhookHarness } from './harness.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -16,7 +16,7 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
 
   async function addEndpoint(
     { store }: WebhookHarness,
-    { id: instanceId }: Consumer,
+    { id: instanceId }: TestInstance,
     url: string,
     settings: Partial<EndpointSettings> = {},
   ): Promise<{ id: string; secret: string }> {
@@ -34,16 +34,16 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using first = await createReceiver()
     await using second = await createReceiver()
     await using reads = await createReceiver()
-    const consumer = await harness.addInstance(first.url)
-    const other = await addEndpoint(harness, consumer, second.url)
-    await addEndpoint(harness, consumer, reads.url, { events: ['message.read'] })
-    await consumer.sendAndRead()
+    const instance = await harness.addInstance(first.url)
+    const other = await addEndpoint(harness, instance, second.url)
+    await addEndpoint(harness, instance, reads.url, { events: ['message.read'] })
+    await instance.sendAndRead()
     await Promise.all([first.waitFor(3), second.waitFor(3), reads.waitFor(1)])
     const kinds = ({ requests }: Receiver) => requests.map(request => eventOf(request).event)
     for (const receiver of [first, second])
       expect(kinds(receiver)).toEqual(['message.sent', 'message.delivered', 'message.read'])
     expect(kinds(reads)).toEqual(['message.read'])
-    expect(first.requests.every(request => isSigned(request, consumer.secret))).toBe(true)
+    expect(first.requests.every(request => isSigned(request, instance.secret))).toBe(true)
     expect(second.requests.every(request => isSigned(request, other.secret))).toBe(true)
     const ids = ({ requests }: Receiver) => requests.map(({ headers }) => headers['webhook-id'])
     expect(ids(second)).toEqual(ids(first))
@@ -54,9 +54,9 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using alive = await createReceiver()
     await using failing = await createReceiver()
     failing.answerWith(({ index }) => ({ kind: 'status', status: index < 2 ? 500 : 200 }))
-    const consumer = await harness.addInstance(alive.url)
-    await addEndpoint(harness, consumer, failing.url)
-    await consumer.sendAndRead()
+    const instance = await harness.addInstance(alive.url)
+    await addEndpoint(harness, instance, failing.url)
+    await instance.sendAndRead()
     await alive.waitFor(3)
     await failing.waitFor(5)
     const attempts = failing.requests.map(request => [
@@ -77,16 +77,16 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using harness = await openHarness()
     await using alive = await createReceiver()
     await using paused = await createReceiver()
-    const consumer = await harness.addInstance(alive.url)
-    const { id } = await addEndpoint(harness, consumer, paused.url)
-    const ids = [await consumer.receive()]
+    const instance = await harness.addInstance(alive.url)
+    const { id } = await addEndpoint(harness, instance, paused.url)
+    const ids = [await instance.receive()]
     await paused.waitFor(1)
-    const change = (active: boolean) => harness.store.endpoints.change(consumer.id, id, { active })
+    const change = (active: boolean) => harness.store.endpoints.change(instance.id, id, { active })
     await change(false)
-    for (let count = 0; count < 5; count += 1) ids.push(await consumer.receive())
+    for (let count = 0; count < 5; count += 1) ids.push(await instance.receive())
     await alive.waitFor(6)
     await harness.restart()
-    ids.push(await consumer.receive())
+    ids.push(await instance.receive())
     await alive.waitFor(7)
     expect(paused.requests).toHaveLength(1)
     await change(true)
@@ -98,17 +98,17 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using harness = await openHarness({ retryDelaysMs: [50, 50, 50] })
     await using alive = await createReceiver()
     await using deleted = await createReceiver()
-    const consumer = await harness.addInstance(alive.url)
-    const { id } = await addEndpoint(harness, consumer, deleted.url, { active: false })
-    const kept = await consumer.receive()
+    const instance = await harness.addInstance(alive.url)
+    const { id } = await addEndpoint(harness, instance, deleted.url, { active: false })
+    const kept = await instance.receive()
     await alive.waitFor(1)
     expect(deleted.requests).toHaveLength(0)
     deleted.answerWith(({ index }) => ({ kind: 'status', status: index < 2 ? 500 : 200 }))
-    await harness.store.endpoints.delete(consumer.id, id, Date.now())
-    await consumer.receive()
+    await harness.store.endpoints.delete(instance.id, id, Date.now())
+    await instance.receive()
     await alive.waitFor(2)
     await deleted.waitFor(3)
-    await consumer.untilAll('delivered')
+    await instance.untilAll('delivered')
     expect(idsAt(deleted)).toEqual([kept, kept, kept])
   })
 
@@ -116,23 +116,23 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using harness = await openHarness({ retryDelaysMs: [HOUR_MS] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })
-    const consumer = await harness.addInstance(receiver.url)
-    await consumer.receive()
+    const instance = await harness.addInstance(receiver.url)
+    await instance.receive()
     const retrying = async () => {
-      const [event] = await consumer.log()
+      const [event] = await instance.log()
       return event?.delivery?.attempts === 1 ? event : undefined
     }
     const { id, delivery } = await until('the retry', retrying)
-    const retry = (at: number) => harness.store.deliveries.retryNow(consumer.id, id, Number(delivery!.id), at)
+    const retry = (at: number) => harness.store.deliveries.retryNow(instance.id, id, Number(delivery!.id), at)
     const now = Date.now()
     expect((await retry(now)).kind).toBe('requested')
     await receiver.waitFor(2)
-    const recorded = async () => (await consumer.log())[0]!.deliveries[0]!.log.length === 2
+    const recorded = async () => (await instance.log())[0]!.deliveries[0]!.log.length === 2
     await until('the record', recorded)
-    expect((await consumer.log())[0]!.delivery).toMatchObject({ attempts: 1, nextAttemptAt: delivery!.nextAttemptAt })
+    expect((await instance.log())[0]!.delivery).toMatchObject({ attempts: 1, nextAttemptAt: delivery!.nextAttemptAt })
     receiver.answerWith({ kind: 'status', status: 200 })
     expect((await retry(now + 10_000)).kind).toBe('requested')
-    await consumer.untilAll('delivered')
+    await instance.untilAll('delivered')
     expect(receiver.requests.map(({ headers }) => headers['x-service-attempt'])).toEqual(['1', '2', '2'])
   })
 
@@ -140,20 +140,20 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using harness = await openHarness({ retryDelaysMs: [HOUR_MS] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })
-    const consumer = await harness.addInstance(receiver.url)
-    await consumer.receiveMany(100)
+    const instance = await harness.addInstance(receiver.url)
+    await instance.receiveMany(100)
     const waiting = async () => {
-      const { data } = await harness.store.events.list(consumer.id, { limit: 200 })
+      const { data } = await harness.store.events.list(instance.id, { limit: 200 })
       return data.every(({ delivery }) => delivery?.attempts === 1) && data
     }
     const events = await until('all to wait', waiting)
     // The request is committed while no lane runs, as if the node had been killed after it.
     await harness.stopLanes(0)
-    expect(await harness.store.deliveries.retryAllNow(consumer.id, DEFAULT_ENDPOINT, Date.now())).toBe(100)
+    expect(await harness.store.deliveries.retryAllNow(instance.id, DEFAULT_ENDPOINT, Date.now())).toBe(100)
     receiver.answerWith({ kind: 'status', status: 200 })
     const before = receiver.requests.length
     harness.startLanes()
-    await consumer.untilAll('delivered')
+    await instance.untilAll('delivered')
     const retried = receiver.requests.slice(before).map(({ headers }) => String(headers['webhook-id']))
     const inOrder = events.map(({ id }) => id).toSorted()
     expect(retried.toSorted()).toEqual(inOrder)
@@ -167,20 +167,20 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using first = await createReceiver()
     await using second = await createReceiver()
     await using third = await createReceiver()
-    const consumer = await harness.addInstance(first.url)
-    await addEndpoint(harness, consumer, second.url)
-    await addEndpoint(harness, consumer, third.url)
+    const instance = await harness.addInstance(first.url)
+    await addEndpoint(harness, instance, second.url)
+    await addEndpoint(harness, instance, third.url)
     const receivers = [first, second, third]
     const ids: string[] = []
     for (let round = 0; round < 4; round += 1) {
-      const recording = Array.from({ length: 30 }, async () => ids.push(await consumer.receive()))
+      const recording = Array.from({ length: 30 }, async () => ids.push(await instance.receive()))
       await second.waitFor(second.requests.length + 5)
       // Attempts in flight are aborted, and their outcome is not recorded.
       await harness.stopLanes(0)
       await Promise.all(recording)
       harness.startLanes()
     }
-    await consumer.untilAll('delivered')
+    await instance.untilAll('delivered')
     for (const receiver of receivers) {
       await until('every event', () => new Set(idsAt(receiver)).size === ids.length)
       expect(new Set(idsAt(receiver))).toEqual(new Set(ids))
@@ -194,17 +194,17 @@ describe.each(ONE_STORE)('endpoints on %s', kind => {
     await using failing = await createReceiver()
     hanging.answerWith({ kind: 'hang' })
     failing.answerWith({ kind: 'status', status: 500 })
-    const consumer = await harness.addInstance(alive.url)
+    const instance = await harness.addInstance(alive.url)
     const urls = [hanging.url, failing.url, 'http://127.0.0.1:1/']
-    for (let index = 0; index < 9; index += 1) await addEndpoint(harness, consumer, urls[index % 3]!)
+    for (let index = 0; index < 9; index += 1) await addEndpoint(harness, instance, urls[index % 3]!)
     const ids: string[] = []
     for (let count = 1; count <= 20; count += 1) {
-      ids.push(await consumer.receive())
+      ids.push(await instance.receive())
       await alive.waitFor(count)
     }
     const slots = 3 * 6
     await hanging.waitFor(slots)
-    ids.push(...(await Promise.all(Array.from({ length: 100 }, () => consumer.receive()))))
+    ids.push(...(await Promise.all(Array.from({ length: 100 }, () => instance.receive()))))
     await alive.waitFor(ids.length)
     expect(idsAt(alive).slice(0, 20)).toEqual(ids.slice(0, 20))
     expect(idsAt(alive).toSorted()).toEqual(ids.toSorted())

@@ -109,7 +109,7 @@ export class WebhookHarness {
   }
 
   /** An instance with its webhook, owned by this node. */
-  async addInstance(url: string): Promise<Consumer> {
+  async addInstance(url: string): Promise<TestInstance> {
     const id = newInstanceId()
     const secret = newWebhookSecret()
     const tokenDigest = randomBytes(32)
@@ -124,7 +124,7 @@ export class WebhookHarness {
     await this.store.instances.create(instance, Date.now())
     await this.store.instances.setWebhookUrl(id, url)
     await this.#acquire()
-    return new Consumer(this, id, secret)
+    return new TestInstance(this, id, secret)
   }
 
   leaseOf(instanceId: string): Lease {
@@ -143,7 +143,7 @@ export class WebhookHarness {
 }
 
 /** One instance, with functions that cause the events of its webhook. */
-export class Consumer {
+export class TestInstance {
   readonly id: string
   readonly secret: string
   readonly #harness: WebhookHarness

@@ -299,10 +299,10 @@ test('forty host names whose look-up hangs do not delay a consumer whose name is
   await friend.receive()
   await receiver.waitFor(1)
   for (let hostile = 0; hostile < 8; hostile += 1) {
-    const consumer = await harness.addInstance('http://0.hangs.test/')
+    const instance = await harness.addInstance('http://0.hangs.test/')
     for (let name = 0; name < 5; name += 1) {
-      await harness.store.instances.setWebhookUrl(consumer.id, `http://${hostile}-${name}.hangs.test/`)
-      await consumer.receive()
+      await harness.store.instances.setWebhookUrl(instance.id, `http://${hostile}-${name}.hangs.test/`)
+      await instance.receive()
     }
   }
   // Longer than a DNS answer is fresh: the name is looked up again, together with those that hang.

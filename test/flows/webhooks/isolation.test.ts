@@ -41,7 +41,7 @@ describe.each(ONE_STORE)('isolation on %s', kind => {
   test('an endpoint never has more than 8 open requests, 6 of them first attempts', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: Array(5).fill(100) })
     await using receiver = await createReceiver()
-    const consumer = await harness.addInstance(receiver.url)
+    const instance = await harness.addInstance(receiver.url)
     const open = { first: 0, retry: 0 }
     const most = { first: 0, all: 0 }
     const sortOf = (attempt: unknown) => (attempt === '1' ? 'first' : 'retry')
@@ -56,8 +56,8 @@ describe.each(ONE_STORE)('isolation on %s', kind => {
       }, delayMs - 5)
       return { kind: 'status', status: index < 60 ? 500 : 200, delayMs }
     })
-    await consumer.receiveMany(150)
-    await consumer.untilAll('delivered')
+    await instance.receiveMany(150)
+    await instance.untilAll('delivered')
     expect(most.first).toBeLessThanOrEqual(6)
     expect(most.all).toBe(8)
     expect(receiver.mostOpen).toBe(8)
@@ -66,10 +66,10 @@ describe.each(ONE_STORE)('isolation on %s', kind => {
   test('first attempts arrive in the order of the events if the consumer accepts one at a time', async () => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'))
     await using receiver = await createReceiver()
-    const consumer = await harness.addInstance(receiver.url)
+    const instance = await harness.addInstance(receiver.url)
     const ids: string[] = []
     for (let count = 0; count < 20; count += 1) {
-      ids.push(await consumer.receive())
+      ids.push(await instance.receive())
       await receiver.waitFor(count + 1)
     }
     expect(receiver.requests.map(request => eventOf(request).data.id)).toEqual(ids)
@@ -79,13 +79,13 @@ describe.each(ONE_STORE)('isolation on %s', kind => {
     await using harness = await WebhookHarness.open(kind, inject('postgresUrl'), { retryDelaysMs: [50, 50] })
     await using receiver = await createReceiver()
     receiver.answerWith({ kind: 'status', status: 500 })
-    const consumer = await harness.addInstance(receiver.url)
-    await consumer.receive()
+    const instance = await harness.addInstance(receiver.url)
+    await instance.receive()
     await receiver.waitFor(1)
-    await harness.store.instances.delete(consumer.id, Date.now())
+    await harness.store.instances.delete(instance.id, Date.now())
     await harness.restart()
     await receiver.waitFor(3)
-    const lease = harness.leaseOf(consumer.id)
+    const lease = harness.leaseOf(instance.id)
     expect(await until('the rows to go', () => harness.store.instances.erase(lease))).toBe(true)
     expect(receiver.requests.length).toBeLessThanOrEqual(4)
   })

@@ -6,7 +6,7 @@ import type { EndpointSettings } from '../../../src/store/endpoints/endpoints.ts
 import { ONE_STORE } from '../../databases/one-store.ts'
 import { createReceiver, eventOf, isSigned, type Receiver } from '../../receiver.ts'
 import { until } from '../../until.ts'
-import { type Consumer, type HarnessSettings, WebhookHarness } from './harness.ts'
+import { type HarnessSettings, type TestInstance, WebhookHarness } from './harness.ts'
 
 const STOPPED = { state: 'stopped', cause: 'banned', reason: 'Banned.' } as const
 const LINKING = { state: 'linking', cause: 'scan_qr_code', reason: 'Scan.' } as const
@@ -24,12 +24,12 @@ describe.each(ONE_STORE)('operator endpoints on %s', kind => {
   }
 
   /** Two events: the instance shows a QR code, and is then stopped. */
-  async function stopNumber(harness: WebhookHarness, { id }: Consumer): Promise<void> {
+  async function stopNumber(harness: WebhookHarness, { id }: TestInstance): Promise<void> {
     for (const change of [LINKING, STOPPED])
       await harness.store.connections.record(harness.leaseOf(id), change, Date.now())
   }
 
-  const seenBy = ({ requests }: Receiver, { id }: Consumer) =>
+  const seenBy = ({ requests }: Receiver, { id }: TestInstance) =>
     requests.map(eventOf).flatMap(event => (event.instanceId === id ? [event.event] : []))
 
   test('get the events about the connection of every instance, in order, signed with their own secret', async () => {
@@ -39,15 +39,15 @@ describe.each(ONE_STORE)('operator endpoints on %s', kind => {
     const before = await harness.addInstance(own.url)
     const { secret } = await addEndpoint(harness, operator.url)
     const after = await harness.addInstance(own.url)
-    for (const consumer of [before, after]) {
-      await consumer.receive()
-      await stopNumber(harness, consumer)
+    for (const instance of [before, after]) {
+      await instance.receive()
+      await stopNumber(harness, instance)
     }
     await operator.waitFor(4)
     await own.waitFor(2)
-    for (const consumer of [before, after]) {
-      await consumer.receive()
-      expect(seenBy(operator, consumer)).toEqual(['instance.linking', 'instance.stopped'])
+    for (const instance of [before, after]) {
+      await instance.receive()
+      expect(seenBy(operator, instance)).toEqual(['instance.linking', 'instance.stopped'])
     }
     await own.waitFor(4)
     expect(operator.requests).toHaveLength(4)
@@ -60,22 +60,22 @@ describe.each(ONE_STORE)('operator endpoints on %s', kind => {
     await using own = await createReceiver()
     await using operator = await createReceiver()
     operator.answerWith(() => ({ kind: 'status', status: 500 }))
-    const consumer = await harness.addInstance(own.url)
+    const instance = await harness.addInstance(own.url)
     const { id } = await addEndpoint(harness, operator.url)
-    await stopNumber(harness, consumer)
+    await stopNumber(harness, instance)
     await operator.waitFor(6)
-    await consumer.receive()
+    await instance.receive()
     await own.waitFor(1)
     const count = async () => (await harness.store.operatorEndpoints.countDeliveries(id, 0)).retrying
     await until('both events to wait', async () => (await count()) === 2)
     await harness.restart()
     operator.answerWith(() => ({ kind: 'status', status: 200 }))
-    expect(await harness.store.operatorEndpoints.listWaiting(id)).toEqual([consumer.id])
+    expect(await harness.store.operatorEndpoints.listWaiting(id)).toEqual([instance.id])
     await until('both retries to be possible', async () => {
-      await harness.store.deliveries.retryAllNow(consumer.id, id, harness.store.clock.steady())
+      await harness.store.deliveries.retryAllNow(instance.id, id, harness.store.clock.steady())
       return (await count()) === 0
     })
-    expect(seenBy(operator, consumer).slice(-2)).toEqual(['instance.linking', 'instance.stopped'])
+    expect(seenBy(operator, instance).slice(-2)).toEqual(['instance.linking', 'instance.stopped'])
     expect(own.requests).toHaveLength(1)
   })
 
@@ -83,17 +83,17 @@ describe.each(ONE_STORE)('operator endpoints on %s', kind => {
     await using harness = await openHarness()
     await using own = await createReceiver()
     await using operator = await createReceiver()
-    const consumer = await harness.addInstance(own.url)
+    const instance = await harness.addInstance(own.url)
     const { id } = await addEndpoint(harness, operator.url, { active: false })
-    await stopNumber(harness, consumer)
+    await stopNumber(harness, instance)
     await harness.restart()
     expect(operator.requests).toEqual([])
     await harness.store.operatorEndpoints.change(id, { active: true })
     await operator.waitFor(2)
     await harness.store.operatorEndpoints.change(id, { active: false })
-    await stopNumber(harness, consumer)
+    await stopNumber(harness, instance)
     await harness.store.operatorEndpoints.delete(id, Date.now())
     await operator.waitFor(4)
-    expect(seenBy(operator, consumer).slice(-2)).toEqual(['instance.linking', 'instance.stopped'])
+    expect(seenBy(operator, instance).slice(-2)).toEqual(['instance.linking', 'instance.stopped'])
   })
 })

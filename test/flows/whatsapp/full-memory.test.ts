@@ -31,7 +31,7 @@ test.each(ONE_STORE)(
     await harness.reaches(id, 'reconnecting')
     await harness.network.misbehave({ kind: 'clear' })
     await harness.reaches(id, 'connected')
-    // The first message is sent, and one behind those that are sent concurrently.
+    // The first message is sent, and one after those that are sent concurrently.
     for (const { id: message } of [accepted[0], accepted[STARTED_ANEW]].filter(one => one !== undefined)) {
       await harness.becomes(id, message, 'sent')
     }

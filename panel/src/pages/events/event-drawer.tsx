@@ -26,7 +26,7 @@ import { AttemptOutcome, isSuccess } from '../webhook/attempt-outcome.tsx'
 import { statusText } from '../webhook/status-text.ts'
 import classes from './event-drawer.module.css'
 
-/** The service returns at most so many deliveries and attempts. */
+/** The service returns at most this many deliveries and attempts. */
 const MAX_SHOWN = 100
 
 interface EventDrawerProps {

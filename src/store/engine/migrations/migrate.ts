@@ -117,8 +117,9 @@ export async function migrate(db: Kysely<Database>, kind: DatabaseKind, keyCheck
 }
 
 /**
- * Does not compare the master key, which no step of a database with data needs. All steps are one transaction, except on a
- * shared database with data: there each step is one, because other nodes use the tables, whose locks last until the commit.
+ * Does not check the master key: on a database that has data, no step needs it. All steps are one transaction, except on a
+ * shared database that has data. There each step is its own transaction, because other nodes use the tables, and a commit
+ * releases their locks.
  */
 export async function applyMissingSteps(db: Kysely<Database>, kind: DatabaseKind, keyCheck: KeyCheck): Promise<void> {
   const migrator = new Migrator({

@@ -7,7 +7,7 @@ const NEW_LID = '222@lid'
 
 type Socket = ConstructorParameters<typeof LidFinder>[0]
 
-/** A contact that has set up WhatsApp again and has another LID since. */
+/** A contact that has set up WhatsApp again and has had another LID since. */
 function finderOf(answer: () => Promise<unknown>) {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())

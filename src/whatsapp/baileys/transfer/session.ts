@@ -23,7 +23,7 @@ export interface Session {
   unreadable: number
 }
 
-/** The session cannot be used. The message is a sentence that says why. */
+/** The session cannot be used. The message says why. */
 export class UnusableSession extends Error {
   override readonly name = 'UnusableSession'
 }

@@ -59,7 +59,7 @@ test('beyond the limit of deferred chats, later chats wait too, and no message i
   }
 })
 
-test('a recipient deferred until a moment is read again after it and keeps its failure count', async () => {
+test('once its deferral has ended, a recipient’s rows are read again and its failure count is kept', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const queue = [row(1, 'slow'), row(2, 'slow')]

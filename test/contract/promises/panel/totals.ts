@@ -16,7 +16,7 @@ import type { CreateHarness } from '../../harness.ts'
 
 const MINUTE_MS = 60_000
 
-/** The data behind the metrics: the store's totals, and the calls of its observer. */
+/** The data that the metrics show: the store's totals, and the calls of its observer. */
 export function totalsContract(createHarness: CreateHarness): void {
   describe('totals', () => {
     const context = withStore(createHarness)

@@ -37,7 +37,7 @@ const numbered = (text: string, count: number) => Array.from({ length: count }, 
 describe.concurrent('a message to the instance', () => {
   test.each<[string, readonly (readonly [When, Action])[]]>([
     ['cut off before it arrives', [[{ ...INCOMING, times: 1 }, 'cut']]],
-    ['cut off right behind it', [[{ ...INCOMING, times: 1 }, 'cut_after']]],
+    ['cut off right after it', [[{ ...INCOMING, times: 1 }, 'cut_after']]],
     [
       'whose receipt never arrives, with the socket',
       [

@@ -118,7 +118,7 @@ describe.concurrent('a network that never says that it has delivered all', { tim
   })
 })
 
-/** WhatsApp may withhold the messages behind a stanza that was acknowledged with an error. */
+/** WhatsApp may withhold the messages after a stanza that was acknowledged with an error. */
 test.concurrent('posts of newsletters and undecryptable statuses are acknowledged without an error', async () => {
   await using world = await openOffline(1)
   const { harness, phone, connect, textsOf } = world
