@@ -266,7 +266,7 @@ describe.each(ONE_STORE)('on %s', kind => {
     await run(['import-sessions', folder])
     const [instance] = await instances()
     const target = join(sessions, 'new', 'shop')
-    // What a killed export has left.
+    // The folder left by a killed export.
     mkdirSync(join(sessions, 'new', `.pombal-export-${instance!.id}-abcdef`), { recursive: true })
     const exported = await run(['export-session', instance!.id, target])
     expect(exported).toMatchObject({ code: 0, output: expect.stringContaining(PHONE) })

@@ -14,7 +14,7 @@ const MOST_STEPS = 100
 const masterKey = randomBytes(32)
 
 const folder = mkdtempSync(join(tmpdir(), 'pombal-restore-'))
-/** A data folder as a kill has left it: the log has commits that the database does not have. */
+/** A data folder as a kill leaves it: the write-ahead log has commits that the database file does not have. */
 const killed = join(folder, 'killed')
 const backups = join(folder, 'backups')
 /** It has the first instance only. */
@@ -97,7 +97,7 @@ describe('pombal restore', () => {
     expect(output).toMatch(/needs two keys.*master\.key .*master\.key\.next.*rotate-keys/)
   })
 
-  test('a log that is left without its database does not change the restored one', async () => {
+  test('a write-ahead log that is left without its database does not change the restored one', async () => {
     renameSync(file(), join(dataDir, 'bad.db'))
     expect(existsSync(file('-wal'))).toBe(true)
     const { output } = await run(['restore', backup])
