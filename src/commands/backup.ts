@@ -20,7 +20,7 @@ async function run(): Promise<void> {
     eraseLeftDrafts(folder, now)
   } catch (error) {
     if (!isForOperator(error)) throw error
-    process.stderr.write(`What a killed backup has left was not erased: ${error.message}\n`)
+    process.stderr.write(`The files left by a killed backup were not erased: ${error.message}\n`)
   }
   const { file, bytes } = await backUp(dataDir, now, stamp => resolve(folder, `pombal-${stamp}.db`))
   const key = masterKey === null ? join(dataDir, 'master.key') : 'MASTER_KEY'

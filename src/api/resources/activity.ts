@@ -9,8 +9,8 @@ export const deliveriesSchema = Type.Object(
     health: oneOf(DELIVERY_HEALTHS, {
       description:
         '`idle`: no delivery has ended; `working`; `retrying`: some deliveries are being retried; `failing`: the ' +
-        'last delivery that ended is exhausted; `missed`: deliveries succeed, but the deliveries of events of the ' +
-        'last 7 days are exhausted.',
+        'last delivery that ended is exhausted; `missed`: deliveries succeed now, but some events of the last ' +
+        '7 days are exhausted.',
     }),
     retrying: Type.Integer({ description: 'Deliveries that failed and are being retried; counted up to 1,000.' }),
     givenUp: Type.Integer({

@@ -44,7 +44,7 @@ const factProperties = {
       'The SHA-256 of the bytes in hexadecimal. Empty if the message does not state it and the file is not stored.',
   }),
 }
-const filename = Type.String({ description: 'The name of a document, without path and misleading characters.' })
+const filename = Type.String({ description: 'The name of a document, without its path or misleading characters.' })
 const seconds = Type.Integer({ description: 'The length of audio or video in seconds, as the message states it.' })
 const pixels = Type.Integer({ description: 'Pixels, as the message states it.' })
 
@@ -106,7 +106,7 @@ export const listedMediaSchema = Type.Object(
     }),
     mimetype: factProperties.mimetype,
     size: factProperties.size,
-    filename: nullable(Type.String({ description: 'Without path and misleading characters.' })),
+    filename: nullable(Type.String({ description: 'Without its path or misleading characters.' })),
     error: nullable(receivingErrorSchema),
     createdAt: moment('When it was uploaded, or its message was recorded.'),
     expiresAt: moment('When the bytes are erased.'),

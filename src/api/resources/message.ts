@@ -58,7 +58,7 @@ export const acceptedSchema = Type.Object(
 export const failureSchema = Type.Object(
   {
     code: oneOf(FAILURE_CODES, { description: 'Why the message or command failed.' }),
-    message: Type.String({ description: 'The reason as a sentence.', examples: ['The number is not on WhatsApp.'] }),
+    message: Type.String({ description: 'The reason, for people.', examples: ['The number is not on WhatsApp.'] }),
   },
   { title: 'MessageFailure' },
 )

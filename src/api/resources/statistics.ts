@@ -59,7 +59,7 @@ export const statisticsSchema = Type.Object(
         code: oneOf(FAILURE_CODES, { description: 'The reason.' }),
         count: Type.Integer({ description: 'Messages accepted in this time that failed for this reason.' }),
       }),
-      { description: 'Failed messages by reason, most first.' },
+      { description: 'Failed messages by reason, the most frequent first.' },
     ),
   },
   { title: 'Statistics' },

@@ -71,7 +71,7 @@ async function checkDataFolder({ databaseUrl, sandbox }: Settings, dataDir: stri
   if (!mayWrite) return [problem(`${user} cannot write to ${folder}: give that user the folder, or set DATA_DIR.`)]
   if (folder !== dataDir) return [ok(`${dataDir} does not exist yet. The first start creates it.`)]
   const isOpen = process.platform !== 'win32' && (statSync(dataDir).mode & OTHERS) !== 0
-  if (isOpen) return [warning(`Other users may look into ${dataDir}: run "chmod 700 ${dataDir}".`)]
+  if (isOpen) return [warning(`Other users can read ${dataDir}: run "chmod 700 ${dataDir}".`)]
   return [ok(dataDir)]
 }
 
@@ -150,7 +150,7 @@ async function checkFiles(settings: Settings, examine: () => Promise<StoreExamin
   if (place === null) return [known?.hasFiles ? problem(STORAGE_MISSING) : ok('Without MEDIA_URL, nodes refuse files.')]
   if (place.kind === 'folder' && known?.hasStored) {
     const isDefault = settings.media.place === null
-    const lost = `The database names files, but ${place.path} has none: mount or restore it, or correct MEDIA_URL.`
+    const lost = `The database lists files, but ${place.path} has none: mount or restore it, or correct MEDIA_URL.`
     if (!hasInstances(place.path)) return [isDefault ? warning(lost) : problem(lost)]
     if (!isDefault) return [await checkStorage({ ...place, id: known.id })]
   }

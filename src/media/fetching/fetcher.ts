@@ -168,7 +168,8 @@ export class Fetcher {
         store.fetches.recordFetched(fetch, stored),
       )
       if (outcome === 'full') return { kind: 'failed', failure: 'media_quota_exceeded', why: 'media_quota_exceeded' }
-      if (outcome === 'busy') return { kind: 'later', isTheirs: false, why: 'Unfinished files take the space.' }
+      if (outcome === 'busy')
+        return { kind: 'later', isTheirs: false, why: 'Unfinished files are taking up the space.' }
       return { kind: outcome }
     } catch (error) {
       if (lost.signal.aborted) return { kind: 'given_up' }

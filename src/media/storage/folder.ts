@@ -144,7 +144,7 @@ export class FolderStorage implements MediaStorage {
         async late => late && discard(late, path),
       )
       if (file !== null) return file
-      if (tries === MAX_TRIES) throw new Error(`The folder of ${path} disappears again and again.`)
+      if (tries === MAX_TRIES) throw new Error(`The folder of ${path} keeps disappearing.`)
     }
   }
 

@@ -70,7 +70,7 @@ export class Erasure {
   }
 
   /**
-   * Removes the deleted rows from the database's log. If another process is reading the database, this fails silently, and a later
+   * Removes the deleted rows from the database's write-ahead log. If another process is reading the database, this fails silently, and a later
    * retention step repeats it.
    */
   async #eraseTraces(): Promise<void> {

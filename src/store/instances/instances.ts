@@ -15,7 +15,7 @@ export interface NewInstance {
   goal: ConnectionGoal
 }
 
-/** `traffic`: by the messages sent and received since `trafficSince`, most first. */
+/** `traffic`: by the messages sent and received since `trafficSince`, busiest first. */
 export const INSTANCE_ORDERS = ['newest', 'name', 'traffic'] as const
 type InstanceOrder = (typeof INSTANCE_ORDERS)[number]
 

@@ -78,7 +78,7 @@ export class ContactErasure {
     // A later call needs these rows to find the kept messages by all names of the contact.
     if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
     this.#core.traces.note()
-    // Removes the deleted rows from the database's log. If another process is reading the database, this fails silently, and a later
+    // Removes the deleted rows from the database's write-ahead log. If another process is reading the database, this fails silently, and a later
     // retention step repeats it.
     await this.#core.traces.erase().catch(() => undefined)
     return total

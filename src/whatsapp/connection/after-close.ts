@@ -56,7 +56,7 @@ const AFTER_CLOSE: Readonly<Record<number, AfterClose>> = {
   411: {
     kind: 'stop',
     cause: 'no_linked_devices',
-    reason: 'The phone does not take part in linked devices. Update WhatsApp on it, then connect again.',
+    reason: 'The phone does not support linked devices. Update WhatsApp on it, then connect again.',
   },
   440: {
     kind: 'stop',

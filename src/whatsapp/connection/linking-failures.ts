@@ -7,8 +7,8 @@ type Failure = Pick<StoredConnection, 'reason'> & { cause: NonNullable<StoredCon
 export const UNFINISHED = {
   cause: 'linking_unfinished',
   reason:
-    'The phone took the code, but WhatsApp did not complete the linking. Remove unused linked devices on the phone, wait some ' +
-    'minutes, then connect again.',
+    'The phone took the code, but WhatsApp did not complete the linking. Remove unused linked devices on the phone, wait a ' +
+    'few minutes, then connect again.',
 } as const satisfies Failure
 
 const IDENTITY_REJECTED = 'Set WHATSAPP_DEVICE to another one (such as chrome-windows), restart, and connect again.'
@@ -17,7 +17,7 @@ const FAILURES: Readonly<Record<LinkingObstacle, Failure>> = {
   passkey: {
     cause: 'passkey_required',
     reason:
-      'WhatsApp asks this account for a passkey to link a device, and linking with a passkey is switched off. Another code does not ' +
+      'WhatsApp asks this account for a passkey to link a device, and linking with a passkey is switched off. A new code will not ' +
       'help. WhatsApp does not always ask: try again on another day, or set WHATSAPP_PASSKEY=on (experimental), restart, and ' +
       'connect again.',
   },

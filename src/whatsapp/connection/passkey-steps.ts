@@ -10,7 +10,7 @@ type Why = Pick<StoredConnection, 'cause' | 'reason'>
 
 const ASKED: Why = {
   cause: 'passkey_required',
-  reason: 'WhatsApp asks for the passkey of this account. Answer it on the page of WhatsApp Web, as the panel shows.',
+  reason: 'WhatsApp asks for the passkey of this account. Use it on the page of WhatsApp Web, as the panel shows.',
 }
 const REFUSED: Why = {
   cause: 'passkey_refused',
@@ -23,7 +23,7 @@ const COMPARE: Why = {
 }
 const PASSED_ON: Why = {
   cause: 'passkey_sent',
-  reason: 'WhatsApp checks the answer. Keep WhatsApp open on the phone.',
+  reason: 'WhatsApp is checking the answer. Keep WhatsApp open on the phone.',
 }
 
 export interface PasskeyStepsOptions {

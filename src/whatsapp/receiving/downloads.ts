@@ -205,7 +205,7 @@ export class Downloads {
         file => untilStored(() => store.downloads.recordFetched(lease, mediaId, file, now()), signal),
       )
       if (outcome === 'full') return { kind: 'failed', failure: 'media_quota_exceeded' }
-      if (outcome === 'busy') return { kind: 'later', why: 'Unfinished files take the space.' }
+      if (outcome === 'busy') return { kind: 'later', why: 'Unfinished files are taking up the space.' }
       return outcome === 'stored' ? { kind: 'stored' } : { kind: 'later', why: 'The file was given up.' }
     } catch (error) {
       return outcomeOf(error, link)

@@ -117,8 +117,9 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         summary: 'Change what an account may do',
         description:
           'Takes effect at once, on every node, also for open sessions. The last active owner must stay an owner. If ' +
-          'the account is no longer an owner, the open links that it created become invalid, and those that no account created. If ' +
-          'it set the password of the panel (`panelPassword`), the password becomes invalid too, and all sessions without an account end.',
+          'the account is no longer an owner, the open links that it created become invalid, and so do those that were created ' +
+          'without an account, for example with the admin key. If it set the password of the panel (`panelPassword`), the ' +
+          'password becomes invalid too, and all sessions without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
@@ -147,8 +148,9 @@ export function removeAccount(api: Api, { store }: ApiContext): void {
         summary: 'Remove an account',
         description:
           'Ends its sessions at once, on every node. The last active owner cannot be removed. If the account was ' +
-          'an owner, the open links that it created become invalid, and those that no account created. If it set the password of the ' +
-          'panel (`panelPassword`), that password becomes invalid too, and all sessions without an account end.',
+          'an owner, the open links that it created become invalid, and so do those that were created without an account, for ' +
+          'example with the admin key. If it set the password of the panel (`panelPassword`), that password becomes invalid ' +
+          'too, and all sessions without an account end.',
         tags: ['Accounts'],
         params: accountParams,
         response: { 204: Type.Null({ description: 'Removed.' }) },

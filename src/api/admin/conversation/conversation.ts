@@ -46,7 +46,10 @@ export function listInstanceChats(api: Api, { store }: ApiContext): void {
 
 const entriesQuery = Type.Object({
   ...pageQuery,
-  chat: Type.String({ maxLength: 64, description: 'A number, a group or a LID: `chat` of an event or a chat.' }),
+  chat: Type.String({
+    maxLength: 64,
+    description: 'A number, a group or a LID, as in the field `chat` of an event or of a listed chat.',
+  }),
 })
 
 export function listChatEntries(api: Api, { store, now }: ApiContext): void {

@@ -18,15 +18,15 @@ const CHECK_EVERY_MS = 1_000
 
 const READ_ME = `This archive contains what is stored about one person for one WhatsApp number.
 
-contact.json     The numbers and addresses of the person, the names, cached look-ups, and the groups of the number's owner that
-                 have the person as a member.
+contact.json     The numbers and addresses of the person, the names, cached look-ups, and those groups of the number's owner
+                 that the person is in.
 messages.jsonl   Every message to and from the person, newest first, one in each line (JSON Lines). Last come the messages
                  that the person wrote in groups, and what the owner did with these: reactions, deletions, read marks, and
-                 answers that quote them. "direction" is "in" for a message from the person and "out" for one to the person or the group;
+                 replies that quote them. "direction" is "in" for a message from the person and "out" for one to the person or the group;
                  "command" is a reaction, an edit, a deletion or a read mark of the number's owner.
-events.jsonl     What was reported about these messages, except the answers in groups, to the programs of the number's
-                 owner, one event in each line, with the attempts to deliver it. Last come events that report the person as a new, former, promoted or demoted
-                 member of a group; other people are left out of them.
+events.jsonl     The events that were sent to the owner's programs about these messages (except replies in groups), one in
+                 each line, with each attempt to deliver it. Last come events that report the person as a new, former,
+                 promoted or demoted member of a group; other people are left out of them.
 files.jsonl      The pictures, recordings, videos and documents of these messages, one in each line. "path" is the place of
                  the file in this archive. Without it, "problem" says why the file is not here.
 files/           The files themselves.

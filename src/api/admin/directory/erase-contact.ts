@@ -12,7 +12,7 @@ export const contactParams = Type.Object({
   id: instanceIdSchema,
   contact: Type.String({
     maxLength: 64,
-    description: 'A number, a LID (`digits@lid`), or another `chat` of a person in an event.',
+    description: 'A number, a LID (`digits@lid`), or any other value that an event gives as the `chat` of a person.',
   }),
 })
 
@@ -25,11 +25,14 @@ export function eraseContact(api: Api, { store }: ApiContext): void {
         summary: 'Erase a contact',
         description:
           'Erases what is stored of one person: messages in both directions, the content of their events, received ' +
-          'files, the name, cached look-ups, and the person in events about groups. In groups: messages of the person, ' +
-          'and reactions to them and deletions of them; answers to them stay without the quotation, and read marks ' +
-          'without the person. Four things stay: files that were sent to the person, or with answers to groups, until they ' +
-          'expire; the member lists of groups, as WhatsApp reports them; the Signal keys for this person; and mentions of the person, and what ' +
-          'other people, and the owner on another device, quote.',
+          'files, the name, cached look-ups, and the person in events about groups. In groups, the messages of the person ' +
+          'are erased, with the reactions of the instance to them and the records of its deletions of them. Replies to them ' +
+          'stay without the quotation, and read marks without the person.\n\n' +
+          'These stay:\n' +
+          '- files that were sent to the person, or attached to replies in groups, until they expire\n' +
+          '- the member lists of groups, as WhatsApp reports them\n' +
+          '- the Signal keys for this person\n' +
+          '- mentions of the person, and what other people, and the owner on another device, quote',
         tags: ['Message log'],
         params: contactParams,
         response: { 200: dataOf(erasedContactSchema, 'What was erased.') },

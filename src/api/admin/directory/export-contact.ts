@@ -26,7 +26,8 @@ export function exportContact(api: Api, context: ApiContext): void {
         description:
           'Everything that `eraseContact` would erase, as a zip file: messages in both directions, their events, files, the ' +
           'name, and cached look-ups, under every number and LID of the person; also the files that were sent to the person, ' +
-          'the groups that have the person as a member, and the answers to the person and read marks there. ' +
+          'the groups that the person is in, and, in groups, the replies of the instance to the person and its read marks ' +
+          'on the messages of the person. ' +
           '`README.txt` in it says what each file contains. A connection that ends early leaves a zip file that cannot be opened.',
         tags: ['Message log'],
         params: contactParams,

@@ -25,7 +25,7 @@ const querySchema = Type.Object({
   sort: Type.Optional(
     oneOf(INSTANCE_ORDERS, {
       description:
-        'The order. Default: `newest` first. `traffic`: by the messages of the last hour, most first, counted every 10 s.',
+        'The order. Default: `newest` first. `traffic`: by the messages of the last hour, busiest first, counted every 10 s.',
     }),
   ),
 })

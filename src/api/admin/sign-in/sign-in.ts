@@ -94,7 +94,8 @@ export function signIn(
         summary: 'Sign in to the panel',
         description:
           'Sets the cookie of a session that lasts 7 days. The session is accepted only in requests from this site. With a ' +
-          'password it also sets a cookie that opens nothing: guessing elsewhere does not lock out a browser that has it.',
+          'password it also sets a cookie that grants no access: it only keeps this browser from being locked out when ' +
+          'somebody guesses passwords elsewhere.',
         tags: ['Panel'],
         security: [],
         body: bodySchema,

@@ -20,7 +20,7 @@ const properties = {
   scopes: scopesSchema,
   createdAt: moment('When it was created.'),
   expiresAt: nullable(moment('The time from which it is refused; null: never.')),
-  lastUsedAt: nullable(moment('When it was last used, up to a minute behind; null: never.')),
+  lastUsedAt: nullable(moment('When it was last used, recorded up to a minute late; null: never.')),
 }
 
 export const apiKeySchema = Type.Object(properties, { title: 'ApiKey', description: 'A key in addition to the token.' })

@@ -46,7 +46,7 @@ export async function backUp(dataDir: string, now: Date, pathAt: (stamp: string)
 }
 
 /**
- * Erases the drafts that killed runs of `pombal backup` have left in the folder.
+ * Erases the drafts that killed runs of `pombal backup` left in the folder.
  * @throws Error of the file system, for example if a draft belongs to another user
  */
 export function eraseLeftDrafts(folder: string, now: Date): void {

@@ -88,7 +88,7 @@ export class LogCheckpoints {
   /** Removes former versions of pages from the log. @throws SqliteError SQLITE_BUSY while others read or write */
   async truncate(): Promise<void> {
     const { isBusy } = await this.#run('truncate')
-    if (isBusy) throw new Sqlite.SqliteError('The log is in use.', 'SQLITE_BUSY')
+    if (isBusy) throw new Sqlite.SqliteError('The write-ahead log is in use.', 'SQLITE_BUSY')
   }
 
   /** Writes every byte of the log again, so that the next sync covers all of it. No commit may run at the same time. */

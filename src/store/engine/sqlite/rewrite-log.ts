@@ -18,7 +18,9 @@ const CHUNK_BYTES = 1024 * 1024
 /** The log no longer contains what was written to it. */
 export class LogDamaged extends Error {
   constructor() {
-    super('The log lost data that the disk did not accept. Restart Pombal: it goes back to the last commit on disk.')
+    super(
+      'The write-ahead log of the database lost data that the disk did not accept. Restart Pombal: it goes back to the last commit on disk.',
+    )
     this.name = new.target.name
   }
 }

@@ -166,16 +166,18 @@ export class SqliteBackend implements Backend {
       await this.#syncLog()
       await retryWhileBusy(() => this.#checkpoints.truncate())
     } catch (error) {
-      throw new StoreUnavailable('A sync of the log failed. Writes are refused until the log is written back.', {
-        cause: error,
-      })
+      throw new StoreUnavailable(
+        'A sync of the write-ahead log failed. Writes are refused until that log is written back into the database.',
+        { cause: error },
+      )
     }
     this.#sync = this.#laterSyncs = Promise.resolve()
     this.#mayHaveGap = false
   }
 
   async eraseTraces(): Promise<void> {
-    if (this.#mayHaveGap) throw new StoreUnavailable('The log cannot be emptied, because a sync of it has failed.')
+    if (this.#mayHaveGap)
+      throw new StoreUnavailable('The write-ahead log cannot be emptied, because a sync of it has failed.')
     await retryWhileBusy(() => this.#checkpoints.truncate())
   }
 

@@ -75,7 +75,7 @@ describe.concurrent('a login that fails', () => {
     ['403', /may be banned/],
     ['405', /refused this version.*WHATSAPP_VERSION/],
     ['409', /unknown/],
-    ['411', /does not take part/],
+    ['411', /does not support linked devices/],
   ])(
     'with %s: the instance stops with the reason, keeps its credentials, and reconnects on request',
     async (reason, words) => {
