@@ -142,7 +142,7 @@ const guide = createRoute({
 const instance = createRoute({
   getParentRoute: () => inside,
   path: '/instances/$id',
-  // Nothing that was typed or marked for one instance may be used for another.
+  // Nothing that was typed or selected for one instance may be used for another.
   remountDeps: ({ params }) => params.id,
   loader: ({ context, params }) => void context.client.prefetchQuery(instanceQuery(params.id)),
   component: lazyRouteComponent(reloadOnFailure(pages.instance), 'InstancePage'),

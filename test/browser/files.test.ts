@@ -117,7 +117,7 @@ test.each([
   expect(harness.complaints).toEqual([])
 })
 
-test('a failed file is sent again, by hand and marked, with its caption and name, and a text with all its options', async () => {
+test('a failed file is sent again, by hand and selected, with its caption and name, and a text with all its options', async () => {
   const { id, token } = await harness.service.admin.createConnected('Again')
   const instance = harness.service.instance(id, token)
   const named = { as: 'document', filename: 'Invoice 17.png' }
@@ -134,7 +134,7 @@ test('a failed file is sent again, by hand and marked, with its caption and name
   expect(listed).toMatchObject([{ to: ECHO, text: 'the invoice', media: { id: file.media, ...named } }])
 
   await page.goto(`${harness.url}/instances/${id}/messages?state=failed`)
-  await page.getByRole('checkbox', { name: `Mark ${file.id}` }).check()
+  await page.getByRole('checkbox', { name: `Select ${file.id}` }).check()
   await page.getByRole('button', { name: 'Send 1 again' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Send 1 again' }).click()
   await until('the second failure', async () => {

@@ -88,7 +88,7 @@ test('calls are rejected with a text that is set in the settings, in either lang
   const page = await harness.openSignedIn(`/instances/${id}/settings`)
   const card = page.locator('section', { hasText: 'What happens if somebody calls the number.' })
   await card.getByRole('switch').click()
-  await page.getByLabel('Text to the caller').fill('Please write to us.')
+  await page.getByLabel('Text to the person who called').fill('Please write to us.')
   await card.getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved. It applies to the next call.').waitFor()
   expect(await admin.calls(id)).toEqual({ reject: true, text: 'Please write to us.' })

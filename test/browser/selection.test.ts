@@ -9,7 +9,7 @@ beforeAll(async () => {
 afterAll(() => harness.dispose())
 afterEach(() => harness.closePages())
 
-test('marked messages that failed are sent again, each once, and only those', async () => {
+test('selected messages that failed are sent again, each once, and only those', async () => {
   const { id, token } = await harness.service.admin.createConnected('Resend')
   const instance = harness.service.instance(id, token)
   for (const text of ['first', 'second', 'third']) await instance.send('15005550001', text)
@@ -21,7 +21,7 @@ test('marked messages that failed are sent again, each once, and only those', as
   const page = await harness.openSignedIn(`/instances/${id}/messages`)
   const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text })
   for (const text of ['first', 'third', 'arrives']) await rowOf(text).getByRole('checkbox').check()
-  await page.getByText('3 rows are marked').waitFor()
+  await page.getByText('3 rows are selected').waitFor()
   await page.getByRole('button', { name: 'Send 2 again' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByText('third').waitFor()
@@ -42,14 +42,14 @@ test('marked messages that failed are sent again, each once, and only those', as
   await dialog.waitFor({ state: 'detached' })
   const texts = async () => (await harness.service.admin.listMessages(id)).map(({ text }) => text).toSorted()
   expect(await texts()).toEqual(['arrives', 'first', 'first', 'second', 'third', 'third'])
-  await page.getByText('1 row is marked').waitFor()
-  await page.getByRole('button', { name: 'Unmark all' }).click()
-  await page.getByText('1 row is marked').waitFor({ state: 'detached' })
+  await page.getByText('1 row is selected').waitFor()
+  await page.getByRole('button', { name: 'Clear the selection' }).click()
+  await page.getByText('1 row is selected').waitFor({ state: 'detached' })
   // The browser reports the lost answer.
   harness.complaints.length = 0
 })
 
-test('by keyboard, each marked event is retried now or posted again, depending on its state', async () => {
+test('by keyboard, each selected event is retried now or posted again, depending on its state', async () => {
   const { id, token } = await harness.service.admin.createConnected('Retry')
   const instance = harness.service.instance(id, token)
   await instance.setWebhook(harness.receiver.url)
@@ -67,7 +67,7 @@ test('by keyboard, each marked event is retried now or posted again, depending o
   harness.receiver.answerWith({ kind: 'status', status: 200 })
   const before = harness.receiver.requests.length
   const page = await harness.openSignedIn(`/instances/${id}/events?kind=message.read`)
-  await page.getByRole('checkbox', { name: `Mark ${waiting!.id}` }).waitFor()
+  await page.getByRole('checkbox', { name: `Select ${waiting!.id}` }).waitFor()
   await page.keyboard.press('j')
   await page.keyboard.press('x')
   await page.getByRole('button', { name: 'Redeliver or retry 1' }).press('Enter')
@@ -76,7 +76,7 @@ test('by keyboard, each marked event is retried now or posted again, depending o
   await until('a retry', async () => (await harness.service.admin.listEvents(id, '?state=delivered')).length === 3)
 
   await page.goto(`${harness.url}/instances/${id}/events?state=delivered`)
-  await page.getByRole('checkbox', { name: 'Mark all loaded rows' }).check()
+  await page.getByRole('checkbox', { name: 'Select all loaded rows' }).check()
   await page.getByRole('button', { name: 'Redeliver or retry 3' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Redeliver or retry 3' }).click()
   // It stays open if a row was refused.

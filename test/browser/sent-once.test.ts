@@ -67,22 +67,22 @@ async function createChats(name: string): Promise<string> {
   return id
 }
 
-test('stopping the sending of marked messages stops it; sending the rest later sends each message once', async () => {
+test('stopping the sending of selected messages stops it; sending the rest later sends each message once', async () => {
   const id = await createFailed('Stopped', ['first', 'second', 'third'])
   const page = await harness.openSignedIn(`/instances/${id}/messages`)
   await page.getByRole('row').filter({ hasText: 'third' }).waitFor()
-  await page.getByRole('checkbox', { name: 'Mark all loaded rows' }).check()
+  await page.getByRole('checkbox', { name: 'Select all loaded rows' }).check()
   await page.getByRole('button', { name: 'Send 3 again' }).click()
   const dialog = page.getByRole('dialog')
   const sends = await holdSends(page, 2)
   await dialog.getByRole('button', { name: 'Send 3 again' }).click()
   await until('the second call', () => sends.count() === 2)
-  await page.getByText('2 rows are marked').waitFor()
+  await page.getByText('2 rows are selected').waitFor()
   await dialog.getByRole('button', { name: 'Stop' }).click()
   sends.release()
   await page.getByText(en.tools.selection.stopped(2, 1)).waitFor()
   expect(sends.count()).toBe(2)
-  await page.getByText('1 row is marked').waitFor()
+  await page.getByText('1 row is selected').waitFor()
 
   await dialog.getByRole('button', { name: 'Send 1 again' }).click()
   await dialog.waitFor({ state: 'detached' })

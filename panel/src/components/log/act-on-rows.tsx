@@ -9,7 +9,7 @@ import { forEachRow, type Selection } from './selection.tsx'
 
 interface ActOnRowsProps<T> {
   selection: Selection
-  /** The marked rows that the action applies to. */
+  /** The selected rows that the action applies to. */
   rows: readonly T[]
   action: string
   /** Why there is nothing to do, if there is no such row. */
@@ -19,7 +19,7 @@ interface ActOnRowsProps<T> {
   act: (row: T) => Promise<unknown>
 }
 
-/** One action for all marked rows. It first shows what it will do, and can be stopped. Rows that were refused stay marked. */
+/** One action for all selected rows. It first shows what it will do, and can be stopped. Refused rows stay selected. */
 export function ActOnRows<T extends { id: string }>(props: ActOnRowsProps<T>) {
   const { rows, action, none, children } = props
   const words = useWords()

@@ -34,7 +34,7 @@ interface LogListProps<T> {
   rowHeight: { wide: number; narrow: number }
   /** Must be a stable function: a new one redraws every row. */
   renderRow: (row: T) => ReactNode
-  /** If given, rows can be marked. */
+  /** If given, rows can be selected. */
   selection?: Selection
   /** Shown instead of an empty list. */
   empty: ReactNode
@@ -125,8 +125,8 @@ export function LogList<T extends { id: string }>(props: LogListProps<T>) {
               height={height}
               top={item.start - virtual.options.scrollMargin}
               renderRow={renderRow}
-              isMarked={selection?.ids.has(log.rows[item.index]!.id)}
-              onMark={selection?.toggle}
+              isSelected={selection?.ids.has(log.rows[item.index]!.id)}
+              onSelect={selection?.toggle}
             />
           ))}
         </div>
@@ -148,30 +148,30 @@ interface RowProps<T> {
   height: number
   top: number
   renderRow: (row: T) => ReactNode
-  /** Undefined if rows cannot be marked. */
-  isMarked: boolean | undefined
-  onMark: ((id: string) => void) | undefined
+  /** Undefined if rows cannot be selected. */
+  isSelected: boolean | undefined
+  onSelect: ((id: string) => void) | undefined
 }
 
 /** Redraws only when the row or its position changes, not at every scroll step. */
 const Row = memo(function Row<T extends { id: string }>(props: RowProps<T>) {
-  const { row, index, height, top, renderRow, isMarked, onMark } = props
+  const { row, index, height, top, renderRow, isSelected, onSelect } = props
   const words = useWords()
   return (
     <div
       role="row"
       aria-rowindex={index + 2}
       className={classes.row}
-      data-markable={isMarked !== undefined}
+      data-selectable={isSelected !== undefined}
       style={{ height, transform: `translateY(${top}px)` }}
     >
-      {isMarked !== undefined && (
+      {isSelected !== undefined && (
         <div role="cell" className={classes.mark}>
           <input
             type="checkbox"
-            checked={isMarked}
+            checked={isSelected}
             aria-label={words.tools.selection.row(row.id)}
-            onChange={() => onMark?.(row.id)}
+            onChange={() => onSelect?.(row.id)}
           />
         </div>
       )}
@@ -182,17 +182,17 @@ const Row = memo(function Row<T extends { id: string }>(props: RowProps<T>) {
 
 function MarkAll({ selection, rows }: { selection: Selection; rows: readonly { id: string }[] }) {
   const words = useWords()
-  const areMarked = rows.every(({ id }) => selection.ids.has(id))
+  const areSelected = rows.every(({ id }) => selection.ids.has(id))
   return (
     <div role="columnheader" aria-label={words.tools.selection.column}>
       <input
         type="checkbox"
         aria-label={words.tools.selection.all}
-        checked={areMarked}
+        checked={areSelected}
         onChange={() =>
           selection.toggleAll(
             rows.map(({ id }) => id),
-            areMarked,
+            areSelected,
           )
         }
       />
@@ -222,7 +222,7 @@ export function Cell({ children, area, label }: { children: ReactNode; area?: st
   )
 }
 
-/** The keys j and k move between rows. Without a focused row they start at the first visible one. x marks the row. */
+/** The keys j and k move between rows. Without a focused row they start at the first visible one. x selects the row. */
 function stepByLetter(event: KeyboardEvent): void {
   if (!['j', 'k', 'x'].includes(event.key) || isTyping(event) || hasDialog()) return
   const focused = document.activeElement?.closest('[role="row"]')

@@ -3,11 +3,11 @@ import { type ReactNode, useCallback, useMemo, useState } from 'react'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './selection.module.css'
 
-/** The rows of a list that a person has marked. */
+/** The rows of a list that a person has selected. */
 export interface Selection {
   ids: ReadonlySet<string>
   toggle: (id: string) => void
-  toggleAll: (ids: readonly string[], areMarked: boolean) => void
+  toggleAll: (ids: readonly string[], areSelected: boolean) => void
   remove: (ids: readonly string[]) => void
 }
 
@@ -26,7 +26,7 @@ export function useSelection(): Selection {
     [],
   )
   const toggleAll = useCallback(
-    (all: readonly string[], areMarked: boolean) => (areMarked ? remove(all) : add(all)),
+    (all: readonly string[], areSelected: boolean) => (areSelected ? remove(all) : add(all)),
     [add, remove],
   )
   return useMemo(() => ({ ids, toggle, toggleAll, remove }), [ids, toggle, toggleAll, remove])
@@ -34,11 +34,11 @@ export function useSelection(): Selection {
 
 interface SelectionBarProps {
   selection: Selection
-  /** The actions for the marked rows. */
+  /** The actions for the selected rows. */
   children: ReactNode
 }
 
-/** Stays in view while rows are marked. */
+/** Stays in view while rows are selected. */
 export function SelectionBar({ selection, children }: SelectionBarProps) {
   const words = useWords()
   if (selection.ids.size === 0) return null

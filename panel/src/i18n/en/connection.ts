@@ -55,7 +55,7 @@ export const connection = {
       'Another program opened the same session. Stop that program first, or it will happen again. Then try again here.',
     code_expired: 'Nobody scanned the code in time.',
     passkey_required:
-      'WhatsApp asks this account for a passkey to link a device, and linking with a passkey is switched off. Another code does not help. WhatsApp does not always ask: try again on another day, or start Pombal with WHATSAPP_PASSKEY=on (experimental).',
+      'WhatsApp asks this account for a passkey to link a device, and linking with a passkey is switched off. A new code will not help. WhatsApp does not always ask: try again on another day, or start Pombal with WHATSAPP_PASSKEY=on (experimental).',
     passkey_refused:
       'WhatsApp did not accept the passkey. Use the passkey of this account, in the browser or on the phone that has it. Then link again.',
     passkey_expired:
@@ -113,10 +113,10 @@ export const linking = {
   lookingAfter: 'The phone must be online. It may ask for your fingerprint.',
 }
 
-/** The steps in which the account's passkey answers. */
+/** The steps in which the account's passkey is used. */
 export const passkey = {
   title: 'WhatsApp asks for the passkey of this account',
-  text: 'A passkey answers only on WhatsApp’s own page. A small program asks it there and shows the answer, which you bring back here. The program reads nothing else there and sends nothing anywhere.',
+  text: 'Browsers let this passkey be used only on WhatsApp’s own page. Run a small program there: it uses the passkey and shows an answer, which you paste here. The program reads nothing else there and sends nothing anywhere.',
   experimental: 'This is experimental: it has never been tried against WhatsApp’s servers.',
   timeLeft: (minutes: number) => `Time left: ${minutes} min`,
   steps: [
@@ -134,13 +134,13 @@ export const passkey = {
   send: 'Send the answer',
   refused:
     'WhatsApp did not accept the answer. Use the passkey of this account, and this new program: the previous program no longer works.',
-  sent: 'WhatsApp checks the answer. Keep WhatsApp open on the phone…',
+  sent: 'WhatsApp is checking the answer. Keep WhatsApp open on the phone…',
   compare: 'Does the phone show this code too?',
-  compareText: 'If the codes differ, somebody is between you and WhatsApp.',
+  compareText: 'If the codes differ, somebody may be intercepting the connection.',
   same: 'Yes, both are the same',
   differ: 'No, cancel',
   differHint: 'If they differ, close this page and do not confirm. The linking then ends by itself.',
-  others: 'An operator has to answer with the passkey.',
+  others: 'An operator has to use the passkey.',
   box: {
     title: 'A device is being linked to your WhatsApp account',
     asks: 'It asks for your passkey:',
@@ -149,7 +149,7 @@ export const passkey = {
     copy: 'Copy the answer',
     copied: 'Copied. Paste it on the page you came from.',
     close: 'Close',
-    failed: 'The passkey did not answer. Try again, or use the browser or phone that has it.',
+    failed: 'The passkey could not be used. Try again, or use the browser or phone that has it.',
     elsewhere: 'Run this program on https://web.whatsapp.com.',
   },
 }

@@ -6,7 +6,7 @@ export const common = {
   save: 'Save',
   copyWord: 'Copy',
   copied: 'Copied',
-  notCopied: 'The browser did not copy it. Mark the text and copy it by hand.',
+  notCopied: 'The browser did not copy it. Select the text and copy it by hand.',
   copy: (what: string) => `Copy ${what}`,
   typeToConfirm: (text: string) => `Type “${text}” to confirm`,
   all: 'All',

@@ -122,7 +122,7 @@ export const person = {
   eraseTitle: 'Erase the data stored about this person?',
   eraseText: [
     'Messages in both directions, their events, received files and the name are erased. This cannot be undone.',
-    'Messages are kept if they wait, were sent less than 25 hours ago, or have events that are still being posted. Erase again a day later.',
+    'Messages are kept if they are still waiting to be sent, were sent less than 25 hours ago, or have events that are still being posted. Erase again a day later.',
     'To keep a copy, export first.',
   ],
   eraseAction: 'Erase permanently',
@@ -149,8 +149,8 @@ export const calls = {
   title: 'Calls',
   hint: 'What happens if somebody calls the number. A rejected call stops ringing on the phone too.',
   reject: 'Reject calls',
-  text: 'Text to the caller',
-  textHint: 'Each caller gets this text at most once in each clock hour. Leave it empty to send none.',
+  text: 'Text to the person who called',
+  textHint: 'Each person who calls gets this text at most once in each clock hour. Leave it empty to send none.',
   placeholder: 'We cannot take calls here. Please write to us.',
   saved: 'Saved. It applies to the next call.',
 }

@@ -30,11 +30,11 @@ export const linkPage = {
   title: 'Link your WhatsApp number',
   lead: 'Have your phone with WhatsApp at hand. On this page you connect it to the service that sent you the link. It takes about a minute.',
   meaning:
-    'The service can then send and read messages with your number. You can end this on the phone at any time: Linked devices.',
+    'The service can then send and read messages with your number. You can end this on the phone at any time, under Linked devices.',
   begin: 'Begin',
   connecting: 'The phone has confirmed. This takes a few seconds…',
   done: 'Your number is linked',
-  doneText: 'You can close this page. Leave WhatsApp on your phone as it is.',
+  doneText: 'You can close this page. Keep WhatsApp on your phone, and do not remove this linked device.',
   back: 'Return to the site',
   gone: 'This link does not work any more',
   goneText: 'It was used, was revoked or has expired. Ask the person who sent it for a new one.',

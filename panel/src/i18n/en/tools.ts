@@ -40,23 +40,23 @@ export const tools = {
     server: 'The receiver failed. Its own log says why.',
   },
   selection: {
-    title: 'Marked rows',
-    column: 'Mark',
-    row: (id: string) => `Mark ${id}`,
-    all: 'Mark all loaded rows',
-    count: (rows: number) => (rows === 1 ? '1 row is marked' : `${rows} rows are marked`),
-    clear: 'Unmark all',
+    title: 'Selected rows',
+    column: 'Select',
+    row: (id: string) => `Select ${id}`,
+    all: 'Select all loaded rows',
+    count: (rows: number) => (rows === 1 ? '1 row is selected' : `${rows} rows are selected`),
+    clear: 'Clear the selection',
     done: (done: number, failed: number) =>
-      failed === 0 ? `${done} requested.` : `${done} requested, ${failed} refused. The refused rows stay marked.`,
+      failed === 0 ? `${done} requested.` : `${done} requested, ${failed} refused. The refused rows stay selected.`,
     stop: 'Stop',
     stopping: 'Stopping…',
     stopped: (done: number, left: number) =>
-      `Stopped: ${done} requested. The others stay marked: ${left} refused or not started.`,
+      `Stopped: ${done} requested. The others stay selected: ${left} refused or not started.`,
     redeliver: (events: number) => `Redeliver or retry ${events}`,
     redeliverNone: 'All of them are being posted already.',
     redeliverText:
       'Events that wait for a retry are tried now. The others are posted again, without waiting for earlier events, with the same webhook-id.',
-    onTheWay: (events: number) => `Marked events that are being posted already: ${events}. They are left alone.`,
+    onTheWay: (events: number) => `Selected events that are being posted already: ${events}. They are left alone.`,
     sendAgain: (messages: number) => `Send ${messages} again`,
     sendAgainNone: 'Only failed messages can be sent again.',
     sendAgainText:

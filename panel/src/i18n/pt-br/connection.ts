@@ -104,7 +104,7 @@ export const connection: Words['connection'] = {
       'Outro programa abriu esta mesma sessão em outro lugar. Pare aquele primeiro, ou acontecerá de novo; depois tente aqui.',
     code_expired: 'Ninguém leu o código a tempo.',
     passkey_required:
-      'O WhatsApp pede a esta conta uma chave de acesso (passkey) para vincular um aparelho, e a vinculação com ela está desligada. Outro código não resolve. O WhatsApp nem sempre pede: tente de novo em outro dia, ou inicie o Pombal com WHATSAPP_PASSKEY=on (experimental).',
+      'O WhatsApp pede a esta conta uma chave de acesso (passkey) para vincular um aparelho, e a vinculação com ela está desligada. Um novo código não resolve. O WhatsApp nem sempre pede: tente de novo em outro dia, ou inicie o Pombal com WHATSAPP_PASSKEY=on (experimental).',
     passkey_refused:
       'O WhatsApp não aceitou a chave de acesso. Use a chave desta conta, no navegador ou no telefone que a tem. Depois vincule de novo.',
     passkey_expired:
@@ -163,7 +163,7 @@ export const linking: Words['linking'] = {
 
 export const passkey: Words['passkey'] = {
   title: 'O WhatsApp pede a chave de acesso (passkey) desta conta',
-  text: 'Uma chave de acesso só responde na página do próprio WhatsApp. Um pequeno programa a pede lá e mostra a resposta, que você traz de volta para cá. Ele não lê mais nada lá e não envia nada a ninguém.',
+  text: 'O navegador só deixa usar esta chave de acesso na página do próprio WhatsApp. Execute lá um pequeno programa: ele usa a chave e mostra uma resposta, que você cola aqui. Ele não lê mais nada lá e não envia nada a ninguém.',
   experimental: 'Isto é experimental: nunca foi testado com os servidores do WhatsApp.',
   timeLeft: minutes => `Tempo restante: ${minutes} min`,
   steps: [
@@ -183,11 +183,11 @@ export const passkey: Words['passkey'] = {
     'O WhatsApp não aceitou a resposta. Use a chave de acesso desta conta e este novo programa: o anterior não funciona mais.',
   sent: 'O WhatsApp confere a resposta. Deixe o WhatsApp aberto no telefone…',
   compare: 'O telefone também mostra este código?',
-  compareText: 'Se os códigos forem diferentes, há alguém entre você e o WhatsApp.',
+  compareText: 'Se os códigos forem diferentes, alguém pode estar interceptando a conexão.',
   same: 'Sim, os dois são iguais',
   differ: 'Não, cancelar',
   differHint: 'Se forem diferentes, feche esta página e não confirme. A vinculação então termina sozinha.',
-  others: 'Um operador precisa responder com a chave de acesso.',
+  others: 'Um operador precisa usar a chave de acesso.',
   box: {
     title: 'Um aparelho está sendo vinculado à sua conta do WhatsApp',
     asks: 'Ele pede a sua chave de acesso:',
@@ -196,7 +196,7 @@ export const passkey: Words['passkey'] = {
     copy: 'Copiar a resposta',
     copied: 'Copiada. Cole-a na página de onde você veio.',
     close: 'Fechar',
-    failed: 'A chave de acesso não respondeu. Tente de novo, ou use o navegador ou o telefone que a tem.',
+    failed: 'Não foi possível usar a chave de acesso. Tente de novo, ou use o navegador ou o telefone que a tem.',
     elsewhere: 'Execute este programa em https://web.whatsapp.com.',
   },
 }

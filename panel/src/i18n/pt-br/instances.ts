@@ -125,7 +125,7 @@ export const person: Words['person'] = {
   eraseTitle: 'Apagar o que está guardado desta pessoa?',
   eraseText: [
     'As mensagens nos dois sentidos, os eventos delas, os arquivos recebidos e o nome são apagados. Não dá para desfazer.',
-    'Mensagens que esperam, que foram enviadas há menos de 25 horas ou cujos eventos ainda estão sendo entregues ficam. Apague de novo um dia depois.',
+    'Mensagens que ainda esperam o envio, que foram enviadas há menos de 25 horas ou cujos eventos ainda estão sendo entregues ficam. Apague de novo um dia depois.',
     'Para ficar com uma cópia, exporte antes.',
   ],
   eraseAction: 'Apagar para sempre',

@@ -31,11 +31,11 @@ export const linkPage: Words['linkPage'] = {
   title: 'Vincule seu número de WhatsApp',
   lead: 'Tenha à mão o telefone com o WhatsApp. Nesta página você o conecta ao serviço que enviou o link. Leva cerca de um minuto.',
   meaning:
-    'Depois disso, o serviço pode enviar e ler mensagens com o seu número. Você pode encerrar isso no telefone quando quiser: Aparelhos conectados.',
+    'Depois disso, o serviço pode enviar e ler mensagens com o seu número. Você pode encerrar isso no telefone quando quiser, em Aparelhos conectados.',
   begin: 'Começar',
   connecting: 'O telefone confirmou. Leva alguns segundos…',
   done: 'Seu número está vinculado',
-  doneText: 'Você pode fechar esta página. Deixe o WhatsApp no telefone como está.',
+  doneText: 'Você pode fechar esta página. Mantenha o WhatsApp no telefone e não remova este aparelho conectado.',
   back: 'Voltar ao site',
   gone: 'Este link não funciona mais',
   goneText: 'Ele já foi usado, foi revogado ou expirou. Peça um novo a quem o enviou.',

@@ -42,19 +42,19 @@ export const tools: Words['tools'] = {
     server: 'O receptor falhou. O log dele diz por quê.',
   },
   selection: {
-    title: 'Linhas marcadas',
-    column: 'Marcar',
-    row: id => `Marcar ${id}`,
-    all: 'Marcar todas as linhas carregadas',
-    count: rows => (rows === 1 ? '1 linha marcada' : `${rows} linhas marcadas`),
-    clear: 'Desmarcar tudo',
+    title: 'Linhas selecionadas',
+    column: 'Selecionar',
+    row: id => `Selecionar ${id}`,
+    all: 'Selecionar todas as linhas carregadas',
+    count: rows => (rows === 1 ? '1 linha selecionada' : `${rows} linhas selecionadas`),
+    clear: 'Limpar a seleção',
     done: (done, failed) =>
       failed === 0
         ? `Pedidos feitos: ${done}.`
-        : `Pedidos feitos: ${done}; recusados: ${failed}. As linhas recusadas continuam marcadas.`,
+        : `Pedidos feitos: ${done}; recusados: ${failed}. As linhas recusadas continuam selecionadas.`,
     stop: 'Parar',
     stopping: 'Parando…',
-    stopped: (done, left) => `Parado: ${done} pedidos feitos, ${left} não. Estas linhas continuam marcadas.`,
+    stopped: (done, left) => `Parado: ${done} pedidos feitos, ${left} não. Estas linhas continuam selecionadas.`,
     redeliver: events => `Reenviar ou tentar agora: ${events}`,
     redeliverNone: 'Todos já estão a caminho.',
     redeliverText:

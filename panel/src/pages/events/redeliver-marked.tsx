@@ -11,7 +11,7 @@ interface RedeliverMarkedProps {
   rows: readonly Event[]
 }
 
-/** Retries immediately the marked events that wait for a retry, and redelivers those whose delivery has ended. */
+/** Retries immediately the selected events that wait for a retry, and redelivers those whose delivery has ended. */
 export function RedeliverMarked({ instanceId, selection, rows }: RedeliverMarkedProps) {
   const { selection: words } = useWords().tools
   const marked = rows.filter(({ id }) => selection.ids.has(id))

@@ -16,7 +16,7 @@ interface SendMarkedAgainProps {
   rows: readonly Message[]
 }
 
-/** Sends failed messages again, if they are marked and their file could be fetched. */
+/** Sends failed messages again, if they are selected and their file could be fetched. */
 export function SendMarkedAgain({ instanceId, selection, rows }: SendMarkedAgainProps) {
   const { selection: words } = useWords().tools
   const failed = rows.filter(
