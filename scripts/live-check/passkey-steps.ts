@@ -53,7 +53,8 @@ export class PasskeySteps {
   async #compare(code: string): Promise<void> {
     const { account, operator } = this.#options
     this.#isCompared = true
-    if (!(await operator.isSameCode(code))) throw new Error('The codes differ: somebody is between you and WhatsApp.')
+    if (!(await operator.isSameCode(code)))
+      throw new Error('The codes differ: somebody may be intercepting the connection.')
     await account.store.connections.answerPasskey(account.instanceId, { stage: 'code' })
   }
 

@@ -109,7 +109,7 @@ test('a text that is on its way while another chat is opened is shown as such, a
   expect(await textsOf(id)).toEqual(['on its way'])
 })
 
-test('a text with a quote whose answer was lost is sent once, also after another chat was opened', async () => {
+test('a text with a quote whose answer was lost is sent once, even after another chat was opened', async () => {
   const id = await createChats('Lost answer')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   await page.getByRole('button', { name: en.inbox.actions('Hello') }).click()

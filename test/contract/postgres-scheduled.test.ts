@@ -62,7 +62,7 @@ test('a deletion that waits for the row of its message finds it after another no
   expect(await owner.messages.listQueued(instanceId, 10)).toEqual([])
 })
 
-test('two deletions with one key on two nodes are one, also while the instance is not connected', async () => {
+test('two deletions with one key on two nodes are one, even while the instance is not connected', async () => {
   const [owner, other] = await Promise.all([harness.open(), harness.open()])
   const lease = await createConnected(owner)
   const { instanceId } = lease

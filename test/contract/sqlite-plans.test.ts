@@ -273,7 +273,7 @@ describe('the plans of SQLite', () => {
     ])
   })
 
-  test('the queued answers to a contact are read window by window', async () => {
+  test('the queued replies to a contact are read window by window', async () => {
     const { messages } = await store.retention.openContact(instanceId, '5511977770000', Date.now())
     const steps = await planOf(async () => {
       for await (const _ of messages()) throw new Error('There are no messages.')

@@ -36,7 +36,7 @@ describe.skipIf(!IS_BUILT)('the nodes of n8n', () => {
   const untilRead = (messageId: string) =>
     until(`${messageId} to be read`, async () => (await instance.message(messageId)).status === 'read')
 
-  test('send a text to each item once, also if the run repeats the node', async () => {
+  test('send a text to each item once, even if the run repeats the node', async () => {
     const parameters = { to: CONTACT, text: (item: number) => `WORD-${item}` }
     const items = [{ json: {} }, { json: {} }]
     const first = await act('sendText', parameters, { items, executionId: 'one' })

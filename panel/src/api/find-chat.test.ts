@@ -5,7 +5,7 @@ afterEach(() => void vi.unstubAllGlobals())
 
 const GROUP = '120363041234567890@g.us'
 
-test('a group without messages has its name, also after the first page of groups', async () => {
+test('a group without messages has its name, even after the first page of groups', async () => {
   vi.stubGlobal('fetch', async (address: string) => {
     const url = new URL(address, 'http://panel')
     const isGroups = url.pathname.endsWith('/groups')

@@ -13,7 +13,7 @@ export function isKnown(header: string | undefined, etag: string): boolean {
   return tags.includes(etag) || tags.includes('*')
 }
 
-/** `Range` (RFC 9110, section 14.2). Null: the whole file, also if the header is invalid or names several ranges. */
+/** `Range` (RFC 9110, section 14.2). Null: the whole file, even if the header is invalid or names several ranges. */
 export function parseRange(header: string | undefined, size: number): ByteRange | 'unsatisfiable' | null {
   const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/i.exec(header?.trim() ?? '') ?? []
   if (first === '' && last === '') return null

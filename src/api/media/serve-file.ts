@@ -12,7 +12,7 @@ export const fileHeadersSchema = Type.Object({
   ),
   'If-Range': Type.Optional(
     Type.String({
-      description: 'With `Range`: the `ETag` of the copy. If the file has another, all of it is returned.',
+      description: 'With `Range`: the `ETag` of the copy. If the file has a different one, all of it is returned.',
     }),
   ),
   'If-None-Match': Type.Optional(Type.String({ description: 'The `ETag` of a copy that the caller has.' })),

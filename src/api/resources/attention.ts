@@ -28,7 +28,7 @@ export const attentionSchema = Type.Object(
     total: Type.Integer({ description: 'How many instances need attention, counted up to 1,000.' }),
     instances: Type.Array(troubleSchema, { description: 'Up to 50 of them, the most urgent first.' }),
     operatorEndpoints: Type.Array(failingEndpointSchema, {
-      description: 'Operator endpoints that refuse events or have missed some. Empty for everybody but owners.',
+      description: 'Operator endpoints that refuse events or have missed some. Empty unless the caller is an owner.',
     }),
     disk: nullable(
       Type.Object(

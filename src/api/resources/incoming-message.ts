@@ -17,7 +17,7 @@ export const senderProperties = {
       'Present only if the number is unknown. `lid`: `from` holds the digits of a LID. `other`: neither number nor ' +
       'LID.',
   }),
-  type: oneOf(INCOMING_TYPES, { description: 'The type of the message. An answer to buttons or a list is a `text`.' }),
+  type: oneOf(INCOMING_TYPES, { description: 'The type of the message. A choice from buttons or a list is a `text`.' }),
   group: Type.String({ description: "The group's JID.", examples: ['120363041234567890@g.us'] }),
   name: Type.String({ description: "The sender's push name, if known.", examples: ['Ana'] }),
   chat: Type.String({

@@ -38,7 +38,7 @@ export const passkeySchema = nullable(
     },
     {
       title: 'PasskeyStep',
-      description: 'What WhatsApp asks while a number is linked with a passkey. Null if it asks nothing now.',
+      description: 'What WhatsApp asks for while a number is linked with a passkey. Null if it asks for nothing now.',
     },
   ),
 )

@@ -18,7 +18,7 @@ vi.mock('node:fs', async importOriginal => {
   return { ...original, writeSync }
 })
 
-test('every line is complete, also if a write is short or fails in the middle', () => {
+test('every line is complete, even if a write is short or fails in the middle', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pombal-tokens-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const tokens = new TokenFile(join(folder, 'tokens.jsonl'))

@@ -19,7 +19,7 @@ export function isOperatorEndpoint(id: EndpointId): boolean {
 
 /**
  * Which deliveries a caller can see, retry and redeliver. `own`: those to the instance's own endpoints, for its token and keys.
- * `all`: also those to operator endpoints.
+ * `all`: including those to operator endpoints.
  */
 export type Reach = 'own' | 'all'
 

@@ -46,7 +46,7 @@ export type GroupChange =
   /** The notification does not describe the change, such as a member's new number: the group has to be queried. */
   | { kind: 'unclear' }
 
-/** Identifies a notification about a group, also if WhatsApp delivers it again. */
+/** Identifies a notification about a group, even if WhatsApp delivers it again. */
 export interface GroupNotice {
   /** WhatsApp's ID of the stanza. */
   id: string

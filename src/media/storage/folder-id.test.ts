@@ -32,7 +32,7 @@ function recordsOf(known: { id?: string | null; hasStored?: boolean; hasBytes?: 
 
 const idInFile = () => readFileSync(join(root, 'folder.id'), 'utf8')
 
-test('without files, the folder that is there gets an ID, also in place of an earlier folder', async () => {
+test('without files, the folder that is there gets an ID, even in place of an earlier folder', async () => {
   for (const id of [null, 'earlier']) {
     const records = recordsOf({ id })
     expect(await claimFolder(root, records)).toBe(idInFile())

@@ -62,7 +62,7 @@ export interface FolderRecord {
   hasFiles: boolean
   /** Whether it holds a file that can be read. */
   hasStored: boolean
-  /** Whether it may hold the bytes of a file, also of one that is being written or removed. */
+  /** Whether it may hold the bytes of a file, including one that is being written or removed. */
   hasBytes: boolean
   /** Whether other nodes run. */
   hasNodes: boolean

@@ -126,7 +126,7 @@ export class ContactRows {
     return { found, next: rows.length < WINDOW ? null : rows.at(-1)!.id }
   }
 
-  /** Finds the settled commands on the person's messages in groups and the answers to them, as `#findInGroups` does. */
+  /** Finds the settled commands on the person's messages in groups and the replies to them, as `#findInGroups` does. */
   async #findSettled(instanceId: InstanceId, { addresses }: Names, below: string): Promise<Part> {
     const rows = await this.#read(sql<SentRow>`select id, case when ${mayConcern(addresses)} then extras end as extras
       from messages where instance_id = ${instanceId} and ${IS_SETTLED} and id < ${below}

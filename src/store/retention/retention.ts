@@ -57,10 +57,10 @@ export interface Retention {
    */
   openContact(instanceId: InstanceId, contact: string, now: number): Promise<ContactData>
   /**
-   * Erases the messages of a contact in both directions, those that the person wrote in groups, the reactions to these and
-   * deletions of these, and the received files. The instance's answers to them in groups lose the quotation, and
-   * read marks on them lose the author.
-   * Events lose their content, also those of unknown messages, but events about groups lose only this member. Keeps messages that are queued, sent
+   * Erases the messages of a contact in both directions, those that the person wrote in groups, the instance's reactions to
+   * the latter and its deletions of them, and the received files. The instance's replies to the person in groups lose the
+   * quotation, and read marks on the person's messages there lose the author.
+   * Events lose their content, including those of unknown messages, but events about groups lose only this member. Keeps messages that are queued, sent
    * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), messages whose
    * file a queued message contains, and messages whose events are still being posted. If nothing is kept, the other
    * rows that name the contact are erased too.

@@ -129,7 +129,7 @@ describe('a message is written to', () => {
     expect(writtenTo).toEqual([[jidOf(CONTACT, 0)], [jidOf(OWN, 0), jidOf(CONTACT, 0)]])
   })
 
-  test('every device of a person whose list was forgotten, also those that were left out', async () => {
+  test('every device of a person whose list was forgotten, including those that were left out', async () => {
     const { devices, send, writtenTo } = stage({ [OWN]: [0], [CONTACT]: [0, 2] }, [])
     devices.leaveOut(CONTACT, 2, 3_600_000)
     await devices.del(CONTACT)

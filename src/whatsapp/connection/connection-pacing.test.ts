@@ -23,7 +23,7 @@ test('the first caller proceeds at once; many callers proceed one by one, in ord
   expect(gone).toEqual([0, 1, 2, 3, 4])
 })
 
-test('urgent callers go first, in order, also if they become urgent while they wait', async () => {
+test('urgent callers go first, in order, even if they become urgent while they wait', async () => {
   const pacing = new ConnectionPacing(loopBusy(0))
   const gone: string[] = []
   const late = {}

@@ -42,7 +42,7 @@ describe('a refusal for the addressing of a group', () => {
     expect(query).toHaveBeenCalledOnce()
   })
 
-  test('queries the group also if the devices of its members were outdated before', async () => {
+  test('queries the group even if the devices of its members were outdated before', async () => {
     const { answer, written, query, message } = await refuse(async () => details, 479)
     await vi.waitFor(() => expect(written).toHaveLength(2), CONDITION_WITHIN_MS)
     expect(query).not.toHaveBeenCalled()

@@ -63,7 +63,7 @@ export function refusalOf(error: unknown): { code?: string; message?: string } {
   }
 }
 
-/** The answer to a download is bytes, also if it is an error. */
+/** The answer to a download is bytes, even if it is an error. */
 function parsed(data: unknown): unknown {
   if (!(data instanceof ArrayBuffer) && !ArrayBuffer.isView(data)) return data
   try {

@@ -97,7 +97,7 @@ export function searchMessages(api: Api, { store }: ApiContext): void {
     {
       schema: {
         operationId: 'searchMessages',
-        summary: 'Find messages of both directions by their text',
+        summary: 'Find messages in both directions by their text',
         description: `Newest first. Reads all messages, so it may take seconds if few contain the text. ${PAGE_OF_TEXTS}`,
         tags: ['Conversations'],
         params: instanceParams,

@@ -76,7 +76,7 @@ export const erasedContactSchema = Type.Object(
   {
     messages: Type.Integer({
       description:
-        'Erased messages and commands, sent and received, also those in groups. Answers and read marks that only lost ' +
+        'Erased messages and commands, sent and received, including those in groups. Replies and read marks that only lost ' +
         'the person are not counted.',
     }),
     events: Type.Integer({

@@ -46,7 +46,10 @@ export function getMessage(api: Api, { store, now }: ApiContext): void {
 const messagesQuery = Type.Object({
   ...pageQuery,
   chat: Type.Optional(
-    Type.String({ maxLength: 64, description: 'Only messages of this number, LID or group: `chat` of an event.' }),
+    Type.String({
+      maxLength: 64,
+      description: 'Only messages of this number, LID or group, as in the field `chat` of an event.',
+    }),
   ),
   status: Type.Optional(
     oneOf([...MESSAGE_STATES, 'received', 'written'], {

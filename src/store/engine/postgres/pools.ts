@@ -57,7 +57,7 @@ export function createWritingPool(url: string, max: number, logger: StoreLogger 
 
 /**
  * A pool for migrations: statements have no timeout, but waiting for a lock has one (`retryUntilLocked`). The server ends the
- * session of a process that is frozen or gone, which would keep its locks, also in the middle of a long statement.
+ * session of a process that is frozen or gone, which would keep its locks, even in the middle of a long statement.
  */
 export function createMigrationPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
   return createPoolWith(url, logger, {

@@ -186,7 +186,7 @@ function nameOf(statement: { id: number }): string {
   return `pombal_${statement.id}`
 }
 
-/** PostgreSQL's text cannot contain U+0000, so it is replaced with U+FFFD, also in arrays. */
+/** PostgreSQL's text cannot contain U+0000, so it is replaced with U+FFFD, including in arrays. */
 function storable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(storable)
   return typeof value === 'string' && value.includes('\0') ? value.replaceAll('\0', '\uFFFD') : value

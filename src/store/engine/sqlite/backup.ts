@@ -24,7 +24,7 @@ interface BackupReport {
 /**
  * Makes a consistent copy of the database, without blocking a running service. The file appears under its name only once it is
  * complete, checked and synced. It does not contain the master key.
- * @param pathAt makes the path from a timestamp; a later one is used if the path is taken, also by a backup in progress
+ * @param pathAt makes the path from a timestamp; a later one is used if the path is taken, even by a backup in progress
  * @throws StoreUnusable if there is no database, or the copy is damaged; DataMoved if the data is in PostgreSQL;
  * KeyRotationUnfinished if the values of the copy are under two keys
  */

@@ -30,7 +30,7 @@ interface CopyOptions {
 }
 
 /**
- * Some messages arrive without content, such as answers to advertisements, and the linked phone has to send a copy. Baileys
+ * Some messages arrive without content, such as replies to advertisements, and the linked phone has to send a copy. Baileys
  * acknowledges them at once and requests the copy 2 s later: if the socket ends in between, the message is lost. Here the
  * request leaves before the acknowledgement.
  */

@@ -107,7 +107,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(lastLine).toMatchObject({ direction: 'out', message: { id: last } })
     })
 
-    test('a group has its subject as its name, and a contact the name in the address book; both are found by it, also after leaving the group', async () => {
+    test('a group has its subject as its name, and a contact the name in the address book; both are found by it, even after leaving the group', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -233,7 +233,7 @@ export function panelContract(createHarness: CreateHarness): void {
       expect(empty).toMatchObject({ first: 0, retried: 0, exhausted: 0, waiting: 0, notPosted: 0 })
     })
 
-    test('an event that one endpoint accepted is timed, also if another one refuses it or was not reached yet', async () => {
+    test('an event that one endpoint accepted is timed, even if another one refuses it or was not reached yet', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -154,7 +154,7 @@ describe('a linking link', () => {
 
   test.each([
     ['', false],
-    [', also after a kill -9 right after the call', true],
+    [', even after a kill -9 right after the call', true],
   ])('when it is revoked, its code ends and its page shows nothing more%s', async (_, isKilled) => {
     const id = await createInstance()
     const link = await handOut(id)

@@ -4,7 +4,7 @@ import { until } from '../../../until.ts'
 import { ApiHarness } from '../../api/harness.ts'
 import { createPerson } from '../../api/people/people.ts'
 
-test('two instances that are linked to one number name each other, also after a kill, until one is unlinked', async () => {
+test('two instances that are linked to one number name each other, even after a kill, until one is unlinked', async () => {
   await using harness = await LinkedHarness.open('sqlite')
   const { admin } = harness.service
   const link = async (name: string) => {

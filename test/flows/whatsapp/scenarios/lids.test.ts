@@ -53,7 +53,7 @@ describe.each(ONE_STORE)("a copy from the owner's phone that names the owner's o
     ['number', []],
     ['LID', [{ address: 'pn' }]],
   ])(
-    "its %s: the contact's answer is an event, and a message to the contact's LID reaches the contact",
+    "its %s: the contact's reply is an event, and a message to the contact's LID reaches the contact",
     async (_, more) => {
       await using harness = await WhatsappHarness.open({}, kind)
       const { id, phone } = await harness.link()
