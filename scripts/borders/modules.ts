@@ -56,7 +56,7 @@ export const MODULES: readonly Module[] = [
   ...STARTUP,
 
   { path: 'src/domain', modules: [], packages: ['node:crypto'] },
-  { path: 'src/kit', modules: [], packages: ['node:os', 'node:timers/promises'] },
+  { path: 'src/kit', modules: [], packages: ['node:os', 'node:stream', 'node:timers/promises'] },
 
   // The only modules with queries. The engine defines the tables. The leases are the only subject that it knows,
   // because every write checks them.

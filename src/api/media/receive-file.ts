@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox'
 import type { InstanceId } from '../../domain/ids.ts'
 import { cleanFilename, MAX_FILENAME_LENGTH, type Media, parseMimetype } from '../../domain/media.ts'
 import { Refusal, type RefusalCode } from '../../domain/refusal.ts'
+import { refuseSmallChunks } from '../../kit/chunk-limit.ts'
 import { checkAgain } from '../check-again.ts'
 import type { Api, ApiContext } from '../context.ts'
 import { mayTakeLong } from '../http/limits/slow-bodies.ts'
@@ -11,6 +12,7 @@ import { compileValidator } from '../http/schemas.ts'
 import { deletedMeanwhile } from '../refusals.ts'
 
 const FORM_OF_FILES = 'multipart/form-data'
+const TOO_SMALL_CHUNKS = 'The file arrives in too many small chunks.'
 
 export const uploadQuerySchema = Type.Object({
   filename: Type.Optional(
@@ -65,15 +67,20 @@ export async function receiveFile(
   if ((headers['content-encoding'] ?? 'identity') !== 'identity')
     throw new Refusal('unsupported_media_type', 'Send the file without a Content-Encoding.')
   mayTakeLong(request.raw, reply.raw)
-  return media.upload(instanceId, {
-    // If the rest of the body is not read, the connection stays open for the answer.
-    bytes: request.raw.iterator({ destroyOnReturn: false }),
-    length: parseLength(headers['content-length']),
-    type: headers['content-type'] ?? null,
-    filename: filename === undefined ? null : cleanFilename(filename),
-    ifDeleted: deletedMeanwhile(request),
-    checkAgain: () => checkAgain(context, request),
-  })
+  const bytes = refuseSmallChunks(request.raw, () => new Refusal('invalid_request', TOO_SMALL_CHUNKS))
+  try {
+    return await media.upload(instanceId, {
+      bytes,
+      length: parseLength(headers['content-length']),
+      type: headers['content-type'] ?? null,
+      filename: filename === undefined ? null : cleanFilename(filename),
+      ifDeleted: deletedMeanwhile(request),
+      checkAgain: () => checkAgain(context, request),
+    })
+  } finally {
+    // The connection stays open for the answer, and what still arrives is dropped.
+    bytes.destroy()
+  }
 }
 
 async function checkType({ headers }: FastifyRequest): Promise<void> {

@@ -1,4 +1,5 @@
 import { type Agent, type IncomingMessage, request as openRequest } from 'node:http'
+import { refuseSmallChunks } from '../../kit/chunk-limit.ts'
 import { AttemptFailed, attemptError } from '../../outbound/attempt-error.ts'
 import { limitInterimResponses, MAX_HEADER_BYTES, type OwnedRequest } from '../../outbound/connector.ts'
 
@@ -28,7 +29,7 @@ interface OpenedUrl {
   mimetype: string | null
   /** As the host declares it. */
   size: number | null
-  /** @throws FetchFailed if the bytes end early */
+  /** @throws FetchFailed if the bytes end early, or arrive in too many small chunks */
   bytes: AsyncIterable<Uint8Array>
 }
 
@@ -95,7 +96,9 @@ function checked(response: IncomingMessage, signal: AbortSignal): OpenedUrl {
     throw new FetchFailed(`The host sends the file with the encoding ${encoding}.`, true)
   }
   const size = length === undefined ? null : Number(length)
-  return { mimetype: type ?? null, size, bytes: withFailures(response, signal) }
+  // Begun here, so that the chunks that arrive before the first read are limited too.
+  const bytes = refuseSmallChunks(response, () => new FetchFailed('The file arrives in too many small chunks.', true))
+  return { mimetype: type ?? null, size, bytes: withFailures(response, bytes, signal) }
 }
 
 /** Null: the bytes are those of the file. Node undoes only `chunked`. */
@@ -105,9 +108,13 @@ function encodingOf({ headers }: IncomingMessage): string | null {
   return transfer.toLowerCase() === 'chunked' ? null : transfer
 }
 
-async function* withFailures(response: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+async function* withFailures(
+  response: IncomingMessage,
+  bytes: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   try {
-    yield* response
+    yield* bytes
   } catch (error) {
     throw failureOf(error)
   } finally {
@@ -119,6 +126,7 @@ async function* withFailures(response: IncomingMessage, signal: AbortSignal): As
 
 /** Replaces Node's error with its code, so that no address of the internal network is shown. */
 function failureOf(error: unknown): FetchFailed {
+  if (error instanceof FetchFailed) return error
   const code = attemptError(error)
   return new FetchFailed(code, code === 'blocked_address')
 }

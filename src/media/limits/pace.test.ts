@@ -24,14 +24,6 @@ describe('an upload', () => {
     expect(await collect(refuseSlow(source(), WINDOW_MS))).toBe(0)
   })
 
-  test('that arrives in many small chunks is refused, and a few small ones do no harm', async () => {
-    const small = (count: number, size: number) => Array.from<number>({ length: count }).fill(size)
-    expect(await collect(refuseSlow(source(...small(1_000, 1))))).toBe(1_000)
-    expect(await collect(refuseSlow(source(...small(3_000, 64))))).toBe(192_000)
-    const refused = collect(refuseSlow(source(...small(1_001, 63))))
-    await expect(refused).rejects.toMatchObject({ code: 'invalid_request' })
-  })
-
   test('that stops or only drips is cut after one window', async () => {
     const never = new Promise<number>(() => undefined)
     for (const parts of [[5, never], [ENOUGH - 1, never], [never]])

@@ -1,5 +1,4 @@
 import { Refusal } from '../../domain/refusal.ts'
-import { areChunksTooSmall } from '../../kit/chunk-limit.ts'
 
 const WINDOW_MS = 30_000
 /** 10 KB/s. */
@@ -9,12 +8,10 @@ const LEAST_BYTES_PER_MS = 10
  * Passes bytes on. Refuses an upload if fewer than 10 KB/s arrive in 30 s of waiting; the time that the reader takes
  * does not count. At the end, it ends the iteration of the source. This must not close the source itself, because the
  * caller of a refused upload still gets a response.
- * @throws Refusal if the upload is too slow, arrives in too many small chunks, or if the source fails
+ * @throws Refusal if the upload is too slow, or if the source fails
  */
 export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = WINDOW_MS): AsyncGenerator<Uint8Array> {
   const iterator = source[Symbol.asyncIterator]()
-  let chunks = 0
-  let bytes = 0
   let waitedMs = 0
   let arrived = 0
   let asked = iterator.next()
@@ -31,10 +28,6 @@ export async function* refuseSlow(source: AsyncIterable<Uint8Array>, windowMs = 
         arrived = 0
       }
       if (next === null) continue
-      chunks += 1
-      bytes += next.value.length
-      if (areChunksTooSmall(chunks, bytes))
-        throw new Refusal('invalid_request', 'The file arrives in too many small chunks.')
       yield next.value
       asked = iterator.next()
     }
@@ -51,6 +44,7 @@ async function settleWithin<T>(work: Promise<T>, limitMs: number): Promise<T | n
   try {
     return await Promise.race([work, promise])
   } catch (error) {
+    if (error instanceof Refusal) throw error
     throw new Refusal('request_timeout', `The upload ended early: ${(error as Error).message}`)
   } finally {
     clearTimeout(timer)

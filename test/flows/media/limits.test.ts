@@ -104,6 +104,18 @@ describe('an upload', () => {
     TEST_WITHIN_MS,
   )
 
+  test('that arrives in many small chunks is refused, and a few small ones or many larger ones do no harm', async () => {
+    const inChunks = (count: number, size: number) => {
+      const { sent, answered } = client.open(null)
+      for (let chunk = 0; chunk < count; chunk += 1) sent.write(Buffer.alloc(size, 7))
+      sent.on('error', () => undefined).end()
+      return answered
+    }
+    expect(await inChunks(900, 1)).toEqual({ status: 201 })
+    expect(await inChunks(3_000, 80)).toEqual({ status: 201 })
+    expect(await inChunks(3_000, 1)).toEqual({ status: 400, code: 'invalid_request' })
+  })
+
   test('that is empty, compressed or a form is refused', async () => {
     const body = new FormData()
     body.append('file', new Blob([png(100)]), 'a.png')

@@ -39,10 +39,10 @@ function portOf(listening: Server): number {
   return (listening.address() as AddressInfo).port
 }
 
-function chunked(bytes: Uint8Array, extension = ''): Buffer {
+function chunked(bytes: Uint8Array, extension = '', size = 1_000): Buffer {
   const parts: (string | Uint8Array)[] = []
-  for (let from = 0; from < bytes.length; from += 1_000) {
-    const part = bytes.subarray(from, from + 1_000)
+  for (let from = 0; from < bytes.length; from += size) {
+    const part = bytes.subarray(from, from + size)
     parts.push(`${part.length.toString(16)}${extension}\r\n`, part, '\r\n')
   }
   return Buffer.concat([...parts, '0\r\n\r\n'].map(part => (typeof part === 'string' ? Buffer.from(part) : part)))
@@ -82,6 +82,7 @@ async function fetched(name: string, answer: (socket: Socket) => void) {
 test.each([
   ['a body that ends with the connection', plain([], FILE, '1.0')],
   ['a body in chunks with extensions', plain(['Transfer-Encoding: chunked'], chunked(FILE, ';a=b'))],
+  ['a body in 834 small chunks', plain(['Transfer-Encoding: chunked'], chunked(FILE, '', 6))],
   ['bytes after the declared length', plain([`Content-Length: ${FILE.length}`], Buffer.concat([FILE, FILE]))],
 ])('%s is the file', async (name, answer) => {
   expect(await fetched(name, answer)).toMatchObject({ error: undefined, shown: [sha256(FILE)] })
@@ -94,6 +95,11 @@ test.each([
   ['a packed transfer in two lines', plain(['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'], chunked(FILE))],
 ])('%s fails the message: nobody is sent a file that is packed', async (name, answer) => {
   expect(await fetched(name, answer)).toMatchObject({ error: 'media_unavailable', shown: [] })
+})
+
+test('a file in thousands of chunks of a few bytes fails the message', async () => {
+  const answer = plain(['Transfer-Encoding: chunked'], chunked(FILE, '', 2))
+  expect(await fetched('tiny chunks', answer)).toMatchObject({ error: 'media_unavailable', shown: [] })
 })
 
 test('a file for which there is no space fails the message with this reason', async () => {
