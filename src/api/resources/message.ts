@@ -80,7 +80,7 @@ const sentFileSchema = Type.Object(
     filename: nullable(Type.String()),
     status: Type.Optional(
       oneOf(['pending', 'failed'], {
-        description: '`pending`: to be fetched from its URL. `failed`: it could not be fetched. Otherwise absent.',
+        description: '`pending`: to be fetched from its URL. `failed`: it was not fetched. Otherwise absent.',
       }),
     ),
     note: Type.Optional(noteSchema),
@@ -196,7 +196,7 @@ export function messageView(message: Message, waits?: Waits): MessageView {
     status: message.state,
     to: message.to,
     text: message.text,
-    ...(message.file && { media: fileView(message.file) }),
+    ...(message.file && { media: fileView(message.file, message.state) }),
     ...(message.extras && extrasView(message.extras)),
     ...(message.notBefore !== undefined && { notBefore: toIso(message.notBefore) }),
     ...(waiting && { waitingFor: waiting.waitingFor }),
@@ -221,6 +221,11 @@ function extrasView({ quote, mentions, preview, metadata }: MessageExtras) {
   }
 }
 
-function fileView({ mediaId, form, filename, fetch, notVoice }: MessageFile): Static<typeof sentFileSchema> {
-  return { id: mediaId, as: form, filename, ...(fetch && { status: fetch }), ...(notVoice && { note: NOT_VOICE }) }
+function fileView(
+  { mediaId, form, filename, fetch, notVoice }: MessageFile,
+  state: Message['state'],
+): Static<typeof sentFileSchema> {
+  // The file of a message that has ended is not fetched any more.
+  const status = fetch && (state === 'queued' ? fetch : 'failed')
+  return { id: mediaId, as: form, filename, ...(status && { status }), ...(notVoice && { note: NOT_VOICE }) }
 }

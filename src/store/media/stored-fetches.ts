@@ -136,10 +136,9 @@ function operations(statements: Statements) {
           const [claimed] = await claim()
           if (claimed === undefined) return null
           const { instance_id, media_id, ...fetch } = claimed
-          const medium = { instance_id, id: media_id, file_id: null }
-          const isNeeded = (await rows.withoutQueued(tx, [medium])).length === 0
-          if (isNeeded) return { instanceId: instance_id, mediaId: media_id, ...fetch }
-          await rows.letGo(tx, medium, 'not_fetched', now)
+          const claimedFetch = { instanceId: instance_id, mediaId: media_id, ...fetch }
+          if (await isNeeded(tx, rows, claimedFetch)) return claimedFetch
+          await rows.letGo(tx, { instance_id, id: media_id, file_id: null }, 'not_fetched', now)
         }
         return null
       },
@@ -147,6 +146,8 @@ function operations(statements: Statements) {
     ),
 
     extend: oneByOne('fetches.extend', instanceOf, async (tx, fetch: OneFetch) => {
+      // The next claim drops it.
+      if (!(await isNeeded(tx, rows, fetch))) return false
       return (await tx.query(change(fetch, { due_at: claimedUntil }))).length > 0
     }),
 
@@ -190,6 +191,7 @@ async function finish(
   const used = await rows.lockUsage(tx, instanceId)
   const reserved = await rows.findWriting(tx, file)
   if (reserved === null || !(await lockPending(tx, statements, fetch))) return 'given_up'
+  if (!(await isNeeded(tx, rows, fetch))) return 'given_up'
   if (used - reserved + size > quotaBytes) return rows.fullOrBusy(tx, { ...file, used })
   await rows.markStored(tx, file)
   await rows.use(tx, instanceId, size - reserved)
@@ -208,6 +210,11 @@ async function finish(
     return { ...asked, form: form ?? asked.form, ...notVoice }
   })
   return 'stored'
+}
+
+/** Whether a queued message contains the medium. */
+async function isNeeded(tx: Transaction, rows: FileRows, { instanceId, mediaId }: OneFetch): Promise<boolean> {
+  return (await rows.withoutQueued(tx, [{ instance_id: instanceId, id: mediaId }])).length === 0
 }
 
 /** Whether the medium still waits for its file. The medium is locked first, as by its erasure. */

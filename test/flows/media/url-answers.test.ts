@@ -138,3 +138,22 @@ test('the service closes the connection of an answer that never becomes a file, 
   await harness.sendAndRead(number, newContact())
   expect(harness.service.pid).toBe(before)
 })
+
+test('a message that is cancelled while its file is fetched shows it as failed, and the fetch ends', async () => {
+  let isClosed = false
+  answers.set('/cancelled', socket => {
+    socket.once('close', () => (isClosed = true))
+    forever('HTTP/1.1 200 OK\r\n\r\n', 'a'.repeat(70))(socket)
+  })
+  const url = `http://127.0.0.1:${portOf(server)}/cancelled`
+  const { id } = await number.instance.sendMedia({ to: newContact(), media: { url }, as: 'document' }, 'cancelled')
+  expect(await number.instance.message(id)).toMatchObject({ status: 'queued', media: { status: 'pending' } })
+  const headers = { authorization: `Bearer ${number.instance.token}` }
+  expect((await fetch(`${harness.service.url}/v1/messages/${id}`, { method: 'DELETE', headers })).ok).toBe(true)
+  const shown = await until('the end of the message', async () => {
+    const found = await number.instance.message(id)
+    return found.status === 'failed' && found
+  })
+  expect(shown).toMatchObject({ error: { code: 'cancelled' }, media: { status: 'failed' } })
+  await until('the end of the fetch', () => isClosed)
+})

@@ -157,6 +157,17 @@ export function fetchesContract(createHarness: CreateHarness): void {
       expect(await store.fetches.nextInMs(NOTHING_FULL)).toBeNull()
     })
 
+    test('is neither extended nor stored if its message ends meanwhile, and dropped by the next claim', async () => {
+      const { mediaId, id, whatsappId } = await accept()
+      const fetch = (await claim())!
+      await store.messages.recordFailure(lease, { id, whatsappId }, messageFailure('media_unavailable'), 2_000)
+      expect(await store.fetches.extend(fetch)).toBe(false)
+      expect(await fetched(fetch)).toBe('given_up')
+      await store.fetches.recordRetry(fetch, 0, 0)
+      expect(await claim()).toBeNull()
+      expect(await store.media.find(lease.instanceId, mediaId)).toEqual({ kind: 'gone', reason: 'not_fetched' })
+    })
+
     test('is claimed after a clock that was ahead is corrected, and before those that wait for a retry', async () => {
       const early = await accept('https://a.example/1')
       await accept('https://b.example/1')
