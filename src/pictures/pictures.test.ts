@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import sharp from 'sharp'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { animatedPng, hugePng } from '../../test/pictures/hostile-pictures.ts'
 import { FileUnavailable, type StoredFile } from '../domain/media.ts'
 import { Pictures, type PicturesOptions } from './pictures.ts'
@@ -145,6 +145,22 @@ describe('a process that', () => {
     // It is not tried again for every message with this file.
     expect(await pictures.read(file, NEVER)).toBeNull()
     expect(failures).toHaveLength(1)
+  })
+
+  test.each(['/nowhere', '/no\0where'])('cannot be started from %j costs only the thumbnail', async path => {
+    const { pictures, failures } = open()
+    const file = stored(Buffer.alloc(100), 'image/png')
+    const opening = vi.spyOn(file, 'open')
+    const { execPath } = process
+    process.execPath = path
+    try {
+      expect(await pictures.read(file, NEVER)).toBeNull()
+    } finally {
+      process.execPath = execPath
+    }
+    expect(failures).toHaveLength(1)
+    // An open file would stay open.
+    expect(opening).not.toHaveBeenCalled()
   })
 
   test('is started has no secrets', async () => {

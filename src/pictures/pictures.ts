@@ -73,7 +73,6 @@ export class Pictures {
   }
 
   async #run(open: StoredFile['open'], signal: AbortSignal): Promise<Picture> {
-    const bytes = await open()
     // Without the environment, which contains secrets.
     const child = spawn(process.execPath, [`--max-old-space-size=${MAX_HEAP_MB}`, this.#program], {
       env: {},
@@ -84,7 +83,10 @@ export class Pictures {
     const answered = answerOf(child)
     answered.catch(() => undefined)
     try {
-      await pipeline(bytes, child.stdin).catch(error => {
+      // The process could not be started, and `stdin` may be missing.
+      if (child.pid === undefined) return parse(await answered)
+      // Opened only now, because nobody would close the file otherwise.
+      await pipeline(await open(), child.stdin).catch(error => {
         if (!ENDED_EARLY.has(error.code)) throw error
       })
       return parse(await answered)
