@@ -201,6 +201,22 @@ describe('received files', () => {
     expect([world.fetches, world.ended.get('f')]).toEqual([['/old', '/new'], 'stored'])
   })
 
+  test('that only some media hosts lack are tried again although the phone refuses', async () => {
+    world = new World()
+    world.fetch = fail(new DownloadFailed('404', 'maybe_gone'))
+    world.add('f')
+    world.connect()
+    await world.pass(60_000)
+    expect([world.requests, world.ended.size]).toEqual([1, 0])
+    world.fetch = async () => 'stored'
+    await world.pass(600_000)
+    expect(world.ended.get('f')).toBe('stored')
+    world.fetch = fail(new DownloadFailed('404', 'maybe_gone'))
+    world.add('never')
+    await world.pass(80 * HOUR_MS)
+    expect(world.ended.get('never')).toBe('media_unavailable')
+  })
+
   test('whose phone is off are requested until they are three days old, and delay no other file', async () => {
     world = new World()
     world.fetch = path => (path === '/old' ? fail(new DownloadFailed('404', 'gone'))(path) : Promise.resolve('stored'))

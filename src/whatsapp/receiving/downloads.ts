@@ -70,7 +70,7 @@ type FetchOutcome =
   /** The link has closed. The file is fetched over the next link. */
   | { kind: 'closed' }
   | { kind: 'failed'; failure: ReceivingFailure }
-  | { kind: 'later' | 'gone' | 'altered'; why: string }
+  | { kind: 'later' | 'gone' | 'maybe_gone' | 'altered'; why: string }
 
 /**
  * Fetches from WhatsApp the files that were sent to an instance. Each download is a row. Only the owner of the instance
@@ -191,6 +191,7 @@ export class Downloads {
     if (outcome.kind === 'failed') await this.#fail(download, outcome.failure)
     else if (outcome.kind === 'later') await this.#fetchLater(download)
     else if (outcome.kind === 'gone') await this.#requestReUpload(download, link, 'media_unavailable')
+    else if (outcome.kind === 'maybe_gone') await this.#requestReUpload(download, link, null)
     else if (outcome.kind === 'altered') await this.#afterAltered(download, link)
   }
 
@@ -224,10 +225,10 @@ export class Downloads {
     await this.#requestReUpload(download, link, 'media_damaged')
   }
 
-  /** @param failure recorded if the phone cannot upload the file */
-  async #requestReUpload(download: Download, link: DownloadLink, failure: ReceivingFailure): Promise<void> {
+  /** @param failure recorded if the phone refuses; null: the file is then tried again, because a media host may have it */
+  async #requestReUpload(download: Download, link: DownloadLink, failure: ReceivingFailure | null): Promise<void> {
     const active = this.#active.get(download.mediaId)
-    if (download.requests >= MAX_REQUESTS) return this.#fail(download, failure)
+    if (download.requests >= MAX_REQUESTS) return this.#fail(download, failure ?? 'media_unavailable')
     const place = this.#places.take(download.chat)
     if (place === null || active === undefined) return this.#fetchLater(download)
     // The download no longer counts as a fetch.
@@ -235,10 +236,10 @@ export class Downloads {
     this.wake()
     const answer = await link.files.requestReUpload(download.source).finally(() => place.free())
     if (link.closed.aborted) return
-    if (answer.kind === 'refused') return this.#fail(download, failure)
+    if (answer.kind === 'refused' && failure !== null) return this.#fail(download, failure)
     const requests = download.requests + 1
     const pauseMs = backoffMs(download.requests, FIRST_REQUEST_PAUSE_MS, LONGEST_REQUEST_PAUSE_MS)
-    if (answer.kind === 'unanswered') return this.#retryAfter(pauseMs, { ...download, requests })
+    if (answer.kind !== 'uploaded') return this.#retryAfter(pauseMs, { ...download, requests })
     const source: FileSource = { ...download.source, directPath: answer.directPath, isReUploaded: true }
     // A phone that keeps uploading the wrong bytes is asked less and less often.
     const again = { ...download, requests, attempts: 0, source }
@@ -273,7 +274,7 @@ function outcomeOf(error: unknown, { closed }: Pick<DownloadLink, 'closed'>): Fe
   if (error instanceof AlteredFile) return { kind: 'altered', why }
   if (error instanceof DownloadFailed) {
     if (error.kind === 'too_large') return { kind: 'failed', failure: 'media_too_large' }
-    return { kind: error.kind === 'gone' ? 'gone' : 'later', why }
+    return { kind: error.kind === 'unavailable' ? 'later' : error.kind, why }
   }
   if (error instanceof Refusal)
     return { kind: 'failed', failure: error.code === 'media_too_large' ? 'media_too_large' : 'media_damaged' }

@@ -120,6 +120,15 @@ describe('a file is downloaded', () => {
     answer = { status, bytes: new Uint8Array() }
     expect(await kindOf(download((await sealed(randomBytes(10))).source))).toBe(kind)
   })
+
+  test('unless one host does not have it: another that does not answer may', async () => {
+    answer = { status: 404, bytes: new Uint8Array() }
+    const { source } = await sealed(randomBytes(10))
+    const closed = '127.0.0.1:1'
+    expect(await kindOf(download(source, [closed, host]))).toBe('maybe_gone')
+    expect(await kindOf(download(source, [host, closed]))).toBe('maybe_gone')
+    expect(await kindOf(download(source, [host, host]))).toBe('gone')
+  })
 })
 
 describe('what a message states about its file', () => {

@@ -11,10 +11,10 @@ const SILENCE_MS = 30_000
 const GONE: ReadonlySet<number> = new Set([403, 404, 410])
 const MAX_SEALED_BYTES = encryptedSize(MAX_MEDIA_BYTES)
 
-/** The file could not be downloaded. `gone`: WhatsApp no longer has it. */
+/** The file could not be downloaded. `gone`: no media host has it. `maybe_gone`: one does not have it, and another did not say. */
 export class DownloadFailed extends Error {
   override readonly name = 'DownloadFailed'
-  readonly kind: 'gone' | 'unavailable' | 'too_large'
+  readonly kind: 'gone' | 'maybe_gone' | 'unavailable' | 'too_large'
 
   constructor(message: string, kind: DownloadFailed['kind']) {
     super(message)
@@ -52,17 +52,19 @@ async function find(
 ): Promise<IncomingMessage> {
   if (!isMediaPath(path)) throw new DownloadFailed('The path of the file is not valid.', 'gone')
   let failure = new DownloadFailed('WhatsApp names no media host.', 'unavailable')
+  let isUnsure = false
   for (const { hostname } of await findHosts()) {
     if (!isMediaHost(hostname, simulated)) continue
     const answer = await get(hostname, path, agent, signal).catch(String)
     if (typeof answer === 'object' && answer.statusCode === 200) return answer
     const isGone = typeof answer === 'object' && GONE.has(answer.statusCode ?? 0)
     if (typeof answer === 'object') answer.destroy()
+    isUnsure ||= !isGone
     if (failure.kind === 'gone') continue
     const why = typeof answer === 'string' ? answer : `The media host answered ${answer.statusCode}.`
     failure = new DownloadFailed(why, isGone ? 'gone' : 'unavailable')
   }
-  throw failure
+  throw failure.kind === 'gone' && isUnsure ? new DownloadFailed(failure.message, 'maybe_gone') : failure
 }
 
 function get(hostname: string, path: string, agent: Agent, signal: AbortSignal): Promise<IncomingMessage> {
