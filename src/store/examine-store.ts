@@ -43,6 +43,8 @@ export interface StoreExamination {
   storage: FolderRecord | null
   /** The database's time minus this machine's, in milliseconds. Null on SQLite. */
   clockDifferenceMs: number | null
+  /** False for a PostgreSQL with `fsync = off`, which may lose everything in a crash of its machine. */
+  isSynced: boolean
 }
 
 /**
@@ -72,7 +74,7 @@ async function examineSqlite(dataDir: string, keyCheck: KeyCheck | null): Promis
       const found = await examine(db, 'sqlite', keyCheck)
       const damage = database.pragma('quick_check(1)', { simple: true })
       if (damage !== 'ok') throw new StoreUnusable(`${path} is damaged: ${damage}. Restore a backup.`)
-      return { ...found, bytes: statSync(path).size, clockDifferenceMs: null }
+      return { ...found, bytes: statSync(path).size, clockDifferenceMs: null, isSynced: true }
     } finally {
       await db.destroy()
     }
@@ -101,11 +103,12 @@ async function examinePostgres(
     await refuseUnmovedData(db, dataDir)
     await refuseUnwritable(pool, databaseUrl, found.missingSteps.length > 0)
     const askedAt = Date.now()
-    const { rows } = await sql<{ now: number; bytes: number }>`select
+    const { rows } = await sql<{ now: number; bytes: number; is_synced: boolean }>`select
       floor(extract(epoch from clock_timestamp()) * 1000)::bigint as now,
-      pg_database_size(current_database()) as bytes`.execute(db)
-    const { now, bytes } = rows[0]!
-    return { ...found, bytes, clockDifferenceMs: Math.round(now - (askedAt + Date.now()) / 2) }
+      pg_database_size(current_database()) as bytes,
+      current_setting('fsync')::boolean as is_synced`.execute(db)
+    const { now, bytes, is_synced: isSynced } = rows[0]!
+    return { ...found, bytes, isSynced, clockDifferenceMs: Math.round(now - (askedAt + Date.now()) / 2) }
   } catch (error) {
     throw explainedPostgres(error, databaseUrl)
   } finally {

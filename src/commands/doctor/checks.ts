@@ -126,12 +126,16 @@ async function checkDatabase(settings: Settings, examine: () => Promise<StoreExa
 }
 
 function describe(found: StoreExamination, { databaseUrl }: Settings): Finding[] {
-  const { bytes, missingSteps, newestEventAt, clockDifferenceMs } = found
+  const { bytes, missingSteps, newestEventAt, clockDifferenceMs, isSynced } = found
   const findings = [ok(`${databaseUrl === null ? 'SQLite, intact' : 'PostgreSQL'}, ${(bytes / MB).toFixed(1)} MB.`)]
   if (missingSteps.length > 0) {
     const count = missingSteps.length === 1 ? 'a migration' : `${missingSteps.length} migrations`
     findings.push(warning(`The next start applies ${count} to it. Make a backup first.`))
   }
+  if (!isSynced)
+    findings.push(
+      warning('fsync is off in PostgreSQL: a crash of its machine can lose accepted messages or all data. Turn it on.'),
+    )
   if (clockDifferenceMs !== null && Math.abs(clockDifferenceMs) > MAX_CLOCK_DIFFERENCE_MS)
     findings.push(warning(clockSentence(`${Math.round(clockDifferenceMs / 1_000)} s from the database's`)))
   if (newestEventAt !== null && newestEventAt - Date.now() > SIGNATURE_TOLERANCE_MS)

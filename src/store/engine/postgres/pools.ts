@@ -31,6 +31,8 @@ const PLANNER_SETTINGS = `
   set max_parallel_workers_per_gather = 0;
   set jit = off;
   set plan_cache_mode = force_generic_plan`
+/** A commit is then on disk when it returns, whatever the role or the database sets. `local`, `remote_apply` and the like remain. */
+const DURABLE_COMMITS = `select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'`
 /** Set by statements instead of startup parameters, because PgBouncer refuses unknown startup parameters. */
 const SETTINGS = `
   set statement_timeout = ${STATEMENT_TIMEOUT_MS};
@@ -39,6 +41,7 @@ const SETTINGS = `
 /** The lock of the migrations belongs to a session, outside of any transaction. Longer than the pool keeps an idle connection. */
 const IDLE_SESSION_TIMEOUT_MS = 30_000
 const MIGRATION_SETTINGS = `
+  ${DURABLE_COMMITS};
   set lock_timeout = ${LOCK_TIMEOUT_MS};
   set statement_timeout = 0;
   set idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_TIMEOUT_MS};
@@ -51,7 +54,7 @@ export function createReadingPool(url: string, max: number, logger: StoreLogger 
 
 /** A pool for writes: statements are sent without waiting for the results of earlier ones, and waiting for a lock has a timeout. */
 export function createWritingPool(url: string, max: number, logger: StoreLogger | undefined): pg.Pool {
-  const settings = `${SETTINGS}; set lock_timeout = ${LOCK_TIMEOUT_MS}`
+  const settings = `${SETTINGS}; ${DURABLE_COMMITS}; set lock_timeout = ${LOCK_TIMEOUT_MS}`
   return createPoolWithSettings(url, logger, settings, { max, pipeline: true })
 }
 
