@@ -137,18 +137,22 @@ async function refuseIncompatibleReadOnly(path: string): Promise<void> {
 }
 
 async function openOnPostgres(databaseUrl: string, options: StoreOptions, sealing: Sealing): Promise<Store> {
+  const hints = new SharedHints(databaseUrl, options.logger)
   try {
-    await migratePostgres(databaseUrl, options, sealing)
-    return await connectToPostgres(databaseUrl, options, sealing)
+    await migratePostgres(databaseUrl, options, new KeyCheck(sealing), hints)
+    return await connectToPostgres(databaseUrl, options, sealing, hints)
   } catch (error) {
+    await hints.close()
     throw explainedPostgres(error, databaseUrl)
   }
 }
 
+/** Leaves `hints` connected. */
 async function migratePostgres(
   databaseUrl: string,
   { dataDir, logger }: StoreOptions,
-  sealing: Sealing,
+  keyCheck: KeyCheck,
+  hints: SharedHints,
 ): Promise<void> {
   const pool = createMigrationPool(databaseUrl, MIGRATING_CONNECTIONS, logger)
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) })
@@ -157,7 +161,6 @@ async function migratePostgres(
     await refuseOldVersion(pool, databaseUrl)
     await refuseOtherEncoding(pool, databaseUrl)
     await refuseTransactionPooler(databaseUrl)
-    const keyCheck = new KeyCheck(sealing)
     await retryUntilLocked(async () => {
       await refuseIncompatible(db, 'postgres')
       await keyCheck.verify(db, 'postgres')
@@ -166,6 +169,9 @@ async function migratePostgres(
     const steps = await findUpgrade(db, 'postgres')
     if (steps.length > 0) logger?.info({ steps }, 'store.upgrading')
     await retryUntilLocked(() => migrate(db, 'postgres', keyCheck), logger)
+    await reach(hints.open())
+    // A rotation or move that begins after this sees the connection of the hints (`waitUntilAlone`).
+    await retryUntilLocked(() => keyCheck.verify(db, 'postgres'), logger)
   } finally {
     await pool.end()
   }
@@ -175,9 +181,8 @@ async function connectToPostgres(
   databaseUrl: string,
   { ratePerMinute, logger, observer }: StoreOptions,
   sealing: Sealing,
+  hints: SharedHints,
 ): Promise<Store> {
-  const hints = new SharedHints(databaseUrl, logger)
-  await reach(hints.open())
   const backend = new PostgresBackend(databaseUrl, logger)
   // PostgreSQL can be built without ICU.
   const statements = new Statements('postgres', (await hasIcu(backend.reader)) ? {} : { fold: postgresFold('default') })

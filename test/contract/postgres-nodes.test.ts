@@ -1,8 +1,16 @@
 import pg from 'pg'
-import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, inject, test, vi } from 'vitest'
 import { DEFAULT_ENDPOINT, MAX_OPERATOR_ENDPOINTS, OPERATOR_PREFIX } from '../../src/domain/events/endpoint.ts'
 import { newEndpointId } from '../../src/domain/ids.ts'
-import { LeaseLost, StoreUnavailable, WrongMasterKey } from '../../src/store/errors.ts'
+import { MOVE_KEY, ROTATION_KEY } from '../../src/store/encryption/key-check.ts'
+import { SharedHints } from '../../src/store/engine/postgres/shared-hints.ts'
+import {
+  KeyRotationUnfinished,
+  LeaseLost,
+  MoveUnfinished,
+  StoreUnavailable,
+  WrongMasterKey,
+} from '../../src/store/errors.ts'
 import type { Lease } from '../../src/store/leases/leases.ts'
 import type { Store } from '../../src/store/store.ts'
 import { untilStored } from '../../src/store/until-stored.ts'
@@ -55,6 +63,23 @@ describe('several nodes on one PostgreSQL', () => {
     const refused = outcomes.filter(outcome => outcome.status === 'rejected')
     expect(refused).toHaveLength(2)
     for (const { reason } of refused) expect(reason).toBeInstanceOf(WrongMasterKey)
+  })
+
+  test.each([
+    { begun: 'a rotation of the master key', key: ROTATION_KEY, refusal: KeyRotationUnfinished },
+    { begun: 'a move into the database', key: MOVE_KEY, refusal: MoveUnfinished },
+  ])('$begun that begins before it can see a starting node stops that node', async ({ key, refusal }) => {
+    const open = vi.spyOn(SharedHints.prototype, 'open').mockImplementationOnce(async function (this: SharedHints) {
+      await harness.execute(`insert into meta (key, value) values ('${key}', '')`)
+      await this.open()
+    })
+    await expect(harness.open()).rejects.toThrow(refusal)
+    open.mockRestore()
+    await until('its connections to be closed', async () => {
+      const found = `select count(*) as n from pg_stat_activity
+        where datname = current_database() and application_name = 'pombal'`
+      return Number((await harness.execute(found))[0]!['n']) === 0
+    })
   })
 
   test('of concurrent imports of one number on both nodes, exactly one creates an instance', async () => {
