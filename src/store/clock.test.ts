@@ -45,6 +45,21 @@ test('after a suspension of the machine, a call waits until the clock is right',
   expect(await errorMs).toBeLessThan(401)
 })
 
+test('after a suspension, the steady clock is right too, and never goes back', async () => {
+  using it = await openClock()
+  const behindMs = () => it.clock.now() - it.clock.steady()
+  suspend(it.database)
+  const settled = it.clock.settled()
+  await vi.advanceTimersByTimeAsync(1)
+  await settled
+  expect(Math.abs(behindMs())).toBeLessThan(2)
+  // The machine is that of the database, and its clock is set back.
+  vi.setSystemTime(Date.now() - HOUR_MS)
+  it.database.aheadMs -= HOUR_MS
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(behindMs()).toBeLessThan(-HOUR_MS + 100)
+})
+
 test('after a suspension, leases are renewed only when the clock is right', async () => {
   using it = await openClock()
   const leases = new StoredLeases(

@@ -7,7 +7,10 @@ import type { Statements } from './engine/statement.ts'
 export interface StoreClock {
   /** For the timestamps of records and signatures. */
   readonly now: () => number
-  /** Equals `now` at the start and never jumps afterwards, but slowly approaches it. For the due times of retries. */
+  /**
+   * Equals `now` at the start and slowly approaches it afterwards. For the due times of retries. Never jumps back. Of a
+   * `DatabaseClock`, it jumps forward when the machine's and the database's clock have, as after a suspension of the machine.
+   */
   readonly steady: () => number
   /**
    * Must be awaited before `now` is used for a new message: after a suspension of the machine, `now` is wrong until this
@@ -89,7 +92,11 @@ export class DatabaseClock implements StoreClock {
   }
 
   get #hasMoved(): boolean {
-    return Math.abs(wallOffset() - this.#wallOffsetMs) > MOVED_ABOVE_MS
+    return this.#differs(wallOffset())
+  }
+
+  #differs(wallOffsetMs: number): boolean {
+    return Math.abs(wallOffsetMs - this.#wallOffsetMs) > MOVED_ABOVE_MS
   }
 
   async #settle(): Promise<void> {
@@ -108,7 +115,9 @@ export class DatabaseClock implements StoreClock {
       if (roundTripMs <= MAX_ROUND_TRIP_MS || isWorse) {
         this.#offsetMs = offsetMs
         const behindMs = offsetMs - this.#steadyOffsetMs
-        this.#steadyOffsetMs += Math.max(-MAX_SLEW_MS, Math.min(MAX_SLEW_MS, behindMs))
+        // Otherwise, after a suspension, other nodes would find the due times of waiting retries in the past.
+        const mayJump = behindMs > MOVED_ABOVE_MS && this.#differs(wallOffsetMs)
+        this.#steadyOffsetMs += mayJump ? behindMs : Math.max(-MAX_SLEW_MS, Math.min(MAX_SLEW_MS, behindMs))
       }
       this.#wallOffsetMs = wallOffsetMs
       this.#warnIfOff()
