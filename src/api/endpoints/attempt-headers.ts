@@ -8,6 +8,8 @@ import { withoutSignatures } from '../resources/events/hide-endpoint.ts'
 
 /** The signatures of one attempt take a few milliseconds if the body is large. Other calls run in between. */
 const signatures = new EventLoopBudget(1)
+/** Longer than it takes from the time that is recorded for a new secret until all attempts use it. */
+const SECRET_IN_USE_AFTER_MS = 10_000
 
 /** Recreates the headers of past attempts from the body, the time and the secrets that were in force. */
 export async function createHeadersOf(
@@ -27,7 +29,8 @@ export async function createHeadersOf(
       await signatures.take(instanceId)
       const { secrets } = posting
       const made = webhooks.headersOf({ body, secrets, eventId, kind, attemptNumber, now: startedAt })
-      headers.set(attempt, changedAt !== null && startedAt < changedAt ? withoutSignatures(made) : made)
+      const mayBeOlder = changedAt !== null && startedAt < changedAt + SECRET_IN_USE_AFTER_MS
+      headers.set(attempt, mayBeOlder ? withoutSignatures(made) : made)
     }
   }
   return attempt => headers.get(attempt) ?? {}

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import type { AttemptRecord, DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
 import { ApiHarness, type Created } from './harness.ts'
 
@@ -23,13 +24,17 @@ async function firstDue(): Promise<DueDelivery> {
 }
 
 /** Records one attempt of the instance's next delivery and its consequences. */
-async function attempt(status: number | null, then: 'delivered' | 'exhausted'): Promise<DueDelivery> {
+async function attempt(
+  status: number | null,
+  then: 'delivered' | 'exhausted',
+  startedAt = Date.now(),
+): Promise<DueDelivery> {
   const delivery = await firstDue()
   const record: AttemptRecord = {
     attemptNumber: delivery.attemptNumber,
     requested: false,
     url: delivery.url,
-    startedAt: Date.now(),
+    startedAt,
     durationMs: 12,
     status,
     error: status === null ? 'timeout' : null,
@@ -122,6 +127,25 @@ describe('messages', () => {
 })
 
 describe('events', () => {
+  test('an attempt shows no signature if it may have been made with a secret that was replaced', async () => {
+    const created = await api.createConnected()
+    instance = created
+    await api.admin('PUT', `/instances/${created.id}/webhook`, { url: URL_A })
+    const changedAt = Date.now() - 60_000
+    await api.store.endpoints.replaceSecret(created.id, DEFAULT_ENDPOINT, 'whsec_AA==', changedAt)
+    const isSigned = async (startedAt: number) => {
+      await api.progress(created, await accept('x'), 'sent')
+      const { eventId } = await attempt(200, 'delivered', startedAt)
+      const { data } = (await api.admin('GET', `/instances/${created.id}/events/${eventId}`)).body
+      const { headers } = data.deliveries[0].attempts[0]
+      expect(headers['X-Service-Attempt']).toBe('1')
+      return ['X-Service-Signature', 'webhook-signature'].map(name => name in headers)
+    }
+    expect(await isSigned(changedAt - 1)).toEqual([false, false])
+    expect(await isSigned(changedAt + 1_000)).toEqual([false, false])
+    expect(await isSigned(changedAt + 30_000)).toEqual([true, true])
+  })
+
   test('one event shows the bytes posted, its deliveries and every attempt', async () => {
     instance = await api.createConnected()
     await api.admin('PUT', `/instances/${instance.id}/webhook`, { url: URL_A })

@@ -69,7 +69,8 @@ const attemptSchema = Type.Object(
     ),
     headers: Type.Record(Type.String(), Type.String(), {
       description:
-        'The headers as posted, except `traceparent`. The signatures are left out if their secret was replaced later.',
+        'The headers as posted, except `traceparent`. The signatures are left out if the secret was replaced later, or less ' +
+        'than 10 s earlier.',
     }),
   },
   { title: 'Attempt', description: 'One POST of a delivery.' },
