@@ -203,6 +203,18 @@ export function feedContract(createHarness: CreateHarness): void {
       expect((await read(4))?.events.map(({ seq }) => seq)).toEqual([5])
     })
 
+    test('the feed begins after the last erased event, also if an earlier event is kept', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      // The second event was recorded while the clock was behind.
+      for (const at of [DAY_MS, 1_000, DAY_MS]) await store.events.storeIncoming(lease, incoming(), at)
+      await deliverAll(store, lease)
+      while ((await store.retention.step(2_500, Date.now())) > 0);
+      expect((await readAll(store, instanceId)).map(({ seq }) => seq)).toEqual([3])
+      expect(await store.events.readFeed(instanceId, { after: at(1), limit: 10, maxBytes: LARGE })).toBeNull()
+    })
+
     test('a cursor that no event has had yet is refused', async () => {
       const { store } = context
       const lease = await createConnected(store)

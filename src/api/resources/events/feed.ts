@@ -37,7 +37,7 @@ export const feedQuery = {
   after: Type.Optional(
     Type.String({
       description:
-        'A cursor: only later events. `latest`: only events recorded from now on. Default: from the oldest event that is kept.',
+        'A cursor: only later events. `latest`: only events recorded from now on. Default: those after the last erased one.',
     }),
   ),
   event: Type.Optional(oneOf(EVENT_KINDS, { description: 'Only events of this kind.' })),
