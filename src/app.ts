@@ -309,6 +309,7 @@ function createApi(
       trustedProxies: settings.trustedProxies,
       simulated: settings.whatsapp.url !== null,
       numberChecksPerDay: settings.numberChecksPerDay,
+      retentionMs: settings.retentionMs,
       documented: {
         ratePerMinute: settings.ratePerMinute,
         webhookTimeoutMs: settings.webhook.timeoutMs,

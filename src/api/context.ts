@@ -49,6 +49,8 @@ export interface ApiSettings {
   simulated?: boolean
   /** Unknown numbers that an instance may have looked up in a day. Default: 500. */
   numberChecksPerDay?: number
+  /** Messages that were received earlier do not count as unread. */
+  retentionMs: number
   /** How often a stream or a feed reader polls when no hint arrives. Default: 3 s. */
   streamPollMs?: number
   /** The settings whose values the OpenAPI document states. */

@@ -70,8 +70,11 @@ export interface Conversations {
   listFiles(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<string>>
   /** The chats since the account was linked, latest first. @param search part of a number, or of a name */
   listChats(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<Chat>>
-  /** The same chats, each with its last line. The chats of a page are in the order of their last lines. */
-  listInbox(instanceId: InstanceId, page: PageRequest, search?: string): Promise<Page<InboxChat>>
+  /**
+   * The same chats, each with its last line. The chats of a page are in the order of their last lines.
+   * @param unreadSince messages that were received earlier do not count as unread; default: all count
+   */
+  listInbox(instanceId: InstanceId, page: PageRequest, search?: string, unreadSince?: number): Promise<Page<InboxChat>>
   /** Messages and commands of one chat, latest first. @param chat a number, a LID or a group */
   listEntries(instanceId: InstanceId, page: PageRequest, chat: string): Promise<Page<ChatEntry>>
   /** Asks the owner to show a typing indicator for this many seconds. It is only a hint: nothing is stored. */

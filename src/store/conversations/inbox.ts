@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import type { MessageExtras } from '../../domain/conversation.ts'
-import type { InstanceId, MessageId } from '../../domain/ids.ts'
+import { firstMessageId, type InstanceId, type MessageId } from '../../domain/ids.ts'
 import type { MessageState } from '../../domain/message.ts'
 import type { Core } from '../engine/core.ts'
 import { countFitting } from '../engine/cursor.ts'
@@ -24,8 +24,9 @@ export class Inbox {
   }
 
   /** @returns the first chats, as many as fit on a page */
-  async complete(instanceId: InstanceId, chats: readonly Chat[]): Promise<InboxChat[]> {
+  async complete(instanceId: InstanceId, chats: readonly Chat[], unreadSince: number): Promise<InboxChat[]> {
     const { reader } = this.#core
+    const firstUnread = firstMessageId(unreadSince)
     const named = new Map(chats.map(chat => [chat, namesOf(chat)]))
     const keys = [...named.values()].flat().map(name => ({ instance_id: instanceId, name, address: addressOf(name) }))
     const ends = new Map((await reader.each(this.#ends, keys)).map(row => [row.name, row]))
@@ -34,7 +35,7 @@ export class Inbox {
       const sent = latest(rows.map(row => row.sent))
       const received = latest(rows.map(row => row.received))
       const written = latest(rows.map(row => row.written))
-      const after = latest(rows.flatMap(row => [row.answered, written, markedBy(row.mark)]))
+      const after = latest([firstUnread, ...rows.flatMap(row => [row.answered, written, markedBy(row.mark)])])
       return { chat, last: latest([sent, received, written]), received, after }
     })
     const sizes = await measure(

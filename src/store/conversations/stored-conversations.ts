@@ -84,9 +84,14 @@ export class StoredConversations implements Conversations {
     return { data: entries, nextCursor }
   }
 
-  async listInbox(instanceId: InstanceId, page: PageRequest, wanted?: string): Promise<Page<InboxChat>> {
+  async listInbox(
+    instanceId: InstanceId,
+    page: PageRequest,
+    wanted?: string,
+    unreadSince = 0,
+  ): Promise<Page<InboxChat>> {
     const rows = await this.#findChats(instanceId, page, wanted)
-    const chats = await this.#inbox.complete(instanceId, rows.slice(0, page.limit).map(toChat))
+    const chats = await this.#inbox.complete(instanceId, rows.slice(0, page.limit).map(toChat), unreadSince)
     const { nextCursor } = toPage(rows, chats.length, positionOfChat, toChat)
     // `lastMessageAt` is accurate only to about a minute, so the last lines determine the order.
     const orderOf = ({ lastLine, lastMessageAt }: InboxChat) =>

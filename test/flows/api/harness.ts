@@ -23,9 +23,10 @@ import { ApiDocument } from './document.ts'
 
 export const ADMIN_KEY = 'admin-key-of-these-tests-0123456789'
 const PLENTY = 1_000_000
-const { ratePerMinute, webhook } = readSettings({})
+const { ratePerMinute, retentionMs, webhook } = readSettings({})
 export const API_SETTINGS: ApiSettings = {
   adminKey: ADMIN_KEY,
+  retentionMs,
   documented: {
     ratePerMinute,
     webhookTimeoutMs: webhook.timeoutMs,

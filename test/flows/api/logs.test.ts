@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { readSettings } from '../../../src/config.ts'
 import { DEFAULT_ENDPOINT } from '../../../src/domain/events/endpoint.ts'
 import type { AttemptRecord, DueDelivery } from '../../../src/store/deliveries/deliveries.ts'
+import { incoming } from '../../contract/fixture.ts'
 import { ApiHarness, type Created } from './harness.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
@@ -346,4 +348,14 @@ describe('events', () => {
       ...sender,
     })
   })
+})
+
+test('a received message counts as unread for `RETENTION_DAYS`', async () => {
+  instance = await api.createConnected()
+  const lease = await api.lease(instance.id)
+  const { retentionMs } = readSettings({})
+  const then = Date.now() - retentionMs
+  for (const at of [then - 60_000, then + 60_000]) await api.store.events.storeIncoming(lease, incoming(), at)
+  const { body } = await api.admin('GET', `/instances/${instance.id}/chats`)
+  expect(body.data).toMatchObject([{ unreadCount: 1 }])
 })

@@ -15,7 +15,7 @@ import {
 import { PAGE_OF_TEXTS, pageOf, pageQuery, pageRequest } from '../../resources/page.ts'
 import { getInstanceOrRefuse, instanceParams } from '../instances/instance-params.ts'
 
-export function listInstanceChats(api: Api, { store }: ApiContext): void {
+export function listInstanceChats(api: Api, { store, settings, now }: ApiContext): void {
   api.get(
     '/instances/:id/chats',
     {
@@ -38,7 +38,9 @@ export function listInstanceChats(api: Api, { store }: ApiContext): void {
       const { search } = request.query
       if (search !== undefined) checkFilterText('search', search)
       const { id } = await getInstanceOrRefuse(store, request.params.id)
-      const page = await store.conversations.listInbox(id, pageRequest(request.query), search)
+      // A file keeps a message in the store after its answer and its read mark are erased.
+      const unreadSince = now() - settings.retentionMs
+      const page = await store.conversations.listInbox(id, pageRequest(request.query), search, unreadSince)
       return { data: page.data.map(inboxChatView), nextCursor: page.nextCursor }
     },
   )

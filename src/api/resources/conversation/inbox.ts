@@ -39,7 +39,7 @@ export const inboxChatSchema = Type.Object(
       maximum: MAX_UNREAD,
       description:
         'Messages received since the last message to the chat, or since the last read mark of the instance if that is ' +
-        `later. Reactions do not count. ${MAX_UNREAD} means ${MAX_UNREAD} or more.`,
+        `later. Reactions do not count, nor do messages older than \`RETENTION_DAYS\`. ${MAX_UNREAD} means ${MAX_UNREAD} or more.`,
     }),
     lastReceivedId: nullable(messageIdSchema),
     lastMessage: nullable(lineSchema),

@@ -5,9 +5,10 @@ import type { ChatEntry } from '../../../../src/store/conversations/conversation
 import type { Lease } from '../../../../src/store/leases/leases.ts'
 import type { NewMessage } from '../../../../src/store/messages/messages.ts'
 import type { Store } from '../../../../src/store/store.ts'
-import { accept, createConnected, incoming, PREPARED, withStore } from '../../fixture.ts'
+import { accept, createConnected, deliverAll, incoming, PREPARED, withStore } from '../../fixture.ts'
 import type { CreateHarness } from '../../harness.ts'
 import { describing } from '../directory/groups.ts'
+import { fileOf } from '../media/downloads.ts'
 
 const ANA = '5511988880000'
 const ANA_LID = '990000007654321@lid'
@@ -79,6 +80,24 @@ export function inboxContract(createHarness: CreateHarness): void {
         { chat: ANA, status: 'written' },
       )
       expect(data.map(({ direction }) => direction)).toEqual(['written'])
+    })
+
+    test('a message that is read stays so if only its file keeps it longer than the read mark', async () => {
+      const { store } = context
+      const lease = await createConnected(store)
+      const terms = { quotaBytes: 1_000, retentionMs: 86_400_000 }
+      const image = incoming({ from: ANA, type: 'image', file: fileOf() })
+      await store.events.storeIncoming(lease, image, at, terms)
+      const list = async (unreadSince?: number) =>
+        (await store.conversations.listInbox(lease.instanceId, { limit: 9 }, undefined, unreadSince)).data
+      const targetId = (await list())[0]!.lastReceivedId!
+      await send(store, lease, ANA, { extras: { command: { kind: 'read', targetId } } })
+      await deliverAll(store, lease)
+      const before = at + 1_000
+      while ((await store.retention.step(before, before)) > 0);
+      const { data } = await store.conversations.listEntries(lease.instanceId, { limit: 9 }, ANA)
+      expect(data.map(idOf)).toEqual([targetId])
+      expect(await list(before)).toMatchObject([{ chat: ANA, unreadCount: 0, lastReceivedId: targetId }])
     })
 
     test('each chat has its last message, and the latest chat is first, even within a minute', async () => {
