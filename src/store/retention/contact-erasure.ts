@@ -8,7 +8,7 @@ import { oneByOne } from '../engine/operation.ts'
 import type { MessagesTable } from '../engine/schema/messages.ts'
 import type { Statements } from '../engine/statement.ts'
 import { FileRows } from '../media/file-rows.ts'
-import { ContactRows, type Found, NAMING_TABLES } from './contact-rows.ts'
+import { ContactRows, type Found, NAMING_TABLES, rowsOfChat } from './contact-rows.ts'
 import { blanked, type NamingEvent, NamingEvents, split } from './naming-events.ts'
 import type { ErasedContact } from './retention.ts'
 import { withoutQuote } from './without-quote.ts'
@@ -76,7 +76,7 @@ export class ContactErasure {
       total.kept += erased.kept
     }
     // A later call needs these rows to find the kept messages by all names of the contact.
-    if (total.kept === 0) await this.#core.write(this.#forget, { instanceId, names })
+    if (total.kept === 0) total.kept = await this.#core.write(this.#forget, { instanceId, names })
     this.#core.traces.note()
     // Removes the deleted rows from the database's write-ahead log. If another process is reading the database, this fails silently, and a later
     // retention step repeats it.
@@ -199,9 +199,23 @@ class ContactEraser {
     return { free, inUse }
   }
 
-  /** Erases other rows that name the contact. @returns true */
-  async forget(tx: Transaction, instanceId: InstanceId, { chats }: Names): Promise<boolean> {
+  /**
+   * Erases other rows that name the contact, unless the chat has messages again.
+   * @returns how many of these messages were found
+   */
+  async forget(tx: Transaction, instanceId: InstanceId, names: Names): Promise<number> {
     const { db } = this.#statements
+    const { chats } = names
+    const contacts = db
+      .selectFrom('contacts')
+      .select('number')
+      .where('instance_id', '=', instanceId)
+      .where('number', 'in', chats)
+      .orderBy('number')
+    // A message that is recorded later waits, and then inserts the row of its chat again.
+    await tx.query(this.#statements.locking(contacts, 'update', 'contacts'))
+    const found = await tx.query({ compile: () => rowsOfChat(instanceId, names).compile(db) })
+    if (found.length > 0) return found.length
     for (const table of NAMING_TABLES)
       await tx.query(db.deleteFrom(table).where('instance_id', '=', instanceId).where('number', 'in', chats))
     await tx.query(
@@ -211,7 +225,7 @@ class ContactEraser {
         .where('instance_id', '=', instanceId)
         .where('recipient', 'in', chats),
     )
-    return true
+    return 0
   }
 }
 

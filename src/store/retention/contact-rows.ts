@@ -77,7 +77,7 @@ export class ContactRows {
    */
   async *walk(instanceId: InstanceId, names: Names, top = ABOVE_ALL): AsyncGenerator<readonly Found[], void> {
     for (let below = top; ; ) {
-      const messages = await this.#findInChat(instanceId, names, below)
+      const messages = await this.#read(rowsOfChat(instanceId, names, below))
       if (messages.length > 0) yield messages
       if (messages.length < STEP) break
       below = messages.at(-1)!.id
@@ -94,23 +94,6 @@ export class ContactRows {
         for (const { id } of found) seen.add(id)
         if (found.length > 0) yield found
       }
-  }
-
-  /** Messages and commands of the chat below an ID, the highest first. */
-  async #findInChat(instanceId: InstanceId, { chats, addresses }: Names, below: string): Promise<Found[]> {
-    const part = (table: 'messages' | 'incoming_messages', condition: RawBuilder<unknown>) => sql`select * from (
-      select id, ${sql.lit(table === 'messages' ? 'out' : 'in')} as direction from ${sql.table(table)}
-      where instance_id = ${instanceId} and id < ${below} and ${condition} order by id desc limit ${sql.lit(STEP)}) as part`
-    // Each part has an index of its own (`ChatLines`).
-    const parts = [
-      ...addresses.map(address => part('messages', sql`address = ${address} and address is not null`)),
-      ...chats.map(chat => part('messages', sql`failed_at is not null and address is null and recipient = ${chat}`)),
-      part('messages', sql`${IS_QUEUED} and address is null and recipient in (${sql.join(chats)})`),
-      ...chats.map(chat => part('incoming_messages', sql`chat = ${chat}`)),
-    ]
-    const query = sql<Found>`select id, direction from (${sql.join(parts, sql` union all `)}) as parts
-      order by id desc limit ${sql.lit(STEP)}`
-    return this.#read(query)
   }
 
   /** Finds the person's messages in groups, among the next messages below an ID. There is no index for them. */
@@ -147,6 +130,26 @@ export class ContactRows {
     const { reader, statements } = this.#core
     return reader.query<R>({ compile: () => query.compile(statements.db) })
   }
+}
+
+/** Messages and commands of the chat below an ID, the highest first. */
+export function rowsOfChat(
+  instanceId: InstanceId,
+  { chats, addresses }: Names,
+  below: string = ABOVE_ALL,
+): RawBuilder<Found> {
+  const part = (table: 'messages' | 'incoming_messages', condition: RawBuilder<unknown>) => sql`select * from (
+    select id, ${sql.lit(table === 'messages' ? 'out' : 'in')} as direction from ${sql.table(table)}
+    where instance_id = ${instanceId} and id < ${below} and ${condition} order by id desc limit ${sql.lit(STEP)}) as part`
+  // Each part has an index of its own (`ChatLines`).
+  const parts = [
+    ...addresses.map(address => part('messages', sql`address = ${address} and address is not null`)),
+    ...chats.map(chat => part('messages', sql`failed_at is not null and address is null and recipient = ${chat}`)),
+    part('messages', sql`${IS_QUEUED} and address is null and recipient in (${sql.join(chats)})`),
+    ...chats.map(chat => part('incoming_messages', sql`chat = ${chat}`)),
+  ]
+  return sql<Found>`select id, direction from (${sql.join(parts, sql` union all `)}) as parts
+    order by id desc limit ${sql.lit(STEP)}`
 }
 
 async function* inSteps<K>(first: K, find: (from: K) => Promise<Part<K>>): AsyncGenerator<readonly Found[], void> {

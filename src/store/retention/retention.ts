@@ -62,7 +62,8 @@ export interface Retention {
    * quotation, and read marks on the person's messages there lose the author.
    * Events lose their content, including those of unknown messages, but events about groups lose only this member. Keeps messages that are queued, sent
    * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), messages whose
-   * file a queued message contains, and messages whose events are still being posted. If nothing is kept, the other
+   * file a queued message contains, messages whose events are still being posted, and messages of the chat that are
+   * recorded during the erasure. If nothing is kept, the other
    * rows that name the contact are erased too.
    * @param contact a number or a LID
    */

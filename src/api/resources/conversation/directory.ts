@@ -87,8 +87,8 @@ export const erasedContactSchema = Type.Object(
     files: Type.Integer({ description: 'Erased files that the contact had sent.' }),
     kept: Type.Integer({
       description:
-        'Messages and events that were kept, because they are queued, were sent less than 25 hours ago, or have ' +
-        'events that are still being posted. If this is not 0, repeat the call a day later.',
+        'Messages and events that were kept, because they are queued, were sent less than 25 hours ago, have ' +
+        'events that are still being posted, or arrived during the call. If this is not 0, repeat the call a day later.',
     }),
   },
   { title: 'ErasedContact' },

@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { newCommandId, newEndpointId, newMessageId } from '../../../../src/domain/ids.ts'
 import type { GroupMember } from '../../../../src/domain/recipients/group.ts'
+import { NamingEvents } from '../../../../src/store/retention/naming-events.ts'
 import type { Store } from '../../../../src/store/store.ts'
 import { accept, attempt, createConnected, deliverAll, incoming, newMessage, PREPARED, URL } from '../../fixture.ts'
 import type { CreateHarness, StoreHarness } from '../../harness.ts'
@@ -137,6 +138,31 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       const empty = await store.retention.openContact(instanceId, name, now)
       expect(await all(empty.messages())).toEqual([])
       expect(await all(empty.events())).toEqual([])
+    })
+
+    test('keeps the chat of a message that arrives during the erasure, until that is erased too', async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const now = Date.now()
+      const receive = () => store.events.storeIncoming(lease, incoming({ from: THEM, lid: LID }), now)
+      await receive()
+      await deliverAll(store, lease)
+      const walk = NamingEvents.prototype.walk
+      using _ = vi.spyOn(NamingEvents.prototype, 'walk').mockImplementationOnce(async function* (
+        this: NamingEvents,
+        ...call
+      ) {
+        await receive()
+        yield* walk.apply(this, call)
+      })
+      const erase = () => store.retention.eraseContact(lease.instanceId, THEM, now)
+      const chats = async () => (await store.conversations.listChats(lease.instanceId, { limit: 9 })).data
+      expect(await erase()).toMatchObject({ messages: 1, kept: 1 })
+      expect(await chats()).toMatchObject([{ chat: THEM, lid: LID }])
+      await deliverAll(store, lease)
+      expect(await erase()).toMatchObject({ messages: 1, kept: 0 })
+      expect(await chats()).toEqual([])
     })
 
     test('in groups, a number, a LID and an assistant with the same digits are three senders', async () => {
