@@ -82,8 +82,11 @@ export interface Directory {
     groups: readonly GroupDetails[],
     of: { self: OwnAddresses; askedAt: number; now: number; reason: 'listed' | 'queried' },
   ): Promise<void>
-  /** WhatsApp has answered that the account may not see the group. */
-  recordNoMember(lease: Lease, id: string, now: number): Promise<void>
+  /**
+   * WhatsApp has answered that the account may not see the group. A group that a notification has changed since `askedAt`
+   * stays as it is, or stays due.
+   */
+  recordNoMember(lease: Lease, id: string, of: { askedAt: number; now: number }): Promise<void>
   /**
    * Records the changes of one notification in one commit, in their order.
    * `unknown`: it was recorded that the group has to be queried (`listDueGroups`).

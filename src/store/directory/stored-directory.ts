@@ -45,8 +45,8 @@ export class StoredDirectory implements Directory {
     return this.#groups.record(lease, groups, of)
   }
 
-  recordNoMember(lease: Lease, id: string, now: number): Promise<void> {
-    return this.#groups.deny(lease, id, now)
+  recordNoMember(lease: Lease, id: string, of: { askedAt: number; now: number }): Promise<void> {
+    return this.#groups.deny(lease, id, of)
   }
 
   recordGroupChanges(

@@ -70,7 +70,9 @@ export class StoredGroups {
       'directory.change',
       (tx, input: OneGroup & ChangeContext & { changes: readonly GroupChange[] }) => this.#changeOne(tx, input),
     )
-    this.#deny = fencedOneByOne('directory.deny', (tx, input: OneGroup) => this.#denyOne(tx, input))
+    this.#deny = fencedOneByOne('directory.deny', (tx, input: OneGroup & { askedAt: number }) =>
+      this.#denyOne(tx, input),
+    )
     this.#fillContacts = fencedOneByOne(
       'directory.fillContacts',
       (tx, { lease, at }: { lease: Lease; at: number | null }) =>
@@ -137,8 +139,8 @@ export class StoredGroups {
     return 'recorded'
   }
 
-  async deny(lease: Lease, id: string, now: number): Promise<void> {
-    this.#announce(lease, await this.#core.write(this.#deny, { lease, id, now }))
+  async deny(lease: Lease, id: string, of: { askedAt: number; now: number }): Promise<void> {
+    this.#announce(lease, await this.#core.write(this.#deny, { lease, id, ...of }))
   }
 
   async listDue(instanceId: InstanceId): Promise<DueGroup[]> {
@@ -260,7 +262,7 @@ export class StoredGroups {
     return this.#report(tx, lease, groupEventsOf(instanceId, { before, after, self, hasJoined: true }, now))
   }
 
-  async #denyOne(tx: Transaction, { lease, id, now }: OneGroup): Promise<Reported> {
+  async #denyOne(tx: Transaction, { lease, id, askedAt, now }: OneGroup & { askedAt: number }): Promise<Reported> {
     const { instanceId } = lease
     const { db } = this.#core.statements
     await tx.query(
@@ -274,8 +276,12 @@ export class StoredGroups {
         .where('as_of', '<', now - DENIED_MS),
     )
     const [row] = await this.#lock(tx, instanceId, id)
-    await this.#write(tx, instanceId, id, { ...noMember(noticesOf(row)), ...NOT_DUE, as_of: now, queried_at: now })
-    return this.#report(tx, lease, row ? leftOf(instanceId, row, now) : [])
+    // A later time is from a clock that was ahead. A group may become due and be queried in the same millisecond.
+    const isFrom = (at: number, since: number) => at >= since && at <= now
+    const isOld = row && (isFrom(row.as_of, askedAt) || isFrom(row.query_due_at ?? 0, askedAt + 1))
+    const denied = isOld ? null : { ...noMember(noticesOf(row)), ...NOT_DUE, as_of: now }
+    await this.#write(tx, instanceId, id, { ...denied, queried_at: now })
+    return this.#report(tx, lease, row && !isOld ? leftOf(instanceId, row, now) : [])
   }
 
   async #noteFilled(

@@ -115,6 +115,23 @@ test('a due group is queried, even if the database first lists it and then says 
   end()
 })
 
+test('a group that was joined during a query of a message to it is queried again', async () => {
+  const { due, queryGroup, notify, keeper, link, end } = setUp()
+  const first = Promise.withResolvers<GroupDetails>()
+  queryGroup.mockImplementationOnce(() => first.promise)
+  const found = keeper.groups.find(GROUP, link)
+  await vi.waitFor(() => expect(queryGroup).toHaveBeenCalledTimes(1), 30_000)
+  await notify('add')
+  // Its answer is older than the notification.
+  vi.spyOn(due, 'delete').mockImplementationOnce(() => false)
+  await new Promise(setImmediate)
+  first.resolve(DESCRIBED)
+  await found
+  await vi.waitFor(() => expect(due.size).toBe(0), 30_000)
+  expect(queryGroup).toHaveBeenCalledTimes(2)
+  end()
+})
+
 test('a group whose query ended with its link is queried over the next link at once', async () => {
   const { due, queryGroup, keeper, link, end } = setUp()
   end()

@@ -195,6 +195,7 @@ export class DirectoryKeeper {
       this.#wake = () => pause.abort()
       const due = await untilStored(() => store.directory.listDueGroups(lease.instanceId), link.closed)
       let isWaiting = false
+      let isAnswered = false
       for (const group of due) {
         const mayQuery = this.#mayQuery(group)
         const answer = mayQuery ? await this.groups.query(group.id, link) : 'silent'
@@ -202,7 +203,10 @@ export class DirectoryKeeper {
         if (link.closed.aborted) return
         if (mayQuery && answer === 'silent') this.#silentAt.set(group.id, now())
         isWaiting ||= answer === 'silent'
+        isAnswered ||= answer !== 'silent'
       }
+      // A group stays due if the query had begun before the notification.
+      if (isAnswered) continue
       const signal = AbortSignal.any([link.closed, pause.signal])
       await sleep(isWaiting ? ASK_AGAIN_MS : FOREVER_MS, undefined, { signal, ref: false }).catch(() => undefined)
     }

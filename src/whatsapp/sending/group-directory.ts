@@ -154,7 +154,7 @@ export class GroupDirectory {
     await untilStored(
       () =>
         details === null
-          ? directory.recordNoMember(lease, group, now())
+          ? directory.recordNoMember(lease, group, { askedAt, now: now() })
           : directory.recordGroups(lease, [{ ...details, id: group }], { ...of, now: now() }),
       signal,
     )

@@ -145,7 +145,7 @@ export function inboxContract(createHarness: CreateHarness): void {
       expect(await names('aninha')).toEqual(['Ana Lima'])
       expect(await names('nobody')).toEqual([])
       await receive(store, lease, { from: BEA, group: OTHER_GROUP })
-      for (const id of [GROUP, OTHER_GROUP]) await store.directory.recordNoMember(lease, id, 2)
+      for (const id of [GROUP, OTHER_GROUP]) await store.directory.recordNoMember(lease, id, { askedAt: 2, now: 2 })
       expect(await names()).toEqual([null, 'Ação de sexta', 'Ana Lima'])
       expect(await names('acao')).toEqual(['Ação de sexta'])
     })

@@ -212,7 +212,7 @@ export function groupsContract(createHarness: CreateHarness): void {
         store.directory.recordGroupChanges(lease, id, [{ kind, members: [member] }], { self: SELF, now: 5 })
       expect(await change('1@g.us', 'add', bia)).toBe('unknown')
       expect(await change('1@g.us', 'remove', own)).toBe('recorded')
-      await store.directory.recordNoMember(lease, '2@g.us', 4)
+      await store.directory.recordNoMember(lease, '2@g.us', { askedAt: 4, now: 4 })
       expect(await store.directory.readGroup(lease.instanceId, '2@g.us')).toEqual({
         details: null,
         asOf: 4,
@@ -236,7 +236,7 @@ export function groupsContract(createHarness: CreateHarness): void {
       expect(await notify('add', bia, 7)).toBe('unknown')
       expect(await due()).toEqual([{ id: group.id, hasJoined: true, queriedAt: 0 }])
       // Denials that have become old are removed, but nothing that is due.
-      await directory.recordNoMember(lease, '9@g.us', 9_000_000_000)
+      await directory.recordNoMember(lease, '9@g.us', { askedAt: 9_000_000_000, now: 9_000_000_000 })
       // The second notice comes before the answer.
       await answer(6)
       expect(await due()).toEqual([{ id: group.id, hasJoined: false, queriedAt: 8 }])

@@ -20,6 +20,7 @@ export function joinedGroupsContract(createHarness: CreateHarness): void {
       await answer(1)
       return {
         answer,
+        deny: (askedAt: number, now = askedAt) => directory.recordNoMember(lease, group.id, { askedAt, now }),
         notify: (kind: 'add' | 'remove', now: number, notice: GroupNotice | null = null) =>
           directory.recordGroupChanges(lease, group.id, [{ kind, members: [own] }], { self: SELF, now, notice }),
         due: () => directory.listDueGroups(lease.instanceId),
@@ -69,6 +70,31 @@ export function joinedGroupsContract(createHarness: CreateHarness): void {
       expect(await isListed()).toBe(false)
       expect(await due()).toEqual([])
       expect(await reported()).toEqual(['group.left'])
+    })
+
+    test('is still joined after a late denial', async () => {
+      const { answer, deny, notify, due, reported, isListed } = await setUp()
+      await deny(2)
+      expect(await isListed()).toBe(false)
+      await notify('add', 12)
+      await deny(11, 13)
+      expect(await due()).toMatchObject([{ hasJoined: true }])
+      await answer(14)
+      await deny(11, 15)
+      expect(await isListed()).toBe(true)
+      expect(await reported()).toEqual(['group.joined', 'group.left'])
+      await deny(16)
+      expect(await isListed()).toBe(false)
+    })
+
+    test('is left by a denial and not due any more, although the clock was ahead when it was joined', async () => {
+      const { answer, deny, notify, due, isListed } = await setUp()
+      await answer(20_000)
+      await deny(11, 12)
+      expect(await isListed()).toBe(false)
+      await notify('add', 20_000)
+      await deny(13)
+      expect(await due()).toEqual([])
     })
 
     test('is queried again and then joined if that happened during a query', async () => {
