@@ -239,12 +239,13 @@ describe('the plans of SQLite', () => {
       ]),
     )
     expect(conversation.filter(step => /^SCAN (messages|incoming_messages)\b/.test(step))).toEqual([])
-    const chat = incoming()
+    const chat = incoming({ lid: '1@lid' })
     const lease = await take(store, instanceId)
     await store.events.storeIncoming(lease, chat, Date.now())
     const inbox = await planOf(() => store.conversations.listInbox(instanceId, { limit: 10 }))
     expect(inbox).toEqual(
       expect.arrayContaining([
+        'SEARCH contacts USING COVERING INDEX contacts_lid (instance_id=? AND lid=?)',
         'SEARCH m USING INDEX messages_chat (instance_id=? AND address=? AND id>?)',
         'SEARCH m USING INDEX messages_chat (instance_id=? AND address=? AND id<?)',
         'SEARCH i USING INDEX incoming_messages_chat (instance_id=? AND chat=?)',

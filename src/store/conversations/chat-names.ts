@@ -13,7 +13,7 @@ export async function findNames(core: Core, instanceId: InstanceId, chat: string
   const spellings = kind === 'number' ? await findSpellings(core, instanceId, [chat]) : []
   const lids = kind === 'lid' ? [chat] : await findLids(core, instanceId, spellings)
   if (lids.length === 0) return namesOf(chat, ...spellings)
-  const numbers = await findNumbers(core, instanceId, lids)
+  const numbers = (await findNumbers(core, instanceId, lids)).map(({ number }) => number)
   return namesOf(chat, ...spellings, ...lids, ...(await findSpellings(core, instanceId, numbers)))
 }
 
@@ -57,19 +57,19 @@ async function findLids(
   return rows.flatMap(({ lid }) => lid ?? [])
 }
 
-async function findNumbers(
+/** The numbers of the people with these LIDs. */
+export function findNumbers(
   { reader, statements }: Core,
   instanceId: InstanceId,
   lids: readonly string[],
-): Promise<string[]> {
-  const rows = await reader.query(
+): Promise<{ number: string; lid: string | null }[]> {
+  return reader.query(
     statements.db
       .selectFrom('contacts')
-      .select('number')
+      .select(['number', 'lid'])
       .where('instance_id', '=', instanceId)
       .where('lid', 'in', lids)
       // A person known only by LID has a row under the LID.
       .where('number', 'not in', lids),
   )
-  return rows.map(({ number }) => number)
 }

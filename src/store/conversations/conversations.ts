@@ -48,7 +48,7 @@ export const MAX_LAST_TEXT_UNITS = 1_000
 export interface InboxChat extends Chat {
   /**
    * Received messages, except reactions, that are newer than the last message to the chat (failed ones are ignored) and
-   * newer than the last message that was marked as read. At most `MAX_UNREAD`.
+   * newer than the last message that was marked as read, under any number of the person. At most `MAX_UNREAD`.
    */
   unreadCount: number
   lastReceivedId: MessageId | null

@@ -6,6 +6,7 @@ import type { Core } from '../engine/core.ts'
 import { countFitting } from '../engine/cursor.ts'
 import { measure } from '../messages/sizes.ts'
 import { addressOf } from './chat-lines.ts'
+import { findNumbers } from './chat-names.ts'
 import { type Chat, type InboxChat, type Line, MAX_LAST_TEXT_UNITS, MAX_UNREAD } from './conversations.ts'
 import { readEntries } from './read-entries.ts'
 
@@ -28,14 +29,19 @@ export class Inbox {
     const { reader } = this.#core
     const firstUnread = firstMessageId(unreadSince)
     const named = new Map(chats.map(chat => [chat, namesOf(chat)]))
-    const keys = [...named.values()].flat().map(name => ({ instance_id: instanceId, name, address: addressOf(name) }))
+    const people = await this.#findPeople(instanceId, chats)
+    const names = new Set([...named.values(), ...people.values()].flat())
+    const keys = Array.from(names, name => ({ instance_id: instanceId, name, address: addressOf(name) }))
     const ends = new Map((await reader.each(this.#ends, keys)).map(row => [row.name, row]))
+    const endsOf = (some: readonly string[]) => some.flatMap(name => ends.get(name) ?? [])
     const found = chats.map(chat => {
-      const rows = named.get(chat)!.flatMap(name => ends.get(name) ?? [])
+      const rows = endsOf(named.get(chat)!)
       const sent = latest(rows.map(row => row.sent))
       const received = latest(rows.map(row => row.received))
       const written = latest(rows.map(row => row.written))
-      const after = latest([firstUnread, ...rows.flatMap(row => [row.answered, written, markedBy(row.mark)])])
+      // A person who changed numbers has one conversation, so what is answered or read under one number is so under all.
+      const ofPerson = [...rows, ...endsOf(people.get(chat.lid ?? '') ?? [])]
+      const after = latest([firstUnread, ...ofPerson.flatMap(row => [row.answered, row.written, markedBy(row.mark)])])
       return { chat, last: latest([sent, received, written]), received, after }
     })
     const sizes = await measure(
@@ -68,6 +74,14 @@ export class Inbox {
         lastLine: lines.get(last) ?? null,
       }
     })
+  }
+
+  /** All numbers of the people among the chats, by LID. */
+  async #findPeople(instanceId: InstanceId, chats: readonly Chat[]): Promise<Map<string, string[]>> {
+    const lids = chats.flatMap(({ lid }) => lid ?? [])
+    const rows = lids.length === 0 ? [] : await findNumbers(this.#core, instanceId, lids)
+    const people = Map.groupBy(rows, ({ lid }) => lid!)
+    return new Map(Array.from(people, ([lid, found]) => [lid, found.map(({ number }) => number)]))
   }
 }
 

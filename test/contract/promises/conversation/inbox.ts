@@ -243,6 +243,24 @@ export function inboxContract(createHarness: CreateHarness): void {
       }
     })
 
+    test.each(['read', 'answered'])(
+      'the chats of a person who changed numbers are read if the latest message is %s',
+      async how => {
+        const { store } = context
+        const lease = await createConnected(store)
+        const [former, current] = ['5511988880002', '5511988880004']
+        await receive(store, lease, { from: former, lid: ANA_LID })
+        at += 120_000
+        const targetId = await receive(store, lease, { from: current, lid: ANA_LID })
+        expect(await unread(store, lease)).toEqual({ [former]: 1, [current]: 1 })
+        const mark = { extras: { command: { kind: 'read', targetId } } } as const
+        await send(store, lease, current, how === 'read' ? mark : {})
+        expect(await unread(store, lease)).toEqual({ [former]: 0, [current]: 0 })
+        await receive(store, lease, { from: former, lid: ANA_LID })
+        expect(await unread(store, lease)).toEqual({ [former]: 1, [current]: 0 })
+      },
+    )
+
     test('messages of both directions are found by a part of their text, without regard to case and accents', async () => {
       const { store } = context
       const lease = await createConnected(store)
