@@ -294,3 +294,17 @@ test('a text has the direction of its language, and a name cannot turn around wh
   expect(await field.evaluate(element => getComputedStyle(element).unicodeBidi)).toBe('plaintext')
   expect(harness.complaints).toEqual([])
 })
+
+test('of a long text the conversation shows the beginning, and the rest when it is asked for', async () => {
+  const text = `${'word '.repeat(4_000)}the end`
+  const from = '5511987670006'
+  await network.writeAs({ from, to: phone, name: 'Fabio', text })
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${from}`)
+  const line = page.getByRole('article')
+  await line.getByText(/^word/).waitFor()
+  expect(await line.getByText('the end').count()).toBe(0)
+  await line.getByRole('button', { name: en.inbox.wholeText }).click()
+  await line.getByText('the end').waitFor()
+  expect(await line.getByRole('button', { name: en.inbox.wholeText }).count()).toBe(0)
+  expect(harness.complaints).toEqual([])
+})

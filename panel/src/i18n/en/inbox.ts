@@ -25,6 +25,7 @@ export const inbox = {
   none: 'No messages yet.',
   you: 'You',
   onPhone: 'written on the phone',
+  wholeText: 'Show the whole text',
   edited: 'edited',
   deleted: 'This message was deleted.',
   deleting: 'Will be deleted…',

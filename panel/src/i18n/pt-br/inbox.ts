@@ -27,6 +27,7 @@ export const inbox: Words['inbox'] = {
   none: 'Nenhuma mensagem ainda.',
   you: 'Você',
   onPhone: 'escrita no telefone',
+  wholeText: 'Mostrar o texto inteiro',
   edited: 'editada',
   deleted: 'Esta mensagem foi apagada.',
   deleting: 'Será apagada…',

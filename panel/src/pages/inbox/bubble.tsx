@@ -1,5 +1,6 @@
+import { Button } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import { memo } from 'react'
+import { memo, useState } from 'react'
 import type { ChatLine } from '../../api/types.ts'
 import { MessageFile } from '../../components/media/file-preview.tsx'
 import { Ticks } from '../../components/ticks.tsx'
@@ -9,6 +10,7 @@ import { BubbleMenu, type BubbleMenuProps } from './bubble-menu.tsx'
 import classes from './inbox.module.css'
 import {
   authorOf,
+  cutText,
   type DeliveredLine,
   isSent,
   previewOf,
@@ -16,6 +18,9 @@ import {
   type ShownLine,
   type ShownReaction,
 } from './lines.ts'
+
+/** A contact may send 16 MiB of text, which a browser draws only slowly. */
+const MAX_TEXT = 10_000
 
 interface BubbleProps extends BubbleMenuProps {
   /** The message that it quotes, if that is loaded. */
@@ -51,11 +56,7 @@ export const Bubble = memo(function Bubble(props: BubbleProps) {
           <Quote line={line} instance={instance} original={original} onShow={onShow} />
           {line.media && <MessageFile instanceId={instance.id} mediaId={line.media.id} />}
           {!isSent(line) && <Content line={line} />}
-          {text !== '' && (
-            <span className={classes.text} dir="auto">
-              {text}
-            </span>
-          )}
+          {text !== '' && <Text text={text} />}
         </>
       ) : (
         <em className={classes.muted}>{words.inbox.deleted}</em>
@@ -78,6 +79,25 @@ export const Bubble = memo(function Bubble(props: BubbleProps) {
     </article>
   )
 })
+
+/** A text. Of a long one, only the beginning until the person asks for all of it. */
+function Text({ text }: { text: string }) {
+  const words = useWords()
+  const [isWhole, setWhole] = useState(false)
+  const shown = isWhole ? text : cutText(text, MAX_TEXT)
+  return (
+    <>
+      <span className={classes.text} dir="auto">
+        {shown}
+      </span>
+      {shown !== text && (
+        <Button variant="subtle" size="compact-sm" onClick={() => setWhole(true)}>
+          {words.inbox.wholeText}
+        </Button>
+      )}
+    </>
+  )
+}
 
 function Quote({
   line,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import type { ChatEntry } from '../../api/types.ts'
-import { linesOf } from './lines.ts'
+import type { ChatEntry, ChatLine } from '../../api/types.ts'
+import { en } from '../../i18n/en.ts'
+import { linesOf, previewOf, startOf } from './lines.ts'
 
 const TEXTS = [1, 2].map(
   number => ({ id: `msg_${number}`, direction: 'in', type: 'text', text: `Text ${number}`, chat: '551' }) as ChatEntry,
@@ -24,6 +25,12 @@ test('lines that did not change stay the same objects', () => {
   expect(after.filter(line => !before.includes(line))).toMatchObject([
     { line: { id: 'msg_1' }, reactions: [{ emoji: '👍', by: 'Ana' }] },
   ])
+})
+
+test('the preview of a huge text is its beginning, and no character is cut in half', () => {
+  const line = { ...TEXTS[0], deletedAt: null, text: `.${'👍'.repeat(100_000)}` } as ChatLine
+  expect(previewOf(line, en)).toBe(`.${'👍'.repeat(499)}`)
+  expect(startOf(line, en)).toBe(`.${'👍'.repeat(199)}…`)
 })
 
 describe('a person who changes a reaction has one', () => {

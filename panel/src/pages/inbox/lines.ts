@@ -25,6 +25,8 @@ export interface ShownLine {
 const OWN = ''
 const OTHER_SIDE = 'other'
 const MAX_START = 200
+/** The most UTF-16 units of a text that a preview draws. More do not fit on its line. */
+const MAX_PREVIEW = 1_000
 
 export function isSent(line: ChatLine): line is SentLine {
   return 'error' in line
@@ -106,10 +108,15 @@ export function chatOf(line: ChatLine): string {
   return isSent(line) ? line.to : line.chat
 }
 
+/** The beginning of a text, never cut within a surrogate pair. */
+export function cutText(text: string, maxUnits: number): string {
+  return text.length > maxUnits ? text.slice(0, maxUnits).replace(/[\uD800-\uDBFF]$/, '') : text
+}
+
 /** One line that stands for a message in a list. */
 export function previewOf(line: ChatLine, words: Words): string {
   if (line.deletedAt !== null) return words.inbox.deleted
-  const text = line.text ?? ''
+  const text = cutText(line.text ?? '', MAX_PREVIEW)
   if (isSent(line)) return line.media === undefined ? text : `📎 ${text || (line.media.filename ?? '')}`.trim()
   if (line.reaction) return line.reaction.emoji ?? words.inbox.types.reaction
   const about = text || line.poll?.question || line.location?.name || line.contacts?.map(({ name }) => name).join(', ')
