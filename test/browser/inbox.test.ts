@@ -308,3 +308,30 @@ test('of a long text the conversation shows the beginning, and the rest when it 
   expect(await line.getByRole('button', { name: en.inbox.wholeText }).count()).toBe(0)
   expect(harness.complaints).toEqual([])
 })
+
+test('the search for a very old message stops after 20 pages, and goes on when it is asked to', async () => {
+  const from = '5511987670007'
+  await network.writeAs({ from, to: phone, name: 'Gil', text: 'the very first words' })
+  await network.misbehave({ kind: 'write', from, to: phone, text: 'number ', count: 110 })
+  const page = await harness.openSignedIn(`/instances/${id}/inbox`, { reducedMotion: 'reduce' })
+  await page.getByRole('link', { name: 'Gil' }).getByText('100+').waitFor()
+  let pages = 0
+  let next: string | null = null
+  // 25 empty pages, as if their messages had been erased, before the page with the first message.
+  await page.route(/\/conversation\?.*cursor=/, route => {
+    const url = new URL(route.request().url())
+    next ??= url.searchParams.get('cursor')
+    pages += 1
+    if (pages <= 25) return route.fulfill({ json: { data: [], nextCursor: `page-${pages}` } })
+    url.searchParams.set('cursor', next!)
+    return route.continue({ url: url.href })
+  })
+  await page.getByPlaceholder(en.inbox.searchHint).fill('very first')
+  await page.locator('a[href*="message="]').filter({ hasText: 'Gil' }).click()
+  await page.getByText(en.inbox.further).waitFor()
+  expect(pages).toBe(20)
+  await page.getByRole('button', { name: en.inbox.searchFurther }).click()
+  await page.locator('article:focus').getByText('the very first words').waitFor()
+  await page.getByText(en.inbox.further).waitFor({ state: 'detached' })
+  expect(harness.complaints).toEqual([])
+})

@@ -18,6 +18,8 @@ import type { Page } from './types.ts'
 
 /** The shortest interval between two reads of a busy list. */
 const REFRESH_EVERY_MS = 400
+/** `find` reads this many pages. A browser would draw the rows of hundreds of pages for minutes. */
+const MAX_FIND_PAGES = 20
 /** A failed read is repeated after this time. Only a second failure is shown. */
 const RETRY_MS = 2_000
 
@@ -34,10 +36,14 @@ export interface Log<T> {
   retry: () => void
   /** The range of visible rows. They are kept up to date. */
   onVisible: (from: number, to: number) => void
-  /** Reads further pages until one has the row, and then shows them all. False if the list does not have it. */
-  find: (isSought: (row: T) => boolean, signal: AbortSignal) => Promise<boolean>
+  /**
+   * Reads further pages until one has the row, and then shows them all. `missing`: the list does not have it.
+   * `further`: some pages were read and shown without it, and the list has more.
+   */
+  find: (isSought: (row: T) => boolean, signal: AbortSignal) => Promise<Found>
 }
 
+export type Found = 'found' | 'missing' | 'further'
 type Key = readonly unknown[]
 type Current = RefObject<WeakSet<Row>>
 
@@ -187,11 +193,12 @@ async function find<T extends Row>(
   read: ReadPage<T>,
   isSought: (row: T) => boolean,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<Found> {
   const found: Pages<T> = { pages: [], pageParams: [] }
   let cursor = client.getQueryData<Pages<T>>(key)?.pages.at(-1)?.nextCursor
-  while (!found.pages.at(-1)?.data.some(isSought)) {
-    if (!cursor) return false
+  const isFound = () => found.pages.at(-1)?.data.some(isSought) ?? false
+  while (!isFound() && found.pages.length < MAX_FIND_PAGES) {
+    if (!cursor) return 'missing'
     const page = await read(cursor, signal)
     found.pages.push(page)
     found.pageParams.push(cursor)
@@ -207,5 +214,6 @@ async function find<T extends Row>(
       pageParams: [...now.pageParams, ...found.pageParams.slice(from)],
     }
   })
-  return true
+  if (isFound()) return 'found'
+  return cursor ? 'further' : 'missing'
 }

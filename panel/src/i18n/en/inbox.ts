@@ -7,6 +7,8 @@ export const inbox = {
   searching: 'Searching messages…',
   nothing: 'Nothing found.',
   missing: 'Pombal does not have this message. It may have been erased.',
+  further: 'This message is older than those loaded so far.',
+  searchFurther: 'Search further',
   empty: 'No conversations yet. To start one, search for a group or contact, or type a number.',
   writeTo: (number: string) => `Write to ${number}`,
   members: (count: number) => (count === 1 ? 'group, 1 member' : `group, ${count} members`),

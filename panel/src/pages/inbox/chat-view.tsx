@@ -184,15 +184,21 @@ function useFoundAgain(instanceId: string, received: string | undefined): void {
 }
 
 /** The state of the search for a message that is not loaded yet. */
-function Sought({ search }: { search: Search }) {
+function Sought({ search: { state, searchFurther } }: { search: Search }) {
   const words = useWords()
   return (
     <>
       <div role="status" className={classes.hint}>
-        {search === 'running' && words.inbox.searching}
-        {search === 'missing' && words.inbox.missing}
+        {state === 'running' && words.inbox.searching}
+        {state === 'missing' && words.inbox.missing}
+        {state === 'further' && words.inbox.further}
       </div>
-      {search instanceof Error && <Problem error={search} />}
+      {state === 'further' && (
+        <Button variant="subtle" size="compact-sm" onClick={searchFurther}>
+          {words.inbox.searchFurther}
+        </Button>
+      )}
+      {state instanceof Error && <Problem error={state} />}
     </>
   )
 }

@@ -50,23 +50,32 @@ export function useScroll(
   return { box, onScroll, search }
 }
 
-/** The state of the search for a message. Null if there is nothing to show. */
-export type Search = 'running' | 'missing' | Error | null
+export interface Search {
+  /** Null if there is nothing to show. */
+  state: 'running' | 'missing' | 'further' | Error | null
+  searchFurther: () => void
+}
 
-/** Reads older messages until the sought one is there. */
+/** Reads older messages until the sought one is there. After many pages a person must ask for more. */
 function useSearch({ status, rows, find }: Log<ChatEntry>, messageId: string | undefined): Search {
-  const [search, setSearch] = useState<Search>(null)
+  const [state, setState] = useState<Search['state']>(null)
+  const running = useRef<AbortController>(null)
   const isRead = status === 'success' || rows.length > 0
-  useEffect(() => {
-    setSearch(null)
+  const start = useCallback(() => {
+    setState(null)
     if (messageId === undefined || !isRead) return
-    const ended = new AbortController()
-    setSearch('running')
-    find(({ id }) => id === messageId, ended.signal).then(
-      isFound => ended.signal.aborted || setSearch(isFound ? null : 'missing'),
-      (error: Error) => ended.signal.aborted || setSearch(error),
+    const begun = new AbortController()
+    running.current = begun
+    const { signal } = begun
+    setState('running')
+    find(({ id }) => id === messageId, signal).then(
+      found => signal.aborted || setState(found === 'found' ? null : found),
+      (error: Error) => signal.aborted || setState(error),
     )
-    return () => ended.abort()
   }, [messageId, isRead, find])
-  return search
+  useEffect(() => {
+    start()
+    return () => running.current?.abort()
+  }, [start])
+  return { state, searchFurther: start }
 }
