@@ -109,6 +109,35 @@ test('a text that is on its way while another chat is opened is shown as such, a
   expect(await textsOf(id)).toEqual(['on its way'])
 })
 
+test('an edit that is on its way is not given up, and its failure is reported although another chat is open', async () => {
+  const id = await createChats('Failed edit')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  await fieldOf(page, ANA).fill('See you at six')
+  await fieldOf(page, ANA).press('Enter')
+  const beginEdit = async () => {
+    await page.getByRole('button', { name: en.inbox.actions('See you at six') }).click()
+    await page.getByRole('menuitem', { name: en.inbox.edit }).click()
+  }
+  const gate = Promise.withResolvers<void>()
+  await page.route(/\/messages\/msg_\w+$/, async route => {
+    await gate.promise
+    await route.fulfill({ status: 409, json: { error: { code: 'edit_window_closed', message: 'Too late.' } } })
+  })
+  await beginEdit()
+  const edit = page.getByRole('textbox', { name: en.inbox.editingTitle })
+  await edit.fill('See you at seven')
+  await edit.press('Enter')
+  await edit.press('Escape')
+  expect(await edit.inputValue()).toBe('See you at seven')
+  await page.locator(`a[data-chat="${BRUNO}"]`).click()
+  await edit.waitFor({ state: 'detached' })
+  gate.resolve()
+  await page.getByRole('status').getByText(en.inbox.failedCommands.edit).waitFor()
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  await beginEdit()
+  expect(await edit.inputValue()).toBe('See you at seven')
+})
+
 test('a text with a quote whose answer was lost is sent once, even after another chat was opened', async () => {
   const id = await createChats('Lost answer')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)

@@ -5,7 +5,8 @@ import type { ChatLine } from '../../api/types.ts'
 import { changeUnsent, dropSent, dropUnsent, usePlaces, useSend, useUnsent } from '../../api/unsent.ts'
 import { useAction } from '../../api/use-action.ts'
 import { Notice } from '../../components/feedback/notice.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, problemText } from '../../components/feedback/problem.tsx'
+import { useToast } from '../../components/feedback/toasts.tsx'
 import { SendIcon } from '../../components/icons.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './inbox.module.css'
@@ -31,6 +32,7 @@ interface ComposerProps {
 /** Writes a message to the chat, answers one, or edits one. Each edited message needs a `key` of its own. */
 export function Composer({ instanceId, chat, name, place, edited, onEdited }: ComposerProps) {
   const words = useWords()
+  const toast = useToast()
   const unsent = useUnsent(place)
   const editPlace = usePlaces(instanceId)(`edit ${edited?.id}`)
   const editedText = useUnsent(editPlace).text ?? edited?.text ?? ''
@@ -47,12 +49,17 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
     onSuccess: (_, sentText) => {
       if (dropSent(editPlace, sentText)) onEdited()
     },
+    onError: failure => {
+      // The composer is gone, so only a toast can say it.
+      if (!field.current) toast(`${words.inbox.failedCommands.edit} ${problemText(failure, words)}`, 'bad')
+    },
   })
   const text = edited ? editedText : (unsent.text ?? '')
   const isPending = edited ? edit.isPending : (unsent.isPending ?? false)
   const error = edited ? edit.error : unsent.error
   const isUnanswered = !edited && error instanceof ApiError && error.code === 'unreachable'
   const stop = () => {
+    if (isPending) return
     if (edited) {
       dropUnsent(editPlace)
       onEdited()
@@ -76,7 +83,7 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
         submit()
       }}
     >
-      {about && <About line={about} isEdited={edited !== null} onStop={stop} />}
+      {about && <About line={about} isEdited={edited !== null} isPending={isPending} onStop={stop} />}
       <Textarea
         ref={field}
         className={classes.field}
@@ -110,8 +117,15 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
   )
 }
 
+interface AboutProps {
+  line: ChatLine
+  isEdited: boolean
+  isPending: boolean
+  onStop: () => void
+}
+
 /** The message that is answered or edited. */
-function About({ line, isEdited, onStop }: { line: ChatLine; isEdited: boolean; onStop: () => void }) {
+function About({ line, isEdited, isPending, onStop }: AboutProps) {
   const words = useWords()
   return (
     <div className={classes.about}>
@@ -121,7 +135,7 @@ function About({ line, isEdited, onStop }: { line: ChatLine; isEdited: boolean; 
         </strong>
         <span dir="auto">{previewOf(line, words)}</span>
       </div>
-      <Button variant="subtle" size="compact-sm" onClick={onStop}>
+      <Button variant="subtle" size="compact-sm" disabled={isPending} onClick={onStop}>
         {words.inbox.stop}
       </Button>
     </div>
