@@ -109,6 +109,18 @@ test('a text that is on its way while another chat is opened is shown as such, a
   expect(await textsOf(id)).toEqual(['on its way'])
 })
 
+test('in Safari, the Enter that ends the composition of a Japanese word does not send the text', async () => {
+  const id = await createChats('Composing')
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
+  const field = fieldOf(page, ANA)
+  await field.fill('日本')
+  await field.dispatchEvent('keydown', { key: 'Enter', keyCode: 229 })
+  await field.fill('日本語')
+  await field.press('Enter')
+  await until('an empty field', async () => (await field.inputValue()) === '')
+  expect(await textsOf(id)).toEqual(['日本語'])
+})
+
 test('an edit that is on its way is not given up, and its failure is reported although another chat is open', async () => {
   const id = await createChats('Failed edit')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)

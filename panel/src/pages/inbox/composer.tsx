@@ -13,6 +13,8 @@ import classes from './inbox.module.css'
 import { authorOf, previewOf } from './lines.ts'
 
 const MAX_TEXT = 65_536
+/** The `keyCode` of a key that an input method handles. In Safari, Enter that ends a composition has only this mark. */
+const COMPOSING = 229
 
 /** An answer to a message, or an edit of it. */
 export type Writing = { kind: 'answer' | 'edit'; line: ChatLine }
@@ -102,7 +104,8 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
         }}
         onKeyDown={event => {
           if (event.key === 'Escape' && about) stop()
-          if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
+          const isComposing = event.nativeEvent.isComposing || event.keyCode === COMPOSING
+          if (event.key !== 'Enter' || event.shiftKey || isComposing) return
           event.preventDefault()
           submit()
         }}
