@@ -109,6 +109,26 @@ test('a text that is on its way while another chat is opened is shown as such, a
   expect(await textsOf(id)).toEqual(['on its way'])
 })
 
+test('while the message of the form is being sent, nothing in the form can be changed', async () => {
+  const { id } = await harness.service.admin.createConnected('Form')
+  const page = await harness.openSignedIn(`/instances/${id}`)
+  const sends = await holdSends(page)
+  const text = page.getByLabel(en.send.text, { exact: true })
+  await text.fill('the whole text')
+  await page.getByRole('button', { name: en.send.action, exact: true }).click()
+  await until('the call', () => sends.count() === 1)
+  expect(await text.isEditable()).toBe(false)
+  expect(await page.getByLabel(en.send.to, { exact: true }).isEditable()).toBe(false)
+  expect(await page.getByRole('button', { name: en.files.attach }).isEnabled()).toBe(false)
+  await page
+    .locator('input[type="file"]')
+    .setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('A note') })
+  expect(await page.getByText('note.txt').count()).toBe(0)
+  sends.release()
+  await page.waitForURL(/messages\?open=/)
+  expect(await textsOf(id)).toEqual(['the whole text'])
+})
+
 test('in Safari, the Enter that ends the composition of a Japanese word does not send the text', async () => {
   const id = await createChats('Composing')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)

@@ -14,10 +14,11 @@ interface RecipientFieldProps {
   onChange: (to: string) => void
   /** False if nothing is wrong. */
   error: string | false
+  readOnly: boolean
 }
 
 /** A number, a group or a LID address. Finds groups and contacts by their names. */
-export function RecipientField({ instanceId, value, onChange, error }: RecipientFieldProps) {
+export function RecipientField({ instanceId, value, onChange, error, readOnly }: RecipientFieldProps) {
   const words = useWords()
   const [typed, setTyped] = useState('')
   const [picked, setPicked] = useState<Addressee | null>(null)
@@ -61,6 +62,7 @@ export function RecipientField({ instanceId, value, onChange, error }: Recipient
       onOptionSubmit={id => setPicked(byId.get(id) ?? null)}
       autoComplete="off"
       error={error}
+      readOnly={readOnly}
       data-autofocus
     />
   )

@@ -13,6 +13,7 @@ const NONE = { state: 'none', error: null } as const satisfies Attachment
 
 /**
  * Uploads a file as soon as it is chosen. A file chosen later replaces it. With `url`, the service fetches the file.
+ * Nothing changes while the message is being sent.
  * @param place of the message, which keeps a file that is stored
  * @param first the file of a message that is sent again
  */
@@ -25,7 +26,7 @@ export function useAttachment(instanceId: string, place: string, first?: Message
       : { state: 'stored', name: first.filename ?? words.files.unnamed, file: { id: first.id } }
   // A file that could not be fetched needs another address.
   const firstUrl = first?.status === undefined ? null : ''
-  const { attachment = firstAttachment, url = firstUrl } = unsent
+  const { attachment = firstAttachment, url = firstUrl, isPending: isLocked = false } = unsent
   const upload = useRef<AbortController | null>(null)
   useEffect(
     () => () => {
@@ -37,6 +38,7 @@ export function useAttachment(instanceId: string, place: string, first?: Message
   )
 
   function attach(file: File): void {
+    if (isLocked) return
     upload.current?.abort()
     const started = new AbortController()
     upload.current = started
@@ -64,7 +66,7 @@ export function useAttachment(instanceId: string, place: string, first?: Message
     changeUnsent(place, { attachment: NONE, url: null })
   }
   const setUrl = (to: string | null) => changeUnsent(place, { attachment: NONE, url: to })
-  return { attachment, attach, detach, url, setUrl }
+  return { attachment, attach, detach, url, setUrl, isLocked }
 }
 
 interface AttachmentFieldProps extends ReturnType<typeof useAttachment> {
@@ -72,7 +74,7 @@ interface AttachmentFieldProps extends ReturnType<typeof useAttachment> {
 }
 
 /** Takes files by button, by drop and by paste. @param children the other fields. A file can be dropped onto them too */
-export function AttachmentField({ attachment, attach, detach, url, setUrl, children }: AttachmentFieldProps) {
+export function AttachmentField({ attachment, attach, detach, url, setUrl, isLocked, children }: AttachmentFieldProps) {
   const words = useWords()
   const [isOver, setOver] = useState(false)
   const picker = useRef<HTMLInputElement>(null)
@@ -113,13 +115,14 @@ export function AttachmentField({ attachment, attach, detach, url, setUrl, child
         />
         {attachment.state === 'none' && (
           <>
-            <Button size="compact-sm" variant="default" onClick={() => picker.current?.click()}>
+            <Button size="compact-sm" variant="default" disabled={isLocked} onClick={() => picker.current?.click()}>
               {words.files.attach}
             </Button>
             <Button
               size="compact-sm"
               variant="default"
               aria-expanded={url !== null}
+              disabled={isLocked}
               onClick={() => setUrl(url === null ? '' : null)}
             >
               {words.files.fromUrl}
@@ -127,7 +130,7 @@ export function AttachmentField({ attachment, attach, detach, url, setUrl, child
             <span className={classes.again}>{isOver ? words.files.drop : words.files.attachHint}</span>
           </>
         )}
-        {attachment.state !== 'none' && <Attached attachment={attachment} onDetach={detach} />}
+        {attachment.state !== 'none' && <Attached attachment={attachment} isLocked={isLocked} onDetach={detach} />}
       </div>
       {attachment.state === 'none' && url !== null && (
         <TextInput
@@ -138,6 +141,7 @@ export function AttachmentField({ attachment, attach, detach, url, setUrl, child
           placeholder="https://example.com/invoice.pdf"
           inputMode="url"
           autoComplete="off"
+          readOnly={isLocked}
           value={url}
           onChange={event => setUrl(event.currentTarget.value)}
         />
@@ -148,9 +152,13 @@ export function AttachmentField({ attachment, attach, detach, url, setUrl, child
   )
 }
 
-type AttachedProps = { attachment: Exclude<Attachment, { state: 'none' }>; onDetach: () => void }
+interface AttachedProps {
+  attachment: Exclude<Attachment, { state: 'none' }>
+  isLocked: boolean
+  onDetach: () => void
+}
 
-function Attached({ attachment, onDetach }: AttachedProps) {
+function Attached({ attachment, isLocked, onDetach }: AttachedProps) {
   const words = useWords()
   const { language } = useLanguage()
   const { name } = attachment
@@ -163,7 +171,13 @@ function Attached({ attachment, onDetach }: AttachedProps) {
       <span className={classes.attachedName} role="status">
         {text}
       </span>
-      <ActionIcon variant="subtle" color="gray" aria-label={words.files.detach(name)} onClick={onDetach}>
+      <ActionIcon
+        variant="subtle"
+        color="gray"
+        aria-label={words.files.detach(name)}
+        disabled={isLocked}
+        onClick={onDetach}
+      >
         <span aria-hidden>✕</span>
       </ActionIcon>
       {isUploading && <Progress value={attachment.percent} aria-label={text} w="100%" />}

@@ -42,13 +42,14 @@ export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: S
   const form = useMessage(instance, after, onSent)
   const { to, shownText, attaching, media, extras, unsent, change } = form
   const [isTried, setTried] = useState(false)
+  const isPending = unsent.isPending ?? false
   const isUnanswered = unsent.error instanceof ApiError && unsent.error.code === 'unreachable'
   return (
     <form
       onSubmit={event => {
         event.preventDefault()
         setTried(true)
-        if (form.isValid && form.isComplete && !isDisabled && !unsent.isPending) form.send()
+        if (form.isValid && form.isComplete && !isDisabled && !isPending) form.send()
       }}
     >
       <Stack gap="md">
@@ -59,8 +60,9 @@ export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: S
           value={to}
           onChange={changed => change({ to: changed })}
           error={isTried && !form.isValid && words.send.toWrong}
+          readOnly={isPending}
         />
-        {instance.kind === 'sandbox' && <Meanings onPick={picked => change({ to: picked })} />}
+        {instance.kind === 'sandbox' && <Meanings isLocked={isPending} onPick={picked => change({ to: picked })} />}
         <AttachmentField {...attaching}>
           <Textarea
             label={media === undefined ? words.send.text : words.files.caption}
@@ -68,6 +70,7 @@ export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: S
             minRows={2}
             maxRows={8}
             maxLength={MAX_TEXT}
+            readOnly={isPending}
             value={shownText}
             onChange={event => change({ text: event.currentTarget.value })}
           />
@@ -78,7 +81,7 @@ export function SendForm({ instance, draft = {}, isDisabled = false, onSent }: S
           <Button
             type="submit"
             leftSection={<SendIcon />}
-            loading={unsent.isPending ?? false}
+            loading={isPending}
             disabled={!form.isComplete || isDisabled}
           >
             {words.send.action}
@@ -189,7 +192,7 @@ export function extrasOf(failed: Message, { to, text, media }: Again) {
 }
 
 /** The numbers with a special behaviour (contract §7). */
-function Meanings({ onPick }: { onPick: (number: string) => void }) {
+function Meanings({ isLocked, onPick }: { isLocked: boolean; onPick: (number: string) => void }) {
   const words = useWords()
   const { numbers } = words.send
   const meanings: [string, string][] = [
@@ -207,7 +210,7 @@ function Meanings({ onPick }: { onPick: (number: string) => void }) {
       <ul>
         {meanings.map(([number, meaning]) => (
           <li key={number}>
-            <button type="button" onClick={() => onPick(number)}>
+            <button type="button" disabled={isLocked} onClick={() => onPick(number)}>
               {number}
             </button>{' '}
             {meaning}
