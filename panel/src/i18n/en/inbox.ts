@@ -49,7 +49,7 @@ export const inbox = {
   filesErased: (count: number) => (count === 1 ? '1 file was erased.' : `${count} files were erased.`),
   remove: 'Delete for everyone',
   removeTitle: 'Delete this message?',
-  removeText: 'It is deleted for everyone, also here. A message that has not been sent yet is not sent.',
+  removeText: 'It is deleted for everyone, also here. If it has not been sent yet, it will not be sent at all.',
   open: 'Open its history',
   failedCommands: {
     reaction: 'The reaction failed.',

@@ -51,7 +51,7 @@ export const inbox: Words['inbox'] = {
   filesErased: count => (count === 1 ? '1 arquivo foi apagado.' : `${count} arquivos foram apagados.`),
   remove: 'Apagar para todos',
   removeTitle: 'Apagar esta mensagem?',
-  removeText: 'Ela é apagada para todos, também aqui. Uma mensagem ainda não enviada deixa de ser enviada.',
+  removeText: 'Ela é apagada para todos, também aqui. Se ainda não foi enviada, não será mais enviada.',
   open: 'Abrir o histórico',
   failedCommands: {
     reaction: 'A reação falhou.',

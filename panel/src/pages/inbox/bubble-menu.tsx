@@ -62,7 +62,7 @@ export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onW
               ))}
             </div>
             {own && <Menu.Item onClick={() => react.mutate(null)}>{words.inbox.unreact}</Menu.Item>}
-            <Menu.Item onClick={() => onWriting({ kind: 'answer', line })}>{words.inbox.reply}</Menu.Item>
+            <Menu.Item onClick={() => onWriting({ kind: 'reply', line })}>{words.inbox.reply}</Menu.Item>
             {isEditable(line) && (
               <Menu.Item onClick={() => onWriting({ kind: 'edit', line })}>{words.inbox.edit}</Menu.Item>
             )}

@@ -63,7 +63,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
   const write = useCallback(
     ({ kind, line }: Writing) => {
       setEdited(kind === 'edit' ? line : null)
-      if (kind === 'answer') changeUnsent(place, { quote: line })
+      if (kind === 'reply') changeUnsent(place, { quote: line })
     },
     [place],
   )

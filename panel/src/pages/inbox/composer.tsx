@@ -16,8 +16,8 @@ const MAX_TEXT = 65_536
 /** The `keyCode` of a key that an input method handles. In Safari, Enter that ends a composition has only this mark. */
 const COMPOSING = 229
 
-/** An answer to a message, or an edit of it. */
-export type Writing = { kind: 'answer' | 'edit'; line: ChatLine }
+/** A reply to a message, or an edit of it. */
+export type Writing = { kind: 'reply' | 'edit'; line: ChatLine }
 
 interface ComposerProps {
   instanceId: string
@@ -25,13 +25,13 @@ interface ComposerProps {
   name: string
   /** The place of the unsent message (`usePlaces`). */
   place: string
-  /** The message that is edited. Null while the person writes a new message or an answer. */
+  /** The message that is edited. Null while the person writes a new message or a reply. */
   edited: ChatLine | null
   /** The edit was sent or given up. */
   onEdited: () => void
 }
 
-/** Writes a message to the chat, answers one, or edits one. Each edited message needs a `key` of its own. */
+/** Writes a message to the chat, replies to one, or edits one. Each edited message needs a `key` of its own. */
 export function Composer({ instanceId, chat, name, place, edited, onEdited }: ComposerProps) {
   const words = useWords()
   const toast = useToast()
@@ -71,7 +71,8 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
     if (text.trim() === '' || isPending) return
     if (edited) edit.mutate(text)
     else {
-      // The content without an answer is sent once only if it does not change, even if the number becomes known meanwhile.
+      // If the previous call got no response, a retry is safe only with identical content. So keep the `to` that was
+      // sent, even if the chat's number has become known since.
       const to = (isUnanswered && unsent.to) || chat
       changeUnsent(place, { to })
       send({ to, text, ...(quote && { quote: quote.id }) })
@@ -127,7 +128,7 @@ interface AboutProps {
   onStop: () => void
 }
 
-/** The message that is answered or edited. */
+/** The message that is replied to or edited. */
 function About({ line, isEdited, isPending, onStop }: AboutProps) {
   const words = useWords()
   return (

@@ -13,7 +13,10 @@ import classes from './inbox.module.css'
 import type { Named } from './names.ts'
 
 const NO_FILTER = {}
-/** A chat outside the loaded list is looked for again: one with unread messages, which somebody else may read, and an unknown one. */
+/**
+ * How often an open chat outside the loaded list is looked up again: one that has unread messages, because somebody else
+ * may read them, and one that is not known yet.
+ */
 const UNREAD_AGAIN_MS = 5_000
 const UNKNOWN_AGAIN_MS = 20_000
 
@@ -37,7 +40,7 @@ export function Inbox() {
   const { data: found } = useQuery({
     queryKey: ['chat', instance.id, chat],
     queryFn: ({ signal }) => findChat(instance.id, chat ?? '', signal),
-    // A search over all contacts or groups, so not with each change. `ChatView` has it repeated when a message was received.
+    // This searches all contacts or groups, so it is not repeated at every change. `ChatView` repeats it when a message arrives.
     meta: NOT_LIVE,
     refetchInterval: ({ state: { data } }) =>
       data == null ? UNKNOWN_AGAIN_MS : data.unreadCount ? UNREAD_AGAIN_MS : false,
