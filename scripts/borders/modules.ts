@@ -271,6 +271,7 @@ export const MODULES: readonly Module[] = [
       '@fontsource-variable/figtree',
       '@fontsource-variable/jetbrains-mono',
       '@mantine/core',
+      '@mantine/hooks',
       '@tanstack/react-query',
       '@tanstack/react-router',
       '@tanstack/react-virtual',

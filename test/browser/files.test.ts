@@ -195,6 +195,28 @@ test('the list of files loads small pictures, and no large ones', async () => {
   expect(harness.complaints).toEqual([])
 })
 
+test('a conversation reads a file when it is on the screen', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Long conversation')
+  const instance = harness.service.instance(id, token)
+  const to = '5511987654321'
+  await instance.sendFile(to, picture(77), { caption: 'an old picture' })
+  await instance.send(to, `${'line\n'.repeat(300)}the newest line`)
+  const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${to}`)
+  let reads = 0
+  page.on('request', request => {
+    if (/\/media\/med_[^/]+$/.test(request.url())) reads += 1
+  })
+  const log = page.getByRole('log')
+  await log.getByText('an old picture').waitFor()
+  await page.reload()
+  await log.getByText('an old picture').waitFor()
+  expect(reads).toBe(0)
+  await log.evaluate(box => box.scrollTo({ top: -box.scrollHeight }))
+  await isLoaded(page, '[role=log]')
+  expect(reads).toBe(1)
+  expect(harness.complaints).toEqual([])
+})
+
 test('a file is sent from its URL', async () => {
   const { id } = await harness.service.admin.createConnected('From a URL')
   const page = await harness.openSignedIn(`/instances/${id}/messages`, { reducedMotion: 'reduce' })

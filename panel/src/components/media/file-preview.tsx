@@ -1,3 +1,4 @@
+import { useInViewport } from '@mantine/hooks'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { ADMIN, ApiError } from '../../api/client.ts'
@@ -23,22 +24,30 @@ export function contentUrl(instanceId: string, mediaId: string): string {
   return `${ADMIN}/instances/${instanceId}/media/${mediaId}/content`
 }
 
-/** The file of a message: a picture, a player, or its name and size; or why it is not there. */
+/**
+ * The file of a message: a picture, a player, or its name and size; or why it is not there. It is read when it is on the
+ * screen, because a long conversation may have thousands of files.
+ */
 export function MessageFile({ instanceId, mediaId }: { instanceId: string; mediaId: string }) {
   const words = useWords()
+  const { ref, inViewport } = useInViewport()
   const {
     data: medium,
     error,
     refetch,
   } = useQuery({
     ...mediumQuery(instanceId, mediaId),
+    enabled: inViewport,
     refetchInterval: ({ state }) => (state.data?.status === 'pending' ? PENDING_EVERY_MS : false),
   })
-  if (medium) return <FilePreview instanceId={instanceId} medium={medium} />
-  if (error instanceof ApiError && error.code === 'media_not_found') {
-    return <p className={classes.absent}>{words.files.goneText}</p>
-  }
-  return <Problem error={error} onRetry={() => void refetch()} />
+  const isGone = error instanceof ApiError && error.code === 'media_not_found'
+  return (
+    <div ref={ref} className={classes.place}>
+      {medium && <FilePreview instanceId={instanceId} medium={medium} />}
+      {!medium && isGone && <p className={classes.absent}>{words.files.goneText}</p>}
+      {!medium && !isGone && <Problem error={error} onRetry={() => void refetch()} />}
+    </div>
+  )
 }
 
 export function FilePreview({ instanceId, medium }: { instanceId: string; medium: Medium }) {
