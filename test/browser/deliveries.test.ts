@@ -108,6 +108,36 @@ test('all exhausted events can be redelivered together, with a count before and 
   expect(await harness.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
 })
 
+test('a redelivery waits for the count of the chosen events', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Counted')
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(harness.receiver.url)
+  harness.receiver.answerWith({ kind: 'status', status: 503 })
+  await instance.send('5511987654321', 'Hello')
+  await until('three events given up', async () => {
+    return (await harness.service.admin.listEvents(id, '?state=exhausted')).length === 3
+  })
+  const page = await harness.openSignedIn(`/instances/${id}/events`)
+  await page.getByRole('button', { name: 'Redeliver…' }).click()
+  const redeliver = page.getByRole('dialog').getByRole('button', { name: /^Redeliver \d+ events$/ })
+  const offered = page.getByRole('button', { name: 'Redeliver 3 events' })
+  await offered.waitFor()
+  const counted = Promise.withResolvers<void>()
+  await page.route(/\/deliveries\/counts/, async route => {
+    await counted.promise
+    await route.continue()
+  })
+  const counting = page.waitForRequest(/\/deliveries\/counts/)
+  await page.getByLabel('Created in').first().click()
+  await page.getByRole('option', { name: 'the last 30 days' }).click()
+  await counting
+  await until('no offer of the earlier count', () => redeliver.isDisabled())
+  expect(await offered.count()).toBe(0)
+  counted.resolve()
+  await offered.waitFor()
+  await page.unrouteAll({ behavior: 'wait' })
+})
+
 test('events without a URL can be filtered and counted, and are posted on request once there is one', async () => {
   const { id, token } = await harness.service.admin.createConnected('Late URL')
   const instance = harness.service.instance(id, token)

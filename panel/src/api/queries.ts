@@ -207,7 +207,6 @@ export function countsQuery(id: string, since: string) {
     queryKey: ['counts', id, since],
     queryFn: ({ signal }) =>
       callData<DeliveryCounts>(`/instances/${id}/deliveries/counts`, { query: { since }, signal }),
-    placeholderData: (before, query) => (query?.queryKey[1] === id ? before : undefined),
   })
 }
 
