@@ -108,7 +108,7 @@ test('all exhausted events can be redelivered together, with a count before and 
   expect(await harness.service.admin.listEvents(id, '?state=delivered')).toHaveLength(6)
 })
 
-test('a redelivery waits for the count of the chosen events', async () => {
+test('a redelivery waits for the count of the chosen events, and its dialog for its answer', async () => {
   const { id, token } = await harness.service.admin.createConnected('Counted')
   const instance = harness.service.instance(id, token)
   await instance.setWebhook(harness.receiver.url)
@@ -135,7 +135,22 @@ test('a redelivery waits for the count of the chosen events', async () => {
   expect(await offered.count()).toBe(0)
   counted.resolve()
   await offered.waitFor()
+
+  const answered = Promise.withResolvers<void>()
+  let calls = 0
+  await page.route(/\/events\/redeliver$/, async route => {
+    calls += 1
+    await answered.promise
+    await route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } })
+  })
+  await offered.click()
+  await until('the dialog to be busy', () => page.getByRole('button', { name: en.common.cancel }).isDisabled())
+  await page.keyboard.press('Escape')
+  answered.resolve()
+  await page.getByRole('dialog').getByText(en.problems.internal_error).waitFor()
+  expect(calls).toBe(1)
   await page.unrouteAll({ behavior: 'wait' })
+  harness.complaints.length = 0
 })
 
 test('events without a URL can be filtered and counted, and are posted on request once there is one', async () => {

@@ -1,12 +1,13 @@
-import { Button, Group, Modal, Progress, SegmentedControl, Select, Stack } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
+import { Button, Group, Progress, SegmentedControl, Select, Stack } from '@mantine/core'
+import { type UseMutationResult, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useMemo, useState } from 'react'
+import { useLayoutEffect, useMemo, useState } from 'react'
 import { callData } from '../../api/client.ts'
 import { countsQuery, endpointsQuery, notPostedQuery } from '../../api/queries.ts'
 import { serverNow } from '../../api/server-clock.ts'
 import type { DeliveryCounts } from '../../api/types.ts'
 import { useAction } from '../../api/use-action.ts'
+import { Dialog } from '../../components/feedback/dialog.tsx'
 import { Problem } from '../../components/feedback/problem.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
 import classes from './redeliver-many.module.css'
@@ -30,40 +31,53 @@ interface RedeliverManyProps {
 /** Redelivers the events of a range that ended in a given state. Shows their number first, and then the progress. */
 export function RedeliverMany({ instanceId, opened, onClose }: RedeliverManyProps) {
   const words = useWords()
+  const client = useQueryClient()
+  const redeliver = useAction(
+    {
+      mutationFn: async (body: Chosen) => {
+        const queued = await callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
+          method: 'POST',
+          body,
+        })
+        void client.refetchQueries(countsQuery(instanceId, body.since))
+        return { ...queued, queuedAt: Date.now() }
+      },
+    },
+    { isFinal: true },
+  )
+  const { reset } = redeliver
+  useLayoutEffect(() => {
+    if (opened) reset()
+  }, [opened, reset])
   return (
-    <Modal
-      opened={opened}
-      onClose={onClose}
-      title={words.redeliver.title}
-      closeButtonProps={{ 'aria-label': words.common.close }}
-    >
-      <Body instanceId={instanceId} onClose={onClose} />
-    </Modal>
+    <Dialog opened={opened} onClose={onClose} title={words.redeliver.title} isBusy={redeliver.isPending}>
+      <Body instanceId={instanceId} redeliver={redeliver} onClose={onClose} />
+    </Dialog>
   )
 }
 
-function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void }) {
+interface Chosen {
+  since: string
+  state: Which
+}
+
+interface BodyProps {
+  instanceId: string
+  redeliver: UseMutationResult<{ count: number; queuedAt: number }, Error, Chosen>
+  onClose: () => void
+}
+
+function Body({ instanceId, redeliver, onClose }: BodyProps) {
   const words = useWords()
   const [ended, setEnded] = useState<Which>('exhausted')
   const [range, setRange] = useState<Range>(WARNED_OF)
   const since = useMemo(() => new Date(serverNow() - Number(range) * HOUR_MS).toISOString(), [range])
   const { data: endpoints } = useQuery(endpointsQuery(instanceId))
-  const { data: counts, dataUpdatedAt, error, refetch } = useQuery(countsQuery(instanceId, since))
-  const { data: notPosted } = useQuery({ ...notPostedQuery(instanceId, since), enabled: ended === 'not_posted' })
-  const redeliver = useAction(
-    {
-      mutationFn: async () => {
-        const queued = await callData<{ count: number }>(`/instances/${instanceId}/events/redeliver`, {
-          method: 'POST',
-          body: { since, state: ended },
-        })
-        const queuedAt = Date.now()
-        await refetch()
-        return { ...queued, queuedAt }
-      },
-    },
-    { isFinal: true },
-  )
+  const { data: counts, dataUpdatedAt, error } = useQuery(countsQuery(instanceId, since))
+  const { data: notPosted, error: notPostedError } = useQuery({
+    ...notPostedQuery(instanceId, since),
+    enabled: ended === 'not_posted',
+  })
   const known = ended === 'not_posted' ? notPosted : counts?.[ended]
   const count = known ?? 0
 
@@ -95,6 +109,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
           classNames={{ label: classes.choice }}
           aria-labelledby="redeliver-which"
           value={ended}
+          disabled={redeliver.isPending}
           onChange={value => setEnded(WHICH.find(one => one === value) ?? 'exhausted')}
           data={WHICH.map(value => ({ value, label: words.redeliver[value] }))}
         />
@@ -102,6 +117,7 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       <Select
         label={words.redeliver.since}
         value={range}
+        disabled={redeliver.isPending}
         allowDeselect={false}
         data={RANGES.map(value => ({ value, label: words.redeliver.hours[value] }))}
         onChange={value => setRange(RANGES.find(one => one === value) ?? WARNED_OF)}
@@ -115,12 +131,16 @@ function Body({ instanceId, onClose }: { instanceId: string; onClose: () => void
       <p className={classes.count} role="status">
         {known !== undefined && (count === 0 ? words.redeliver.none : words.redeliver.count(formatCount(count)))}
       </p>
-      <Problem error={redeliver.error ?? error} />
+      <Problem error={redeliver.error ?? error ?? notPostedError} />
       <Group justify="flex-end">
-        <Button variant="default" onClick={onClose}>
+        <Button variant="default" onClick={onClose} disabled={redeliver.isPending}>
           {words.common.cancel}
         </Button>
-        <Button disabled={count === 0} loading={redeliver.isPending} onClick={() => redeliver.mutate()}>
+        <Button
+          disabled={count === 0}
+          loading={redeliver.isPending}
+          onClick={() => redeliver.mutate({ since, state: ended })}
+        >
           {words.redeliver.action(formatCount(count))}
         </Button>
       </Group>
