@@ -2,6 +2,7 @@ import type { Page, Route } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { InboxChat } from '../../panel/src/api/types.ts'
 import { en } from '../../panel/src/i18n/en.ts'
+import { Receiver } from '../receiver.ts'
 import { until } from '../until.ts'
 import { PanelHarness } from './harness.ts'
 import { seedInstances } from './seed.ts'
@@ -208,6 +209,54 @@ test('instances and conversations of the sandbox phone that cannot be read again
   await admin.writeAsContact(id, { from: '5511900000001', text: 'Second' })
   await list.getByRole('row').getByText(en.connection.lastKnown(connected)).waitFor()
   await phone.getByRole('alert').filter({ hasText: en.common.outdated }).waitFor()
+  // The browser's own lines about the status 500.
+  harness.complaints.length = 0
+})
+
+test('webhooks, health and problems that cannot be read again are not shown as current, and recover', async () => {
+  const { admin } = harness.service
+  const { id, token } = await admin.createConnected('Not current')
+  await using receiver = await new Receiver().listen()
+  const instance = harness.service.instance(id, token)
+  await instance.setWebhook(receiver.url)
+  await instance.send('5511987654321', 'Hello')
+  const page = await harness.openSignedIn(`/instances/${id}/webhook`)
+  const working = page.getByText(en.endpoints.health.working, { exact: true })
+  const outdated = page.getByRole('alert').filter({ hasText: en.common.outdated })
+  const refuse = (path: RegExp) =>
+    page.route(path, route =>
+      route.fulfill({ status: 500, json: { error: { code: 'internal_error', message: 'Broken.' } } }),
+    )
+  await working.waitFor()
+  await refuse(/\/endpoint-health$/)
+  await instance.send('5511987654321', 'Hello again')
+  await page.getByText(en.connection.lastKnown(en.endpoints.health.working)).waitFor()
+  await outdated.waitFor()
+  expect(await working.count()).toBe(0)
+  await page.unrouteAll({ behavior: 'wait' })
+  await outdated.getByRole('button', { name: en.common.tryAgain }).click()
+  await working.waitFor()
+  expect(await outdated.count()).toBe(0)
+
+  await page.clock.install()
+  for (const [path, read, shown] of [
+    [`/instances/${id}`, /\/health$/, page.locator('section').filter({ hasText: en.health.title })],
+    ['/alerts', /\/admin\/v1\/(alerts\?open=true|alerts\/targets|endpoints)/, page.getByText(en.alerts.none)],
+  ] as const) {
+    await page.goto(harness.url + path)
+    await shown.waitFor()
+    await refuse(read)
+    await page.clock.fastForward(20_000)
+    await outdated.first().waitFor()
+    if (path === '/alerts') {
+      await until('an alert in each card', async () => (await outdated.count()) === 3)
+      expect(await shown.count()).toBe(0)
+    }
+    await page.unrouteAll({ behavior: 'wait' })
+    await page.clock.fastForward(20_000)
+    await outdated.first().waitFor({ state: 'detached' })
+    await shown.waitFor()
+  }
   // The browser's own lines about the status 500.
   harness.complaints.length = 0
 })

@@ -6,7 +6,7 @@ import { call } from '../api/client.ts'
 import { sessionQuery, sessionsQuery } from '../api/queries.ts'
 import type { ListedSession } from '../api/types.ts'
 import { useMay } from '../api/use-role.ts'
-import { Problem } from '../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../components/feedback/problem.tsx'
 import { useToast } from '../components/feedback/toasts.tsx'
 import { Waiting } from '../components/feedback/waiting.tsx'
 import { Card, Fact, Facts, PageHead } from '../components/panels.tsx'
@@ -163,7 +163,7 @@ function Sessions() {
       }
     >
       {!sessions && !error && <Waiting />}
-      {error && !sessions && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={sessions} error={error} refetch={refetch} />
       <ul className={classes.sessions}>
         {sessions?.map(session => (
           <li key={session.id}>

@@ -1,5 +1,6 @@
 import { Button } from '@mantine/core'
 import { ApiError } from '../../api/client.ts'
+import { useAwaySince } from '../../api/live.ts'
 import type { Words } from '../../i18n/en.ts'
 import { useWords } from '../../i18n/i18n.tsx'
 import { Notice } from './notice.tsx'
@@ -65,4 +66,21 @@ export function Problem({ error, text, onRetry }: ProblemProps) {
       )}
     </Notice>
   )
+}
+
+interface ReadProblemProps {
+  /** What was read before; undefined if nothing was. The page still shows it, and it may be out of date. */
+  data: unknown
+  error: unknown
+  refetch: () => unknown
+}
+
+/** Why the last read failed. */
+export function ReadProblem({ data, error, refetch }: ReadProblemProps) {
+  const words = useWords()
+  const isAway = useAwaySince() !== null
+  const isKnown = data !== undefined
+  // While the service does not answer, the frame of the page says so.
+  if (isKnown && isAway) return null
+  return <Problem error={error} text={isKnown ? words.common.outdated : undefined} onRetry={() => void refetch()} />
 }

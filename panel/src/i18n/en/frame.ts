@@ -14,7 +14,7 @@ export const common = {
   skip: 'Skip to the content',
   more: 'Loading more…',
   end: 'End of the list.',
-  outdated: 'This list could not be read again and may be out of date.',
+  outdated: 'This could not be read again and may be out of date.',
   filters: (active: number) => (active === 0 ? 'Filters' : `Filters (${active} set)`),
 }
 

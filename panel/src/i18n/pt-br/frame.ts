@@ -16,7 +16,7 @@ export const common: Words['common'] = {
   skip: 'Ir para o conteúdo',
   more: 'Carregando mais…',
   end: 'Isso é tudo.',
-  outdated: 'Não foi possível ler esta lista de novo. Ela pode estar desatualizada.',
+  outdated: 'Não foi possível ler isto de novo. Pode estar desatualizado.',
   filters: active => (active === 0 ? 'Filtros' : `Filtros (${active} em uso)`),
 }
 

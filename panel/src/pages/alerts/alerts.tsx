@@ -1,13 +1,13 @@
 import { Button, Select } from '@mantine/core'
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { useEffect } from 'react'
+import { type ReactNode, useEffect } from 'react'
 import { isOperatorEndpoint } from '../../../../src/domain/events/endpoint.ts'
 import { callData } from '../../api/client.ts'
 import { alertRulesQuery, openAlertsQuery, solvedAlertsQuery } from '../../api/queries.ts'
 import type { Alert, AlertRule } from '../../api/types.ts'
 import { Badge } from '../../components/badges.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { Card, PageHead } from '../../components/panels.tsx'
@@ -40,20 +40,23 @@ export function Alerts() {
 /** The current problems, and the past ones. */
 function Problems() {
   const { data, error, refetch } = useQuery(openAlertsQuery)
-  if (!data) return error ? <Problem error={error} onRetry={() => void refetch()} /> : <Waiting />
+  const problem = <ReadProblem data={data} error={error} refetch={refetch} />
+  if (!data) return error ? problem : <Waiting />
   return (
     <>
-      <Lasting alerts={data} />
+      <Lasting alerts={data} problem={error && problem} />
       <Solved after={data.map(({ id }) => id).join()} />
     </>
   )
 }
 
-function Lasting({ alerts }: { alerts: readonly Alert[] }) {
+/** @param problem why they could not be read again; null if they were */
+function Lasting({ alerts, problem }: { alerts: readonly Alert[]; problem: ReactNode }) {
   const words = useWords()
   return (
     <Card title={words.alerts.lasting}>
-      {alerts.length === 0 && <p className={classes.note}>{words.alerts.none}</p>}
+      {problem}
+      {alerts.length === 0 && !problem && <p className={classes.note}>{words.alerts.none}</p>}
       <ul className={classes.list}>
         {alerts.map(alert => (
           <li key={alert.id}>
@@ -138,7 +141,7 @@ function Rules() {
   }
   return (
     <Card title={words.alerts.ruleTitle} hint={words.alerts.ruleHint}>
-      {error && !rules && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={rules} error={error} refetch={refetch} />
       <ul className={classes.list}>
         {rules?.map(({ rule, afterMinutes }) => (
           <li key={rule}>

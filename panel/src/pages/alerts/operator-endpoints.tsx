@@ -9,7 +9,7 @@ import { useMay } from '../../api/use-role.ts'
 import { Badge } from '../../components/badges.tsx'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { formatCount } from '../../components/delivery-health.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card } from '../../components/panels.tsx'
@@ -39,7 +39,7 @@ export function OperatorEndpoints() {
         )
       }
     >
-      {error && !endpoints && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={endpoints} error={error} refetch={refetch} />
       {endpoints?.length === 0 && <p className={classes.note}>{words.operatorEndpoints.none}</p>}
       <ul className={classes.list}>
         {endpoints?.map(endpoint => (

@@ -8,7 +8,7 @@ import { useAction } from '../../api/use-action.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Notice } from '../../components/feedback/notice.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Card } from '../../components/panels.tsx'
 import { Time } from '../../components/time.tsx'
@@ -34,7 +34,7 @@ export function Targets() {
         )
       }
     >
-      {error && !targets && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={targets} error={error} refetch={refetch} />
       {targets?.length === 0 && <p className={classes.note}>{words.alerts.noTargets}</p>}
       <ul className={classes.list}>
         {targets?.map(target => (

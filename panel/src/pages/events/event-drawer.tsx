@@ -9,7 +9,7 @@ import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge } from '../../components/badges.tsx'
 import { CodeBlock, CopyIconButton } from '../../components/copy/copy.tsx'
 import { CopyCurl } from '../../components/copy/copy-curl.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
@@ -52,11 +52,12 @@ function OneEvent({ instanceId, eventId }: { instanceId: string; eventId: string
   if (error instanceof ApiError && error.code === 'event_not_found') {
     return <Empty title={words.event.notFound}>{eventId}</Empty>
   }
-  if (error && !event) return <Problem error={error} onRetry={() => void refetch()} />
-  if (!event) return <Waiting />
+  const problem = <ReadProblem data={event} error={error} refetch={refetch} />
+  if (!event) return error ? problem : <Waiting />
   const mediaId = mediaIdIn(event)
   return (
     <div className={classes.page}>
+      {problem}
       <div className={classes.top}>
         <code className={classes.kind}>{event.event}</code>
         <DeliveryBadge state={event.delivery?.state ?? null} attempts={event.delivery?.attemptCount} />

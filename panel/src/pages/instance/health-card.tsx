@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { healthQuery } from '../../api/queries.ts'
+import { ReadProblem } from '../../components/feedback/problem.tsx'
 import { Card, Fact, Facts } from '../../components/panels.tsx'
 import { Ago, duration, Time } from '../../components/time.tsx'
 import { useLanguage, useWords } from '../../i18n/i18n.tsx'
@@ -8,13 +9,15 @@ import { useLanguage, useWords } from '../../i18n/i18n.tsx'
 export function HealthCard({ instanceId }: { instanceId: string }) {
   const { health: words } = useWords()
   const { language } = useLanguage()
-  const { data: health } = useQuery(healthQuery(instanceId))
+  const { data: health, error, refetch } = useQuery(healthQuery(instanceId))
+  const problem = <ReadProblem data={health} error={error} refetch={refetch} />
   // Nothing to show before the first socket.
-  if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return null
+  if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return problem
   const meanings: Partial<Record<number, string>> = words.codes
   const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, proxy, closes } = health
   return (
     <Card title={words.title} hint={words.hint}>
+      {problem}
       <Facts>
         <Fact name={words.lastFrame}>{lastFrameAt ? <Ago at={lastFrameAt} /> : words.never}</Fact>
         <Fact name={words.acknowledgement}>

@@ -9,7 +9,7 @@ import { useAction } from '../../api/use-action.ts'
 import { CopyField } from '../../components/copy/copy.tsx'
 import { Confirm } from '../../components/feedback/confirm.tsx'
 import { Dialog } from '../../components/feedback/dialog.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Time } from '../../components/time.tsx'
 import { useWords } from '../../i18n/i18n.tsx'
@@ -21,7 +21,7 @@ const LIFETIMES = ['60', '240', '1440'] as const
 export function HandOut({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const [isCreating, setCreating] = useState(false)
-  const { data } = useQuery(linksQuery(instanceId))
+  const { data, error, refetch } = useQuery(linksQuery(instanceId))
   return (
     <div className={classes.handout}>
       <Group gap="xs">
@@ -31,6 +31,7 @@ export function HandOut({ instanceId }: { instanceId: string }) {
         </Button>
       </Group>
       {isCreating && <CreateLink instanceId={instanceId} onClose={() => setCreating(false)} />}
+      <ReadProblem data={data} error={error} refetch={refetch} />
       {data && data.length > 0 && (
         <ul aria-label={words.links.list}>
           {data.map(link => (

@@ -9,7 +9,7 @@ import { useMay } from '../../api/use-role.ts'
 import { DeliveryBadge, MessageBadge } from '../../components/badges.tsx'
 import { CopyIconButton } from '../../components/copy/copy.tsx'
 import { CopyCurl } from '../../components/copy/copy-curl.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { ReadProblem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { RepeatIcon } from '../../components/icons.tsx'
@@ -51,10 +51,11 @@ function OneMessage({ instanceId, messageId, onSendAgain }: OneMessageProps) {
   if (error instanceof ApiError && error.code === 'message_not_found') {
     return <Empty title={words.message.notFound}>{messageId}</Empty>
   }
-  if (error && !message) return <Problem error={error} onRetry={() => void refetch()} />
-  if (!message) return <Waiting />
+  const problem = <ReadProblem data={message} error={error} refetch={refetch} />
+  if (!message) return error ? problem : <Waiting />
   return (
     <div className={classes.page}>
+      {problem}
       {message.media && <MessageFile instanceId={instanceId} mediaId={message.media.id} />}
       {(!message.media || message.text) && (
         <blockquote className={classes.text} dir="auto">

@@ -6,7 +6,7 @@ import { accountsQuery, sessionQuery } from '../../api/queries.ts'
 import type { Account, InvitedAccount } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
 import { Confirm } from '../../components/feedback/confirm.tsx'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { ReadProblem } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { Card, Empty, PageHead } from '../../components/panels.tsx'
@@ -33,7 +33,7 @@ export function People() {
       </PageHead>
       {editing !== null && <AccountDialog editing={editing} onClose={() => setEditing(null)} onInvited={setLink} />}
       {link && <LinkDialog invited={link} onClose={() => setLink(null)} />}
-      {error && !accounts && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={accounts} error={error} refetch={refetch} />
       {!accounts && !error && <Waiting />}
       {accounts?.length === 0 && <Empty title={words.people.none}>{words.people.noneText}</Empty>}
       {accounts && accounts.length > 0 && (

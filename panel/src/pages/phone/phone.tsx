@@ -6,7 +6,7 @@ import { callData } from '../../api/client.ts'
 import { conversationsQuery, phoneQuery } from '../../api/queries.ts'
 import type { Conversation, SandboxPhone } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { Problem, ReadProblem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { PlusIcon } from '../../components/icons.tsx'
 import { Empty, PageHead } from '../../components/panels.tsx'
@@ -35,9 +35,8 @@ export function Phone() {
     enabled: instance.kind === 'sandbox',
   })
   if (instance.kind !== 'sandbox') return <Empty title={words.phone.notSandbox} />
-  const retry = () => void refetch()
-  if (error && !conversations) return <Problem error={error} onRetry={retry} />
-  if (!conversations) return <Waiting />
+  const problem = <ReadProblem data={conversations} error={error} refetch={refetch} />
+  if (!conversations) return error ? problem : <Waiting />
   const shown =
     conversations.find(conversation => conversation.with === chosen) ?? (chosen ? undefined : conversations[0])
   const choose = (conversation: string | undefined) =>
@@ -59,7 +58,7 @@ export function Phone() {
           {words.phone.lead}
         </PageHead>
         <Power instanceId={instance.id} />
-        <Problem error={error} text={words.common.outdated} onRetry={retry} />
+        {problem}
         {conversations.length === 0 ? (
           <Empty
             title={words.phone.emptyTitle}
@@ -139,14 +138,15 @@ function LastTime({ conversation }: { conversation: Conversation }) {
 function Power({ instanceId }: { instanceId: string }) {
   const words = useWords()
   const client = useQueryClient()
-  const { data: phone } = useQuery(phoneQuery(instanceId))
+  const { data: phone, error, refetch } = useQuery(phoneQuery(instanceId))
   const maySwitch = useMay('operator')
   const change = useMutation({
     mutationFn: (on: boolean) =>
       callData<SandboxPhone>(`/instances/${instanceId}/sandbox/phone`, { method: 'PUT', body: { on } }),
     onSuccess: changed => client.setQueryData(phoneQuery(instanceId).queryKey, changed),
   })
-  if (!phone) return null
+  const problem = <ReadProblem data={phone} error={error} refetch={refetch} />
+  if (!phone) return problem
   return (
     <div className={classes.power} data-on={phone.on}>
       <Switch
@@ -156,6 +156,7 @@ function Power({ instanceId }: { instanceId: string }) {
         label={phone.on ? words.phone.on : words.phone.off}
       />
       {!phone.on && <span>{words.phone.offText}</span>}
+      {problem}
       <Problem error={change.error} />
     </div>
   )

@@ -30,6 +30,8 @@ const TONES = {
 
 interface EndpointCardProps {
   endpoint: EndpointHealth
+  /** The state could not be read again. */
+  isOutdated: boolean
   /** A secret that was just created; undefined otherwise. */
   secret: string | undefined
   onSecret: (secret: string | undefined) => void
@@ -37,10 +39,11 @@ interface EndpointCardProps {
 }
 
 /** One endpoint: its state, and what can be done about it. */
-export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCardProps) {
+export function EndpointCard({ endpoint, isOutdated, secret, onSecret, onEdit }: EndpointCardProps) {
   const words = useWords()
   const client = useQueryClient()
   const { id, instanceId, url, active, description, previousSecretUntil, deliveries } = endpoint
+  const state = active ? words.endpoints.health[deliveries.health] : words.endpoints.paused
   const mayTest = useMay('operator')
   const isOwner = useMay('owner')
   const test = useAction({
@@ -51,11 +54,9 @@ export function EndpointCard({ endpoint, secret, onSecret, onEdit }: EndpointCar
       title={
         <span className={classes.head}>
           <code className={classes.address}>{url}</code>
-          {active ? (
-            <Badge tone={TONES[deliveries.health]}>{words.endpoints.health[deliveries.health]}</Badge>
-          ) : (
-            <Badge tone="wait">{words.endpoints.paused}</Badge>
-          )}
+          <Badge tone={isOutdated ? 'quiet' : active ? TONES[deliveries.health] : 'wait'}>
+            {isOutdated ? words.connection.lastKnown(state) : state}
+          </Badge>
         </span>
       }
       hint={[

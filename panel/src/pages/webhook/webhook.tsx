@@ -5,7 +5,7 @@ import { DEFAULT_ENDPOINT, MAX_ENDPOINTS } from '../../../../src/domain/events/e
 import { endpointsQuery } from '../../api/queries.ts'
 import type { EndpointHealth } from '../../api/types.ts'
 import { useMay } from '../../api/use-role.ts'
-import { Problem } from '../../components/feedback/problem.tsx'
+import { ReadProblem } from '../../components/feedback/problem.tsx'
 import { Waiting } from '../../components/feedback/waiting.tsx'
 import { GuideLink } from '../../components/guide-link.tsx'
 import { PlusIcon } from '../../components/icons.tsx'
@@ -33,8 +33,8 @@ export function WebhookPage() {
   /** Shown until the reader has copied it. Only this page's memory holds it. */
   const [fresh, setFresh] = useState<FreshSecret | null>(null)
   const { data: endpoints, error, refetch } = useQuery(endpointsQuery(instance.id))
-  if (error && !endpoints) return <Problem error={error} onRetry={() => void refetch()} />
-  if (!endpoints) return <Waiting />
+  const problem = <ReadProblem data={endpoints} error={error} refetch={refetch} />
+  if (!endpoints) return error ? problem : <Waiting />
   const mayAdd = isOwner && endpoints.length > 0 && endpoints.length < MAX_ENDPOINTS
   return (
     <>
@@ -53,6 +53,7 @@ export function WebhookPage() {
           {words.webhook.lead} <GuideLink to="webhooks" />
         </PageHead>
       </div>
+      {problem}
       {endpoints.length === 0 && isOperator && (
         <FirstUrl
           instanceId={instance.id}
@@ -63,6 +64,7 @@ export function WebhookPage() {
         <EndpointCard
           key={endpoint.id}
           endpoint={endpoint}
+          isOutdated={error !== null}
           secret={fresh?.endpointId === endpoint.id ? fresh.secret : undefined}
           onSecret={secret => setFresh(secret === undefined ? null : { endpointId: endpoint.id, secret })}
           onEdit={() => setEditing(endpoint)}

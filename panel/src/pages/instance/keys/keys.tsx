@@ -6,7 +6,7 @@ import { keysQuery } from '../../../api/queries.ts'
 import { serverNow } from '../../../api/server-clock.ts'
 import type { ApiKey } from '../../../api/types.ts'
 import { Confirm } from '../../../components/feedback/confirm.tsx'
-import { Problem } from '../../../components/feedback/problem.tsx'
+import { ReadProblem } from '../../../components/feedback/problem.tsx'
 import { useToast } from '../../../components/feedback/toasts.tsx'
 import { Card } from '../../../components/panels.tsx'
 import { Ago, Time } from '../../../components/time.tsx'
@@ -30,7 +30,7 @@ export function Keys({ instanceId }: { instanceId: string }) {
       }
     >
       <CreateKey instanceId={instanceId} opened={isCreating} onClose={() => setCreating(false)} />
-      {error && !data && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={data} error={error} refetch={refetch} />
       {data && data.length > 0 && (
         <ul className={classes.keys}>
           {data.map(key => (

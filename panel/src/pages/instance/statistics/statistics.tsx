@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { statisticsQuery } from '../../../api/queries.ts'
 import type { Statistics } from '../../../api/types.ts'
-import { Problem } from '../../../components/feedback/problem.tsx'
+import { ReadProblem } from '../../../components/feedback/problem.tsx'
 import { Waiting } from '../../../components/feedback/waiting.tsx'
 import { Card } from '../../../components/panels.tsx'
 import { duration } from '../../../components/time.tsx'
@@ -34,7 +34,7 @@ export function DeliveryCharts({ instanceId }: { instanceId: string }) {
         />
       }
     >
-      {error && !data && <Problem error={error} onRetry={() => void refetch()} />}
+      <ReadProblem data={data} error={error} refetch={refetch} />
       {!data && !error && <Waiting />}
       {data && (
         <div className={classes.charts}>
