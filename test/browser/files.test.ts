@@ -282,6 +282,38 @@ test('a sound is played in the panel, from any point of it, while its upload sho
   expect(harness.complaints).toEqual([])
 })
 
+test('after an erasure far down, only the newest and the visible files are read again', async () => {
+  const { id, token } = await harness.service.admin.createConnected('Many files')
+  const real = await harness.service.instance(id, token).sendFile(ECHO, picture(120), {})
+  let isErased = false
+  const cursors: (string | null)[] = []
+  const page = await harness.openSignedIn('/')
+  await page.route(/\/media\?/, async route => {
+    const cursor = new URL(route.request().url()).searchParams.get('cursor')
+    cursors.push(cursor)
+    const from = Number(cursor ?? 0)
+    const data = Array.from({ length: 100 }, (_, index) => {
+      const isReal = from + index === 399
+      const row = { id: isReal ? real.media : `media_${from + index}`, direction: 'out', filename: null, error: null }
+      const status = isReal && isErased ? 'gone' : 'ready'
+      return { ...row, status, mimetype: 'text/plain', size: 1, createdAt: '2026-01-01T00:00:00.000Z' }
+    })
+    await route.fulfill({ json: { data, nextCursor: from < 300 ? String(from + 100) : null } })
+  })
+  page.on('response', answer => (isErased ||= answer.request().method() === 'DELETE' && answer.ok()))
+  await page.goto(`${harness.url}/instances/${id}/files`)
+  const last = page.locator('[aria-rowindex="401"]')
+  await until('the last file', async () => {
+    await page.evaluate(() => window.scrollTo(0, document.documentElement.scrollHeight))
+    return last.isVisible()
+  })
+  cursors.length = 0
+  await last.getByRole('button').last().click()
+  await page.getByRole('dialog').getByRole('button', { name: en.files.erase, exact: true }).click()
+  await last.getByText(en.files.states.gone).waitFor()
+  expect(new Set(cursors)).toEqual(new Set([null, '300']))
+})
+
 test('a file is accepted by drop and by paste, and one with a script is saved but never run', async () => {
   const { id } = await harness.service.admin.createConnected('Active')
   const page = await harness.openSignedIn(`/instances/${id}/messages`)

@@ -40,7 +40,7 @@ export function streamChanges(api: Api, context: ApiContext): void {
         summary: 'Follow changes of all instances that the caller may access',
         description:
           'Server-sent events. `change` has an `instanceId` and, in `what`, the data that changed: `connection`, ' +
-          '`instance`, `webhook` or `log` (messages, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
+          '`instance`, `webhook` or `log` (messages, files, events, deliveries). `refresh` is sent every 20 s and asks to read ' +
           'everything again, because a change may have been missed. `beat` is sent every 5 s. The stream ends with the session, ' +
           'when the access of its account changes, and when the database has not answered for about 12 s.',
         tags: ['Panel'],

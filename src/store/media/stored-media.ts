@@ -104,7 +104,10 @@ export class StoredMedia implements MediaRows {
 
   async erase(instanceId: InstanceId, id: string, now: number): Promise<boolean | 'in_use'> {
     const erased = await this.#core.write(this.#operations.erase, { instanceId, id, now })
-    if (erased === true) this.#core.traces.note()
+    if (erased === true) {
+      this.#core.traces.note()
+      this.#core.hints.publish('log', instanceId)
+    }
     return erased
   }
 

@@ -45,7 +45,6 @@ export function Files() {
   const erase = async () => {
     await call(`/instances/${instance.id}/media/${doomed!.id}`, { method: 'DELETE' })
     toast(words.files.erased)
-    log.retry()
     void client.invalidateQueries({ queryKey: ['medium', instance.id] })
     void client.invalidateQueries(mediaUsageQuery(instance.id))
   }

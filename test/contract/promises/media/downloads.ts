@@ -64,7 +64,7 @@ export function downloadsContract(createHarness: CreateHarness): void {
 
     const due = async (now = 1_000_000) => (await store.downloads.listDue(lease.instanceId, now, 10)).due
 
-    test('is listed among the files of its chat until it is gone', async () => {
+    test('is listed among the files of its chat until it is gone, which is reported', async () => {
       const { instanceId } = lease
       const ids: string[] = []
       for (let now = 1_000; now <= 5_000; now += 1_000)
@@ -88,7 +88,11 @@ export function downloadsContract(createHarness: CreateHarness): void {
       }
       expect(await list(100)).toEqual([ids])
       expect(await list(2)).toEqual([[ids[0]], [ids[1], ids[2]], [ids[3], ids[4]]])
+      let changes = 0
+      store.hints.on('log', () => (changes += 1), instanceId)
       expect(await store.media.erase(instanceId, ids[1]!, 8_000)).toBe(true)
+      expect(await store.media.erase(instanceId, ids[1]!, 8_000)).toBe(false)
+      expect(changes).toBe(1)
       expect(await list(3)).toEqual([[ids[0]], [ids[2], ids[3], ids[4]]])
     })
 
