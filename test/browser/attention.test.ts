@@ -75,7 +75,7 @@ test('problems that can no longer be read stay on the page, with the error', asy
   const problem = (page: Page) => page.getByRole('alert').filter({ hasText: en.problems.internal_error })
   for (const [path, known] of [
     ['/', (page: Page) => page.getByRole('region', { name: /needs? attention/ })],
-    [`/instances/${id}`, (page: Page) => page.getByRole('alert').filter({ hasText: /webhook/ })],
+    [`/instances/${id}`, (page: Page) => page.getByRole('alert').filter({ hasText: /being retried|given up/ })],
   ] as const) {
     const page = await harness.openSignedIn(path)
     await known(page).first().waitFor()

@@ -38,7 +38,7 @@ describe('while deliveries fail', () => {
     await row.getByText('3 events given up').waitFor()
 
     await row.getByRole('link').click()
-    const warning = page.getByRole('alert').filter({ hasText: 'Events do not reach your webhook' })
+    const warning = page.getByRole('alert').filter({ hasText: 'Your webhook is failing: events are given up' })
     await warning.getByText('3 events of the last 7 days were given up').waitFor()
     await warning.getByText('It has never accepted an event').waitFor()
     await warning.getByRole('link', { name: 'Show why, and redeliver' }).waitFor()
@@ -77,7 +77,7 @@ describe('while deliveries fail', () => {
     await row.getByText('Falhando').waitFor()
     await row.getByText('3 eventos abandonados').waitFor()
     await row.getByRole('link').click()
-    await page.getByRole('alert').getByText('Os eventos não chegam ao seu webhook').waitFor()
+    await page.getByRole('alert').getByText('Seu webhook está falhando: eventos são abandonados').waitFor()
   })
 })
 

@@ -128,8 +128,8 @@ export const deliveryHealth = {
   lastDelivered: 'last delivered',
   nothingYet: 'nothing delivered yet',
   titles: {
-    failing: 'Events do not reach your webhook',
-    retrying: 'Your webhook refuses events',
+    failing: 'Your webhook is failing: events are given up',
+    retrying: 'Some events failed and are being retried',
     missed: 'Your webhook has missed events',
     waiting: 'Your webhook does not keep up',
   },

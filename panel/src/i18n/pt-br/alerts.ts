@@ -23,7 +23,7 @@ export const alerts: Words['alerts'] = {
     number_down: 'Abra a instância: ela diz o que fazer e tem o botão para conectar.',
     linking_lost: 'Vincule o número de novo. As mensagens que esperavam falharam.',
     webhook_failing: 'Confira o programa que recebe os eventos. Os próximos eventos continuam sendo postados nele.',
-    events_given_up: 'Quando o webhook voltar a funcionar, reenvie estes eventos no registro da instância.',
+    events_given_up: 'Quando o webhook voltar a funcionar, abra a página Eventos da instância e reenvie estes eventos.',
     disk_nearly_full: 'Libere espaço ou aumente o disco. Quando ele encher, nenhuma mensagem será aceita.',
   },
   targets: 'Quem recebe alertas',

@@ -134,8 +134,8 @@ export const deliveryHealth: Words['deliveryHealth'] = {
   lastDelivered: 'última entrega',
   nothingYet: 'nada entregue ainda',
   titles: {
-    failing: 'Os eventos não chegam ao seu webhook',
-    retrying: 'Seu webhook recusa eventos',
+    failing: 'Seu webhook está falhando: eventos são abandonados',
+    retrying: 'Alguns eventos falharam e estão sendo tentados de novo',
     missed: 'Seu webhook perdeu eventos',
     waiting: 'Seu webhook está atrasado',
   },
