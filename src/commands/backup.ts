@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { BadSettings, readSettings } from '../config.ts'
+import { giveIfInside } from '../store/engine/file-owner.ts'
 import { backUp, eraseLeftDrafts } from '../store/engine/sqlite/backup.ts'
 import { isForOperator, onePath } from './for-operator.ts'
 
@@ -15,6 +16,7 @@ async function run(): Promise<void> {
   if (databaseUrl !== null)
     throw new BadSettings(['The data is in PostgreSQL: back it up with its own tools, as docs/backup.md describes.'])
   mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER })
+  giveIfInside(dataDir, folder)
   const now = new Date()
   try {
     eraseLeftDrafts(folder, now)
@@ -23,6 +25,7 @@ async function run(): Promise<void> {
     process.stderr.write(`The files left by a killed backup were not erased: ${error.message}\n`)
   }
   const { file, bytes } = await backUp(dataDir, now, stamp => resolve(folder, `pombal-${stamp}.db`))
+  giveIfInside(dataDir, file)
   const key = masterKey === null ? join(dataDir, 'master.key') : 'MASTER_KEY'
   process.stdout.write(
     `${file}, ${(bytes / MB).toFixed(1)} MB.\n` +

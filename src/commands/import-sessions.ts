@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { newToken, newWebhookSecret } from '../api/admin/secrets.ts'
 import { BadSettings, readSettings } from '../config.ts'
 import { newInstanceId } from '../domain/ids.ts'
+import { giveIfInside } from '../store/engine/file-owner.ts'
 import type { Store } from '../store/store.ts'
 import type { ImportOutcome, LinkedInstance } from '../store/transfers/transfers.ts'
 import type { Session } from '../whatsapp/baileys/transfer/session.ts'
@@ -204,6 +205,7 @@ async function run(): Promise<boolean> {
   const store = await openStoreOf(settings)
   try {
     const tokens = new TokenFile(values.tokens ?? join(settings.dataDir, 'imported-tokens.jsonl'))
+    giveIfInside(settings.dataDir, tokens.path)
     // If there are two copies of a session, the one that was written last is imported.
     const isComplete = await importAll(
       store,

@@ -1,4 +1,5 @@
-import { chownSync, statSync } from 'node:fs'
+import { chownSync, existsSync, realpathSync, statSync } from 'node:fs'
+import { dirname, sep } from 'node:path'
 
 const ROOT = 0
 
@@ -10,4 +11,11 @@ export function giveToOwnerOf(dataDir: string, path: string): void {
   if (process.getuid?.() !== ROOT) return
   const { uid, gid } = statSync(dataDir)
   chownSync(path, uid, gid)
+}
+
+/** As `giveToOwnerOf`, for a path that an operator has named and its folders. Changes nothing outside the data folder. */
+export function giveIfInside(dataDir: string, path: string): void {
+  if (process.getuid?.() !== ROOT || !existsSync(dataDir)) return
+  const root = realpathSync(dataDir)
+  for (let at = realpathSync(path); at.startsWith(root + sep); at = dirname(at)) giveToOwnerOf(dataDir, at)
 }

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Service } from '../../service.ts'
+import { linkedSession, sessionFiles, writeFiles } from '../../sessions/linked-session.ts'
 import { runCommand } from '../../sessions/run-command.ts'
 
 const OWNER = 12_345
@@ -25,9 +26,14 @@ test.skipIf(process.getuid?.() !== 0)(
       const all = readdirSync(dataDir, { recursive: true, encoding: 'utf8' })
       const ofRoot = all.filter(name => statSync(join(dataDir, name)).uid !== OWNER)
       expect(ofRoot, args.join(' ')).toEqual([])
+      expect(statSync(backups).uid, 'a folder elsewhere').toBe(0)
     }
     await run('backup', backups)
     await run('restore', join(backups, readdirSync(backups)[0]!))
+    await run('backup', join(dataDir, 'backups', 'daily'))
+    const session = join(folder, 'session')
+    writeFiles(session, sessionFiles(linkedSession()))
+    await run('import-sessions', '--stopped', session)
     await run('rotate-keys')
     await run('vacuum')
   },
