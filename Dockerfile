@@ -18,6 +18,9 @@ COPY simulator/src simulator/src
 COPY panel panel
 COPY scripts/build-panel.js scripts/build-program.js scripts/build-sbom.js scripts/
 RUN npm run build
+# Otherwise the image's user could not read the files of a clone that was made with a restrictive umask.
+COPY LICENSE NOTICE ./
+RUN chmod -R a+rX package.json LICENSE NOTICE bin dist panel/dist
 
 # The packages that the compiled program loads, without development tools.
 FROM manifests AS modules
@@ -33,8 +36,8 @@ LABEL org.opencontainers.image.title="Pombal" \
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATA_DIR=/data SANDBOX=on
 WORKDIR /app
 COPY --from=modules /app/node_modules node_modules
-COPY package.json LICENSE NOTICE ./
-COPY bin bin
+COPY --from=build /app/package.json /app/LICENSE /app/NOTICE ./
+COPY --from=build /app/bin bin
 COPY --from=build /app/dist dist
 COPY --from=build /app/panel/dist panel/dist
 # /media is for files that nodes share.

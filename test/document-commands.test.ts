@@ -45,7 +45,7 @@ const BY_DOCKER = [
   'systemctl restart pombal',
   'systemd-run --pipe --wait -p EnvironmentFile=-/etc/pombal.env -E NODE_ENV=production -E DATA_DIR=/var/lib/pombal /opt/pombal/node_modules/node/bin/node /opt/pombal/node_modules/pombal/bin/pombal.js doctor',
   'npm pack',
-  'npm install --prefix /opt/pombal ./pombal-0.1.0.tgz',
+  '(umask 022; npm install --prefix /opt/pombal ./pombal-0.1.0.tgz)',
   'cp docs/deploy/pombal.service /etc/systemd/system/',
   'systemctl daemon-reload && systemctl enable --now pombal',
   'cat /var/lib/pombal/admin.key',

@@ -203,7 +203,7 @@ async function runUnit(run: (command: string) => Promise<string>, folder: string
   await inside('mkdir -p docs')
   docker('cp', join(folder, packed), `${UNIT}:/root/${basename(packed)}`)
   docker('cp', join(folder, 'docs/deploy'), `${UNIT}:/root/docs/`)
-  await inside('npm install --prefix /opt/pombal ./pombal-0.1.0.tgz')
+  await inside('(umask 022; npm install --prefix /opt/pombal ./pombal-0.1.0.tgz)')
   await inside('cp docs/deploy/pombal.service /etc/systemd/system/')
   // Docker publishes only what listens on all addresses.
   await inside('printf "HOST=0.0.0.0\\nSANDBOX=on\\n" > /etc/pombal.env')

@@ -71,9 +71,19 @@ test('the image has the compiled program, the built panel, and neither sources n
   const [, ofService] = argumentsOf('RUN npm ci', instructions)
   expect(ofService).toContain('--omit=dev')
   const copied = argumentsOf('COPY')
-  expect(copied).toContain('bin bin')
-  for (const folder of ['dist', 'panel/dist']) expect(copied).toContain(`--from=build /app/${folder} ${folder}`)
+  for (const folder of ['bin', 'dist', 'panel/dist']) expect(copied).toContain(`--from=build /app/${folder} ${folder}`)
   expect(copied.filter(line => /\bsrc\b/.test(line))).toEqual([])
+})
+
+test('the image’s user can read every file, also if the clone was made with a restrictive umask', () => {
+  const [readable = ''] = argumentsOf('RUN chmod -R a+rX', instructions)
+  for (const line of argumentsOf('COPY')) {
+    const [stage, ...sources] = line.split(' ').slice(0, -1)
+    // npm has installed these.
+    if (stage === '--from=modules') continue
+    expect(stage, line).toBe('--from=build')
+    for (const source of sources) expect(readable.split(' ')).toContain(source.replace('/app/', ''))
+  }
 })
 
 test('the image’s labels name its version and its licences', () => {
@@ -117,7 +127,7 @@ test.skipIf(!HAS_BASH).each([
 test('the image has every file that backup, restore and the rotation of the keys load', async () => {
   const image = mkdtempSync(join(tmpdir(), 'pombal-image-'))
   try {
-    for (const line of argumentsOf('COPY').map(text => text.replace(/^--from=\w+ \/app\//, ''))) {
+    for (const line of argumentsOf('COPY').map(text => text.replace(/^--from=\w+ /, '').replaceAll('/app/', ''))) {
       const parts = line.split(' ')
       const target = join(image, parts.at(-1) ?? '')
       for (const source of parts.slice(0, -1)) {
