@@ -1,6 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { startPostgres } from '../test/databases/postgres.ts'
@@ -46,10 +48,13 @@ function startNode(number: number, env: Record<string, string>): Promise<number>
     detached: true,
   })
   running.set(number, child)
+  /** What it has written before it listens. */
+  const errors: string[] = []
   child.on('close', (code, signal) => {
-    ports.delete(number)
+    const hasListened = ports.delete(number)
     running.delete(number)
     if (stopping) return
+    if (!hasListened) for (const line of errors) say(`[node ${number}] ${line}`)
     say(`node ${number} ended (${signal ?? code}); it restarts in ${RESTART_AFTER_MS / 1_000} s`)
     setTimeout(() => {
       if (!stopping)
@@ -66,6 +71,7 @@ function startNode(number: number, env: Record<string, string>): Promise<number>
           ports.set(number, Number(found[1]))
           resolve(Number(found[1]))
         }
+        if (stream === child.stderr && !ports.has(number)) errors.push(line)
         if (isWorthShowing(line)) say(`[node ${number}] ${line}`)
       })
     }
@@ -83,9 +89,12 @@ function isWorthShowing(line: string): boolean {
   return level >= SHOWN_FROM_LEVEL || msg === 'leases.shared'
 }
 
+// Not the folder of a single node, which would refuse to run on PostgreSQL before its data is moved.
+const folder = mkdtempSync(join(tmpdir(), 'pombal-cluster-'))
 say('Starting PostgreSQL …')
 const database = await startPostgres({ fsync: true })
 const env = {
+  DATA_DIR: folder,
   DATABASE_URL: await database.createDatabase(),
   ADMIN_KEY: process.env['ADMIN_KEY'] ?? randomBytes(24).toString('hex'),
   MASTER_KEY: process.env['MASTER_KEY'] ?? randomBytes(32).toString('base64'),
@@ -110,6 +119,7 @@ process.on('SIGHUP', () => void stop())
 // Also ends the nodes if this script throws. (A SIGKILL of this process leaves them running.)
 process.on('exit', () => {
   for (const child of running.values()) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
 })
 
 await Promise.all(Array.from({ length: count }, (_, index) => startNode(index + 1, env)))

@@ -1,8 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { adminClient, instanceClient } from '../../api-client.ts'
 import { START_WITHIN_MS } from '../../deadlines.ts'
 import { until } from '../../until.ts'
@@ -16,11 +18,23 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
-test('npm run cluster runs nodes behind one address and survives the kill of one; Ctrl-C ends everything', async () => {
+/** Runs the script in a folder where `npm start` has run once. */
+function startCluster(env: Record<string, string> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'pombal-cluster-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const dataDir = join(folder, 'data')
+  mkdirSync(dataDir)
+  writeFileSync(join(dataDir, 'pombal.db'), '')
   const cluster = spawn(process.execPath, [PROGRAM, '--nodes', '2', '--port', '0'], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'] },
+    cwd: folder,
+    env: { PATH: process.env['PATH'], ...env },
   })
+  return { cluster, dataDir }
+}
+
+test('npm run cluster runs nodes behind one address and survives the kill of one; Ctrl-C ends everything', async () => {
+  const { cluster, dataDir } = startCluster()
   let output = ''
   for (const stream of [cluster.stdout, cluster.stderr]) stream.on('data', text => (output += text))
   try {
@@ -39,6 +53,7 @@ test('npm run cluster runs nodes behind one address and survives the kill of one
     await until('it to be read', async () => (await status())?.status === 'read')
     cluster.kill('SIGINT')
     expect(await once(cluster, 'close')).toEqual([0, null])
+    expect(readdirSync(dataDir)).toEqual(['pombal.db'])
     const databasePort = Number(/127\.0\.0\.1:(\d+)\/test_/.exec(output)?.[1])
     for (const port of [databasePort, ...nodes.map(node => Number(node[1]))]) {
       expect(await isListening(port)).toBe(false)
@@ -46,4 +61,17 @@ test('npm run cluster runs nodes behind one address and survives the kill of one
   } finally {
     if (cluster.exitCode === null && cluster.signalCode === null) cluster.kill('SIGINT')
   }
+})
+
+test('npm run cluster shows why a node does not start', async () => {
+  const { cluster } = startCluster({ RETENTION_DAYS: 'many' })
+  let output = ''
+  cluster.stdout.on('data', text => (output += text))
+  try {
+    const problem = /\[node 1\] +- RETENTION_DAYS must be/
+    await until('the reason', () => problem.test(output), START_WITHIN_MS)
+  } finally {
+    cluster.kill('SIGINT')
+  }
+  expect(await once(cluster, 'close')).toEqual([0, null])
 })
