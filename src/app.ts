@@ -15,7 +15,7 @@ import { connectionSettings, createConnector, createProxyCheck } from './connect
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
-import { type Keys, openKeys } from './keys.ts'
+import { findAdminKeyFile, type Keys, openKeys } from './keys.ts'
 import { systemClock } from './kit/clock.ts'
 import type { FetchEnd } from './media/fetching/fetcher.ts'
 import type { MediaLibrary } from './media/media-library.ts'
@@ -48,7 +48,8 @@ export interface App {
   /** Where metrics can be read without a key; null: only with the admin key, at `url`. */
   metricsUrl: string | null
   adminKey: string
-  adminKeyPlace: string
+  /** The file with the admin key. Null if the key is in the environment variable `ADMIN_KEY`. */
+  adminKeyFile: string | null
   /**
    * Reports this node as not ready and keeps serving for `DRAIN_SECONDS`, so that load balancers notice. `signal` ends the wait.
    */
@@ -149,7 +150,7 @@ async function startModules(context: NodeContext): Promise<App> {
     })
   const metricsPort = await openMetricsPort(context, renderMetrics)
   if (metricsPort !== null) ownPorts.push(metricsPort)
-  const { adminKey, adminKeyPlace } = keys
+  const { adminKey } = keys
   api = await createApi(context, { adminKey, sandbox, webhooks, alerts, media, readiness, renderMetrics })
   await api.listen({ host: settings.host, port: settings.port, backlog: LISTEN_BACKLOG })
   const { port } = api.server.address() as AddressInfo
@@ -159,7 +160,7 @@ async function startModules(context: NodeContext): Promise<App> {
     url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
     metricsUrl: metricsPort === null ? null : `http://${urlHost(settings.host)}:${metricsPort}/metrics`,
     adminKey,
-    adminKeyPlace,
+    adminKeyFile: findAdminKeyFile(settings),
     async drain(signal) {
       readiness.isDraining = true
       await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)

@@ -47,6 +47,8 @@ export interface Settings {
   upgradeBackups: number
   /** Null: created at the first start and kept in `dataDir`. */
   adminKey: string | null
+  /** The file in `ADMIN_KEY_FILE`. */
+  adminKeyFile: string | null
   masterKey: Buffer | null
   publicUrl: URL | null
   /** Addresses and CIDR networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted. */
@@ -151,6 +153,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
     databaseUrl,
     upgradeBackups: read('UPGRADE_BACKUPS', 2, 'a whole number, 0–100', integerIn(0, 100)),
     adminKey,
+    adminKeyFile: env['ADMIN_KEY_FILE']?.trim() || null,
     masterKey,
     publicUrl,
     trustedProxies: read(

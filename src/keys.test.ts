@@ -45,7 +45,6 @@ describe('keys', () => {
     expect(first.adminKey.length).toBeGreaterThanOrEqual(32)
     for (const file of ['admin.key', 'master.key']) expect(statSync(join(dataDir, file)).mode & 0o777).toBe(0o600)
     expect(open()).toEqual(first)
-    expect(first.adminKeyPlace).toBe(join(dataDir, 'admin.key'))
   })
 
   test('leave no drafts of killed starts, and other files are kept', () => {

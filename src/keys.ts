@@ -29,8 +29,6 @@ const OTHERS = 0o077
 
 export interface Keys {
   adminKey: string
-  /** Where a person finds the admin key: a file, or the environment. */
-  adminKeyPlace: string
   masterKey: Buffer
 }
 
@@ -47,7 +45,6 @@ export function openKeys(settings: Pick<Settings, 'dataDir' | 'databaseUrl' | 'a
   const adminFile = join(dataDir, 'admin.key')
   return {
     adminKey: adminKey ?? readAdminKey(adminFile, readOrCreate(adminFile, 'base64url')),
-    adminKeyPlace: adminKey === null ? adminFile : 'the environment variable ADMIN_KEY',
     masterKey: masterKey ?? openMasterKey(dataDir),
   }
 }
@@ -63,6 +60,11 @@ export function findMasterKey({ dataDir, masterKey }: Pick<Settings, 'dataDir' |
   if (existsSync(file)) return readKey(file)
   refuseMissingKey(dataDir, file)
   return null
+}
+
+/** The file in which a person finds the admin key. Null if it is in the environment variable `ADMIN_KEY`. */
+export function findAdminKeyFile(settings: Pick<Settings, 'dataDir' | 'adminKey' | 'adminKeyFile'>): string | null {
+  return settings.adminKey === null ? join(settings.dataDir, 'admin.key') : settings.adminKeyFile
 }
 
 /** The admin key, without creating one. @returns null if the first start has not created it yet. @throws BadSettings as `openKeys` */

@@ -42,7 +42,7 @@ function greet(app: App, settings: Settings): void {
       `  Pombal ${settings.version} listens on ${app.url}`,
       `  Panel      ${app.url}`,
       `  Data       ${data}`,
-      `  Admin key  ${app.adminKeyPlace}`,
+      `  Admin key  ${app.adminKeyFile ?? 'the environment variable ADMIN_KEY'}`,
       `  API        ${app.url}/docs`,
       ...(settings.sandbox ? ['  Sandbox    on (in production, set SANDBOX=off)'] : []),
       ...(app.metricsUrl ? [`  Metrics    ${app.metricsUrl}`] : []),
@@ -58,8 +58,8 @@ function greet(app: App, settings: Settings): void {
   )
 }
 
-function adminKeyInShell(app: App): string {
-  return app.adminKeyPlace.startsWith('the environment') ? '$ADMIN_KEY' : `$(cat '${app.adminKeyPlace}')`
+function adminKeyInShell({ adminKeyFile }: App): string {
+  return adminKeyFile === null ? '$ADMIN_KEY' : `$(cat '${adminKeyFile}')`
 }
 
 /** Removes the fields in which PostgreSQL quotes the failed row, because the row may contain secrets. */

@@ -95,7 +95,7 @@ function checkMasterKey(settings: Settings): Finding {
 function checkAdminKey(settings: Settings): Finding {
   try {
     const found = findAdminKey(settings)
-    if (settings.adminKey !== null) return ok('In ADMIN_KEY.')
+    if (settings.adminKey !== null) return ok(`In ${settings.adminKeyFile ?? 'ADMIN_KEY'}.`)
     return ok(found === null ? 'The first start creates it in the data folder.' : 'In the data folder.')
   } catch (error) {
     return problem(sentenceOf(error))

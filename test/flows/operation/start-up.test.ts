@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { availableParallelism, tmpdir } from 'node:os'
@@ -9,6 +9,7 @@ import Sqlite from 'better-sqlite3'
 import { afterEach, describe, expect, test } from 'vitest'
 import { onThisMachine } from '../../deadlines.ts'
 import { Service, type ServiceOptions } from '../../service.ts'
+import { runCommand } from '../../sessions/run-command.ts'
 import { until } from '../../until.ts'
 
 const OLD_NODE = '20.20.2'
@@ -74,6 +75,16 @@ describe('a start', () => {
       body,
     })
     expect(answer.status).toBe(201)
+  })
+
+  test('names the file of ADMIN_KEY_FILE, as does pombal doctor', async () => {
+    const file = join(makeFolder(), 'admin_key')
+    writeFileSync(file, randomBytes(32).toString('hex'))
+    const service = await makeService({ env: { ADMIN_KEY_FILE: file } }).start()
+    expect(service.output).toMatch(new RegExp(`Admin key +${file}\n`))
+    expect(service.output).toContain(`-H "Authorization: Bearer $(cat '${file}')"`)
+    const { output } = await runCommand(['doctor'], { DATA_DIR: makeFolder(), ADMIN_KEY_FILE: file })
+    expect(output).toMatch(new RegExp(`Admin key +In ${file}\\.\n`))
   })
 
   test("limits V8's memory and helper threads and malloc's arenas, and keeps its process ID and options; a limit set by the operator stays", async () => {
