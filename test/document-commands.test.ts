@@ -62,7 +62,7 @@ const BACKUPS_BY_DOCKER = [
   'docker run --rm -v pombal:/data pombal restore /data/backups/pombal-<moment>.db',
   'docker start pombal',
   `docker run --rm --user 0 -v pombal:/data -v "$PWD:/from:ro" --entrypoint sh pombal -c 'cp -r /from/master.key /from/backups /from/media /data && chown -R 1000:1000 /data'`,
-  'docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump',
+  '(umask 077; docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump)',
   'docker compose cp node-1:/media .',
   `docker compose run --rm --user 0 --cap-add DAC_OVERRIDE --cap-add CHOWN --volume "$PWD/media:/from:ro" --entrypoint sh node-1 -c 'cp -r /from/. /media && chown -R 1000:1000 /media'`,
   'docker compose stop node-1 node-2',
@@ -117,7 +117,10 @@ const BACKUPS: Readonly<Record<string, Execution>> = {
   'npm run restore -- /backups/pombal-<moment>.db': { by: BACKUP, text: "run('restore', file" },
   'npm run keys:rotate': { by: 'test/flows/operation/keys-rotate.test.ts', text: 'rotate-keys' },
   'npm run restore -- DATA_DIR/backups/before-upgrade-<moment>.db': { by: UPGRADE, text: "'restore'" },
-  'pg_dump --format=custom --file=pombal.dump "$DATABASE_URL"': { by: DUMP, text: "commandsFrom('pg_dump')" },
+  '(umask 077; pg_dump --format=custom --file=pombal.dump "$DATABASE_URL")': {
+    by: DUMP,
+    text: "commandsFrom('(umask 077; pg_dump')",
+  },
   'createdb --owner=pombal --encoding=UTF8 --template=template0 pombal_restored': {
     by: DUMP,
     text: "commandsFrom('createdb')",

@@ -170,7 +170,9 @@ async function runCluster(run: (command: string) => Promise<string>, folder: str
   await run('docker compose build')
   await run('docker compose up -d --no-deps --wait node-1')
   await run('docker compose up -d --no-deps --wait node-2')
-  await run('docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump')
+  await run(
+    '(umask 077; docker compose exec -T database pg_dump --username=pombal --format=custom pombal > pombal.dump)',
+  )
   await run('docker compose cp node-1:/media .')
   await run(
     `docker compose run --rm --user 0 --cap-add DAC_OVERRIDE --cap-add CHOWN --volume "$PWD/media:/from:ro" --entrypoint sh node-1 -c 'cp -r /from/. /media && chown -R 1000:1000 /media'`,

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -24,10 +24,10 @@ function findInstalled(): string | null {
   }
 }
 
-/** The block of commands in docs/backup.md that begins with this word. */
-function commandsFrom(firstWord: string): string {
-  const block = DOCUMENT.split('```').find(text => text.startsWith(`\n${firstWord} `))
-  if (block === undefined) throw new Error(`docs/backup.md has no commands that begin with ${firstWord}.`)
+/** The block of commands in docs/backup.md that begins with these words. */
+function commandsFrom(firstWords: string): string {
+  const block = DOCUMENT.split('```').find(text => text.startsWith(`\n${firstWords} `))
+  if (block === undefined) throw new Error(`docs/backup.md has no commands that begin with ${firstWords}.`)
   return block
 }
 
@@ -65,7 +65,8 @@ test('the commands of docs/backup.md save a PostgreSQL database while the servic
   const { id: messageId } = await service.instance(id, token).send(CONTACT, 'before the backup')
   const isRead = async (of: Service) => (await of.instance(id, token).message(messageId)).status === 'read'
   await until('the message to be read', () => isRead(service))
-  await paste(commandsFrom('pg_dump'))
+  await paste(commandsFrom('(umask 077; pg_dump'))
+  expect(statSync(join(folder, 'pombal.dump')).mode & 0o777).toBe(0o600)
   const { id: later } = await service.instance(id, token).send(CONTACT, 'after the backup')
   await service.kill('SIGTERM')
   await paste(commandsFrom('createdb'))
