@@ -31,12 +31,13 @@ const BY_DOCKER = [
   'docker compose up -d',
   'docker build -t pombal .',
   'docker run -d --name pombal -p 127.0.0.1:3000:3000 -v pombal:/data --stop-timeout 15 pombal',
+  'until docker exec pombal pombal healthcheck; do sleep 1; done',
   'docker exec pombal cat /data/admin.key',
   'docker exec pombal pombal doctor',
   'docker stop pombal',
   'docker run --rm -v pombal:/data pombal vacuum',
   'docker start pombal',
-  'docker compose -f compose.one-node.yaml up --build -d',
+  'docker compose -f compose.one-node.yaml up --build --wait',
   'docker compose -f compose.one-node.yaml run --rm pombal vacuum',
   'docker stop pombal && docker rm pombal',
   'docker compose build',
@@ -48,11 +49,12 @@ const BY_DOCKER = [
   '(umask 022; npm install --prefix /opt/pombal ./pombal-0.1.0.tgz)',
   'cp docs/deploy/pombal.service /etc/systemd/system/',
   'systemctl daemon-reload && systemctl enable --now pombal',
-  'cat /var/lib/pombal/admin.key',
+  'until cat /var/lib/pombal/admin.key; do sleep 1; done',
 ]
 
 const BACKUPS_BY_DOCKER = [
   'docker run -d --name restored --network none -e SANDBOX=off -v pombal:/data pombal',
+  'until docker exec restored pombal healthcheck; do sleep 1; done',
   `docker exec restored node -e 'fetch("http://127.0.0.1:3000/admin/v1/instances", { headers: { authorization: "Bearer " + fs.readFileSync("/data/admin.key", "utf8").trim() } }).then(answer => answer.text()).then(console.log)'`,
   'docker exec pombal pombal backup /data/backups',
   'docker cp pombal:/data/backups .',

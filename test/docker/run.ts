@@ -71,7 +71,7 @@ async function runImage(run: (command: string) => Promise<string>): Promise<void
   // The second run has only the rights that the document calls sufficient, and the data of the first run.
   for (const command of [START, START.replace(' -d ', ` -d ${HARDENED} `)]) {
     await run(command)
-    await untilReady(NODE_URL)
+    await run('until docker exec pombal pombal healthcheck; do sleep 1; done')
     await runMainJob(NODE_URL, await run('docker exec pombal cat /data/admin.key'))
     await run('docker exec pombal pombal doctor')
     await run('docker stop pombal')
@@ -115,7 +115,7 @@ async function runBackup(run: (command: string) => Promise<string>): Promise<voi
   )
   await restore()
   await run('docker run -d --name restored --network none -e SANDBOX=off -v pombal:/data pombal')
-  await until('the restored container', () => succeeds('exec', 'restored', 'pombal', 'healthcheck'), START_WITHIN_MS)
+  await run('until docker exec restored pombal healthcheck; do sleep 1; done')
   const instances = await run(
     `docker exec restored node -e 'fetch("http://127.0.0.1:3000/admin/v1/instances", { headers: { authorization: "Bearer " + fs.readFileSync("/data/admin.key", "utf8").trim() } }).then(answer => answer.text()).then(console.log)'`,
   )
@@ -129,8 +129,7 @@ async function runBackup(run: (command: string) => Promise<string>): Promise<voi
 }
 
 async function runOneNode(run: (command: string) => Promise<string>): Promise<void> {
-  await run('docker compose -f compose.one-node.yaml up --build -d')
-  await untilReady(NODE_URL)
+  await run('docker compose -f compose.one-node.yaml up --build --wait')
   await runMainJob(NODE_URL, await run(`${ONE_NODE} exec -T pombal cat /data/admin.key`))
   await run(`${ONE_NODE} stop`)
   await run('docker compose -f compose.one-node.yaml run --rm pombal vacuum')
@@ -210,8 +209,9 @@ async function runUnit(run: (command: string) => Promise<string>, folder: string
   // Docker publishes only what listens on all addresses.
   await inside('printf "HOST=0.0.0.0\\nSANDBOX=on\\n" > /etc/pombal.env')
   await inside('systemctl daemon-reload && systemctl enable --now pombal')
+  const key = await inside('until cat /var/lib/pombal/admin.key; do sleep 1; done')
   await untilReady(NODE_URL)
-  await runMainJob(NODE_URL, await inside('cat /var/lib/pombal/admin.key'))
+  await runMainJob(NODE_URL, key)
   await inside(
     'systemd-run --pipe --wait -p EnvironmentFile=-/etc/pombal.env -E NODE_ENV=production -E DATA_DIR=/var/lib/pombal /opt/pombal/node_modules/node/bin/node /opt/pombal/node_modules/pombal/bin/pombal.js doctor',
   )

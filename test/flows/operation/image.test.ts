@@ -225,6 +225,18 @@ test('compose.one-node.yaml runs one hardened node whose data persists, reachabl
   for (const name of Object.keys(services['pombal']?.environment ?? {})) expect(SETTINGS).toContain(`'${name}'`)
 })
 
+test.each([
+  [
+    'docs/operations.md',
+    /^docker run -d --name pombal .*\nuntil docker exec pombal .*\ndocker exec pombal cat \S+admin\.key/m,
+  ],
+  ['docs/operations.md', /enable --now pombal\nuntil cat \S+admin\.key; /],
+  ['docs/backup.md', /^docker run -d --name restored .*\nuntil docker exec restored .*\ndocker exec restored node/m],
+  ['compose.one-node.yaml', / up .*--wait\n.* cat \S+admin\.key/],
+])('pasted at once, the commands in %s wait until the first start has created the admin key', (file, block) => {
+  expect(read(file)).toMatch(block)
+})
+
 describe('docs/deploy/pombal.service', () => {
   const unit = read('docs/deploy/pombal.service')
 
