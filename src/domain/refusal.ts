@@ -60,7 +60,7 @@ export const REFUSALS = {
   media_gone: [410, 'The file was erased: upload it again.'],
   media_too_large: [413, 'The file is too large for its type.'],
   media_quota_exceeded: [413, "The instance's files would exceed the quota: erase some, or wait until some expire."],
-  payload_too_large: [413, 'The body is too large: at most 1 MiB, or 4 KiB when signing in.'],
+  payload_too_large: [413, 'The body is larger than this call allows.'],
   range_not_satisfiable: [416, 'The range is beyond the end of the file: "Content-Range" has its size.'],
   request_timeout: [408, 'The request took too long to arrive: send it again.'],
   headers_too_large: [431, 'The headers are too large: at most 16 KiB.'],

@@ -11,8 +11,10 @@ import type { Api, ApiContext } from '../context.ts'
 
 // The parts that every request has: an ID, a target, a Host header, perhaps a JSON body, and a line in the log.
 
-/** 1 MiB (contract §1). */
-export const MAX_BODY_BYTES = 1_048_576
+const KIB = 1_024
+const MIB = 1_048_576
+/** Contract §1. */
+export const MAX_BODY_BYTES = MIB
 const NO_BYTES = Buffer.alloc(0)
 /** A body that is sent together with its headers arrives within this time after the first check of access. */
 const AT_ONCE_MS = 50
@@ -103,6 +105,11 @@ export function acceptJsonBodies(api: Api, context: ApiContext): void {
   })
 }
 
+function tooLarge(bodyLimit: number): Refusal {
+  const limit = bodyLimit < MIB ? `${bodyLimit / KIB} KiB` : `${bodyLimit / MIB} MiB`
+  return new Refusal('payload_too_large', `The body is too large: at most ${limit}.`)
+}
+
 /**
  * Reads a body up to the size limit of its route. Chunks are copied and not kept, because each takes some 300 bytes of memory,
  * even if it contains only one. A caller that sends too many small chunks is disconnected, unless the body ends soon.
@@ -117,7 +124,7 @@ function readBody({ raw, headers, routeOptions: { bodyLimit } }: FastifyRequest,
   function add(chunk: Buffer): void {
     const needed = length + chunk.length
     chunks += 1
-    if (needed > bodyLimit) refuse(new Refusal('payload_too_large'))
+    if (needed > bodyLimit) refuse(tooLarge(bodyLimit))
     else if (areChunksTooSmall(chunks, needed)) {
       setTimeout(() => raw.complete || raw.socket.destroy(), REST_WITHIN_MS).unref()
       refuse(new Refusal('payload_too_large', 'The body arrives in too many small chunks.'))
@@ -137,7 +144,7 @@ function readBody({ raw, headers, routeOptions: { bodyLimit } }: FastifyRequest,
     reject(refusal)
   }
 
-  if (Number(headers['content-length']) > bodyLimit) refuse(new Refusal('payload_too_large'))
+  if (Number(headers['content-length']) > bodyLimit) refuse(tooLarge(bodyLimit))
   else {
     source
       .on('data', add)

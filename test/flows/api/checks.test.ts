@@ -245,6 +245,19 @@ describe.each(ONE_STORE)('on %s', on => {
       expect([over.status, over.body.error.code]).toEqual([413, 'payload_too_large'])
       const far = await api.send(instance, 'x'.repeat(8_000_000))
       expect([far.status, far.body.error.code]).toEqual([413, 'payload_too_large'])
+      for (const { body } of [over, far]) expect(body.error.message).toBe('The body is too large: at most 1 MiB.')
+    })
+
+    test.each([
+      ['/session', '4 KiB'],
+      ['/instances/import', '8 MiB'],
+    ])('the refusal of a body that is too large for %s names its limit of %s', async (path, limit) => {
+      const answer = await fetch(`${api.url}/admin/v1${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' },
+        body: ' '.repeat(8_388_609),
+      })
+      expect(await answer.json()).toMatchObject({ error: { message: `The body is too large: at most ${limit}.` } })
     })
 
     test.each([
