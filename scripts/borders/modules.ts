@@ -25,6 +25,7 @@ export const MODULES: readonly Module[] = [
       'src/ops/disk.ts',
       'src/ops/listening.ts',
       'src/program-files.ts',
+      'src/setting-values.ts',
       'src/store/encryption',
       'src/store/engine',
       'src/store/examine-store.ts',
