@@ -15,7 +15,7 @@ import { connectionSettings, createConnector, createProxyCheck } from './connect
 import { INSTANCE_KINDS } from './domain/instance.ts'
 import { InstanceRunner, type RunnerOptions } from './instances/instance-runner.ts'
 import { Supervisor } from './instances/supervisor.ts'
-import { findAdminKeyFile, type Keys, openKeys } from './keys.ts'
+import { type Keys, openKeys } from './keys.ts'
 import { systemClock } from './kit/clock.ts'
 import type { FetchEnd } from './media/fetching/fetcher.ts'
 import type { MediaLibrary } from './media/media-library.ts'
@@ -48,8 +48,6 @@ export interface App {
   /** Where metrics can be read without a key; null: only with the admin key, at `url`. */
   metricsUrl: string | null
   adminKey: string
-  /** The file with the admin key. Null if the key is in the environment variable `ADMIN_KEY`. */
-  adminKeyFile: string | null
   /**
    * Reports this node as not ready and keeps serving for `DRAIN_SECONDS`, so that load balancers notice. `signal` ends the wait.
    */
@@ -160,7 +158,6 @@ async function startModules(context: NodeContext): Promise<App> {
     url: settings.publicUrl?.href.replace(/\/$/, '') ?? `http://${urlHost(settings.host)}:${port}`,
     metricsUrl: metricsPort === null ? null : `http://${urlHost(settings.host)}:${metricsPort}/metrics`,
     adminKey,
-    adminKeyFile: findAdminKeyFile(settings),
     async drain(signal) {
       readiness.isDraining = true
       await sleep(settings.drainMs, undefined, { signal }).catch(() => undefined)

@@ -2,6 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { pino, stdSerializers } from 'pino'
 import { type App, STOP_WITHIN_MS, startApp } from './app.ts'
 import { BadSettings, readSettings, type Settings } from './config.ts'
+import { findAdminKeyFile } from './keys.ts'
 import { logDestination } from './log-destination.ts'
 import { explainListening } from './ops/listening.ts'
 import { StoreUnavailable, StoreUnusable } from './store/errors.ts'
@@ -36,13 +37,15 @@ function problemsOf(error: unknown, settings: Settings): readonly string[] | nul
 /** Goes to standard error, because standard output contains only the log. */
 function greet(app: App, settings: Settings): void {
   const data = settings.databaseUrl ? 'PostgreSQL (DATABASE_URL)' : settings.dataDir
+  const adminKeyFile = findAdminKeyFile(settings)
+  const adminKey = adminKeyFile === null ? '$ADMIN_KEY' : `$(cat '${adminKeyFile}')`
   process.stderr.write(
     [
       '',
       `  Pombal ${settings.version} listens on ${app.url}`,
       `  Panel      ${app.url}`,
       `  Data       ${data}`,
-      `  Admin key  ${app.adminKeyFile ?? 'the environment variable ADMIN_KEY'}`,
+      `  Admin key  ${adminKeyFile ?? 'the environment variable ADMIN_KEY'}`,
       `  API        ${app.url}/docs`,
       ...(settings.sandbox ? ['  Sandbox    on (in production, set SANDBOX=off)'] : []),
       ...(app.metricsUrl ? [`  Metrics    ${app.metricsUrl}`] : []),
@@ -50,16 +53,12 @@ function greet(app: App, settings: Settings): void {
       '',
       '  Next: open the panel and sign in with the admin key. Or create an instance from here:',
       '',
-      `    curl -s ${app.url}/admin/v1/instances -H "Authorization: Bearer ${adminKeyInShell(app)}" \\`,
+      `    curl -s ${app.url}/admin/v1/instances -H "Authorization: Bearer ${adminKey}" \\`,
       `      -H 'Content-Type: application/json' -d '{"name":"first","kind":"${settings.sandbox ? 'sandbox' : 'whatsapp'}"}'`,
       '',
       '',
     ].join('\n'),
   )
-}
-
-function adminKeyInShell({ adminKeyFile }: App): string {
-  return adminKeyFile === null ? '$ADMIN_KEY' : `$(cat '${adminKeyFile}')`
 }
 
 /** Removes the fields in which PostgreSQL quotes the failed row, because the row may contain secrets. */
