@@ -32,6 +32,13 @@ interface EventStep {
   names: Names
 }
 
+interface LastStep {
+  instanceId: InstanceId
+  names: Names
+  /** How many messages and events the earlier steps kept. */
+  kept: number
+}
+
 /**
  * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
  * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. Answers and read marks in groups keep
@@ -58,9 +65,7 @@ export class ContactErasure {
     this.#eventStep = oneByOne('contacts.eraseNaming', instanceOf, (tx, step: EventStep) =>
       eraser.eraseNaming(tx, step),
     )
-    this.#forget = oneByOne('contacts.forget', instanceOf, (tx, input: { instanceId: InstanceId; names: Names }) =>
-      eraser.forget(tx, input.instanceId, input.names),
-    )
+    this.#forget = oneByOne('contacts.forget', instanceOf, (tx, step: LastStep) => eraser.forget(tx, step))
   }
 
   async erase(instanceId: InstanceId, contact: string, now: number): Promise<ErasedContact> {
@@ -75,8 +80,7 @@ export class ContactErasure {
       total.events += erased.events
       total.kept += erased.kept
     }
-    // A later call needs these rows to find the kept messages by all names of the contact.
-    if (total.kept === 0) total.kept = await this.#core.write(this.#forget, { instanceId, names })
+    total.kept = await this.#core.write(this.#forget, { instanceId, names, kept: total.kept })
     this.#core.traces.note()
     // Removes the deleted rows from the database's write-ahead log. If another process is reading the database, this fails silently, and a later
     // retention step repeats it.
@@ -200,10 +204,11 @@ class ContactEraser {
   }
 
   /**
-   * Erases other rows that name the contact, unless the chat has messages again.
-   * @returns how many of these messages were found
+   * Erases other rows that name the contact. If messages or events were kept, or the chat has messages again, it only erases the
+   * person's names in these rows: a later call needs the rows to find the kept messages under every number and LID.
+   * @returns how many messages and events stay
    */
-  async forget(tx: Transaction, instanceId: InstanceId, names: Names): Promise<number> {
+  async forget(tx: Transaction, { instanceId, names, kept }: LastStep): Promise<number> {
     const { db } = this.#statements
     const { chats } = names
     const contacts = db
@@ -214,8 +219,15 @@ class ContactEraser {
       .orderBy('number')
     // A message that is recorded later waits, and then inserts the row of its chat again.
     await tx.query(this.#statements.locking(contacts, 'update', 'contacts'))
-    const found = await tx.query({ compile: () => rowsOfChat(instanceId, names).compile(db) })
-    if (found.length > 0) return found.length
+    const found = kept > 0 ? [] : await tx.query({ compile: () => rowsOfChat(instanceId, names).compile(db) })
+    const left = kept + found.length
+    if (left > 0) {
+      const unnamed = { username: null, name: null, search_name: null, saved_name: null, search_saved: null }
+      await tx.query(
+        db.updateTable('contacts').set(unnamed).where('instance_id', '=', instanceId).where('number', 'in', chats),
+      )
+      return left
+    }
     for (const table of NAMING_TABLES)
       await tx.query(db.deleteFrom(table).where('instance_id', '=', instanceId).where('number', 'in', chats))
     await tx.query(

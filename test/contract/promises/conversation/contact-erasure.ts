@@ -140,6 +140,29 @@ export function contactErasureContract(createHarness: CreateHarness): void {
       expect(await all(empty.events())).toEqual([])
     })
 
+    test('erases the names at once if something is kept, and the next message of the person brings them back', async () => {
+      harness = await createHarness()
+      store = await harness.open()
+      const lease = await createConnected(store)
+      const { instanceId } = lease
+      const theirs = { from: THEM, lid: LID, name: 'Their Name', username: 'their.name' }
+      await store.events.storeIncoming(lease, incoming(theirs), 1_000)
+      const names = { name: 'Saved Name', pushName: null, username: null }
+      await store.directory.recordContacts(lease, [{ chat: THEM, lid: LID, ...names, lastMessageAt: null }])
+      await accept(store, instanceId, { to: THEM, text: 'an answer' })
+      await deliverAll(store, lease)
+      const find = async (search: string) => (await store.directory.listContacts(instanceId, { limit: 9 }, search)).data
+      expect(await find('saved name')).toHaveLength(1)
+
+      expect(await store.retention.eraseContact(instanceId, THEM, Date.now())).toMatchObject({ messages: 1, kept: 1 })
+      expect(await everything()).not.toMatch(/their.name|saved name/i)
+      for (const search of ['their name', 'saved name']) expect(await find(search)).toEqual([])
+      const chats = async () => (await store.conversations.listChats(instanceId, { limit: 9 })).data
+      expect(await chats()).toMatchObject([{ chat: THEM, lid: LID, name: null, username: null }])
+      await store.events.storeIncoming(lease, incoming(theirs), 2_000)
+      expect(await chats()).toMatchObject([{ chat: THEM, lid: LID, name: 'Their Name', username: 'their.name' }])
+    })
+
     test('keeps the chat of a message that arrives during the erasure, until that is erased too', async () => {
       harness = await createHarness()
       store = await harness.open()
