@@ -57,6 +57,40 @@ describe('a body', () => {
   })
 })
 
+describe('a field with alternatives', () => {
+  const alternatives = Type.Object({
+    file: Type.Optional(Type.Union([Type.String(), Type.Object({ url: Type.String({ minLength: 1, maxLength: 9 }) })])),
+    people: Type.Optional(Type.Unsafe({ anyOf: [Type.Array(Type.String()), { type: 'string', const: 'all' }] })),
+    shown: Type.Optional(
+      Type.Unsafe({ anyOf: [Type.Object({ a: Type.String() }), { type: 'boolean', const: false }, { type: 'null' }] }),
+    ),
+  })
+
+  test.each([
+    [{ file: { url: '' } }, '"file.url" must not have fewer than 1 characters.'],
+    [{ file: { url: 'x'.repeat(10) } }, '"file.url" must not have more than 9 characters.'],
+    [{ file: {} }, '"file.url" is required.'],
+    [{ file: { id: 'x' } }, '"file.url" is required.'],
+    [{ file: null }, '"file" must be a string or an object.'],
+    [{ people: 'x' }, '"people" must be an array or "all".'],
+    [{ people: [1] }, '"people.0" must be a string.'],
+    [{ shown: true }, '"shown" must be an object or false or null.'],
+    [{ shown: {} }, '"shown.a" is required.'],
+  ])('%j is refused with the problem of the alternative that fits, or with all alternatives', (value, message) => {
+    const { error } = check('body', alternatives, value) as { error: Error & { details: unknown[] } }
+    expect(error.message).toBe(message)
+    expect(error.details).toHaveLength(1)
+  })
+
+  test('the problems of other fields stay in their order', () => {
+    const { error } = check('body', alternatives, { file: 1, people: 1 }) as { error: Error & { details: unknown } }
+    expect(error.details).toEqual([
+      { field: 'file', message: 'must be a string or an object' },
+      { field: 'people', message: 'must be an array or "all"' },
+    ])
+  })
+})
+
 describe('a large invalid body', () => {
   const schema = Type.Object({
     names: Type.Optional(Type.Array(Type.String(), { maxItems: 20 })),

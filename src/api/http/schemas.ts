@@ -123,17 +123,49 @@ function shorten(schema: AnySchema | undefined, value: unknown): unknown {
 
 interface Problem {
   instancePath: string
+  schemaPath: string
   message: string
   keyword: string
   params: object
 }
 
 function createRefusal(part: string, problems: readonly Problem[]): Refusal {
-  const details = problems.slice(0, MAX_DETAILS).flatMap(toDetails)
+  const details = withoutOtherTypes(problems).slice(0, MAX_DETAILS).flatMap(toDetails)
   const first = details[0]
   if (!first) return new Refusal('invalid_request')
   const subject = first.field ? `"${first.field}"` : `The ${part}`
   return new Refusal('invalid_request', `${subject} ${first.message}.`, { details })
+}
+
+/**
+ * The problems, without those of alternatives that the value does not try to be. If it is of no alternative's type, one
+ * problem names all of them.
+ */
+function withoutOtherTypes(problems: readonly Problem[]): readonly Problem[] {
+  let left = problems
+  for (const whole of problems.filter(({ keyword }) => keyword === 'anyOf')) {
+    const prefix = `${whole.schemaPath}/anyOf/`
+    const alternativeOf = ({ schemaPath }: Problem) => schemaPath.slice(prefix.length).split('/')[0]!
+    const inside = left.filter(problem => problem.schemaPath.startsWith(prefix) && isWithin(problem, whole))
+    const expected = new Map<string, string>()
+    for (const problem of inside)
+      if (problem.instancePath === whole.instancePath && (problem.keyword === 'type' || problem.keyword === 'const'))
+        expected.set(alternativeOf(problem), expectationOf(problem))
+    const tried = inside.filter(problem => !expected.has(alternativeOf(problem)))
+    const message = `must be ${[...expected.values()].join(' or ')}`
+    const kept = tried.length > 0 ? tried : [{ ...whole, message }]
+    left = left.flatMap(problem => (problem === whole ? kept : inside.includes(problem) ? [] : [problem]))
+  }
+  return left
+}
+
+function isWithin({ instancePath }: Problem, whole: Problem): boolean {
+  return `${instancePath}/`.startsWith(`${whole.instancePath}/`)
+}
+
+function expectationOf({ params }: Problem): string {
+  const { type, allowedValue } = params as { type?: string | string[]; allowedValue?: unknown }
+  return type === undefined ? JSON.stringify(allowedValue) : withArticles(type)
 }
 
 function toDetails(problem: Problem): RefusalDetail[] {
@@ -156,12 +188,12 @@ function toDetails(problem: Problem): RefusalDetail[] {
     return [{ field: field.slice(0, MAX_NAME_LENGTH), message: 'is not a field of this call' }]
   if (allowedValues) return [{ field, message: `must be one of ${allowedValues.map(String).join(', ')}` }]
   if (format === 'date-time') return [{ field, message: MOMENT_MESSAGE }]
-  if (type !== undefined) return [{ field, message: `must be ${[type].flat().map(withArticle).join(' or ')}` }]
+  if (type !== undefined) return [{ field, message: `must be ${withArticles(type)}` }]
   if (problem.keyword !== 'required' || !missing) return [{ field, message: problem.message }]
   return missing.map(name => ({ field: field ? `${field}.${name}` : name, message: 'is required' }))
 }
 
-function withArticle(type: string): string {
-  if (type === 'null') return type
-  return /^[aio]/.test(type) ? `an ${type}` : `a ${type}`
+function withArticles(types: string | string[]): string {
+  const withArticle = (type: string) => (type === 'null' ? type : /^[aio]/.test(type) ? `an ${type}` : `a ${type}`)
+  return [types].flat().map(withArticle).join(' or ')
 }
