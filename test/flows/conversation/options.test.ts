@@ -162,6 +162,8 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
     [{ mentions: ['ana'] }],
     [{ metadata: { a: 'x'.repeat(1_024) } }],
     [{ metadata: [] }],
+    [{ metadata: { a: ['\u0000'] } }],
+    [{ metadata: { a: { '\ud800': 1 } } }],
     [{ preview: { url: 'https://example.com' } }],
     [{ sendAt: 'tomorrow' }],
     [{ sendAt: new Date(Date.now() + 31 * 86_400_000).toISOString() }],

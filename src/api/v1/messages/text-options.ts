@@ -40,7 +40,11 @@ export const textOptions = {
   metadata: Type.Optional(
     Type.Object(
       {},
-      { additionalProperties: true, description: 'At most 1 KiB as JSON. Repeated in every event of the message.' },
+      {
+        additionalProperties: true,
+        description:
+          'At most 1 KiB as JSON, without U+0000 and without lone surrogates. Repeated in every event of the message.',
+      },
     ),
   ),
   sendAt: Type.Optional(
@@ -91,6 +95,11 @@ function checkMentions(mentions: string[] | 'all', to: string): string[] | 'all'
 
 function checkMetadata(metadata: Record<string, unknown>): Record<string, unknown> {
   if (jsonBytesOf(metadata) > MAX_METADATA_BYTES) throw invalid('metadata', 'must not be longer than 1 KiB as JSON')
+  // Visits every name and value.
+  JSON.stringify(metadata, (name, value: unknown) => {
+    for (const part of [name, value]) if (typeof part === 'string') checkText(part, 'metadata')
+    return value
+  })
   return metadata
 }
 
