@@ -1,7 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { newEventId, newInstanceId, newMessageId } from '../domain/ids.ts'
-import { checkText, checkWebhookUrl, findIdempotencyKey, isId, parseBearer, parseMoment, parseName } from './input.ts'
+import {
+  checkLink,
+  checkText,
+  checkWebhookUrl,
+  findIdempotencyKey,
+  isId,
+  parseBearer,
+  parseMoment,
+  parseName,
+} from './input.ts'
 
 const anywhere = () => 'not_literal' as const
 
@@ -15,6 +24,26 @@ test('a text is refused only for its length in UTF-16 units, for U+0000 or for a
   )
   expect(() => checkText('x'.repeat(65_536))).not.toThrow()
   expect(() => checkText('x'.repeat(65_537))).toThrow(/65,536/)
+})
+
+describe('a link of a preview', () => {
+  test.each([
+    'https://example.com/a?b=c',
+    'HTTP://example.com',
+    'example.com',
+    'example.com:8080/a',
+    'münchen.example',
+  ])('%s may be shown in a text that contains it', link => {
+    expect(() => checkLink('url', link, `Look: ${link}!`)).not.toThrow()
+    expect(() => checkLink('url', link, 'Look: https://other.example')).toThrow('"url" must be written as in the text.')
+  })
+
+  test.each([
+    ...['javascript:alert(1)', 'javascript:a.b', 'data:text/html,x', 'ftp://a.example', '//a.example', 'word', 'a.b c'],
+    ...['http://u:p@h/', 'u:p@a.example', 'a.b@c.example', 'https://a.example/x y', 'https://a.example/\ud800'],
+  ])('%j is refused', link => {
+    expect(() => checkLink('url', link, link)).toThrow(/"url" must/)
+  })
 })
 
 test('an idempotency key is 1 to 255 visible ASCII characters', () => {

@@ -15,6 +15,8 @@ const KEY = /^[\x21-\x7e]{1,255}$/
 const ID = /^[a-z]{1,8}_[0-9a-z]{1,40}$/
 /** `URL` replaces a missing host by the next path segment: `https:///hook` becomes `https://hook/`. */
 const HTTP_WITH_HOST = /^https?:\/\/[^/\\]/i
+/** A link that begins with a host name, such as `example.com/a`. */
+const WITHOUT_SCHEME = /^[^\s/?#:@]+\.[^\s.]/
 /** A date and time with its zone (RFC 3339). */
 const MOMENT = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?([Zz]|[+-]\d\d:\d\d)$/
 /** One token of visible ASCII after the case-insensitive scheme (RFC 9110 §11.1). */
@@ -147,11 +149,22 @@ export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl'
  * @param users who uses the URL, for the error message @throws Refusal
  */
 export function checkUrl(field: string, url: string, check: ApiOptions['checkWebhookUrl'], users: string): void {
+  const parsed = parseHttpUrl(field, url)
+  if (check(parsed) === 'blocked') throw invalid(field, `is an address that ${users} may not reach`)
+}
+
+function parseHttpUrl(field: string, url: string): URL {
   const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null
   if (!parsed) throw invalid(field, 'must be an absolute http or https URL')
   if (url.length > MAX_URL_LENGTH) throw invalid(field, 'must not be longer than 2,048 characters')
   if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed())
     throw invalid(field, 'must not contain spaces or control characters')
   if (parsed.username || parsed.password) throw invalid(field, 'must not contain credentials')
-  if (check(parsed) === 'blocked') throw invalid(field, `is an address that ${users} may not reach`)
+  return parsed
+}
+
+/** Checks a link that WhatsApp shows in a text, also without a scheme. Nothing is fetched from it. @throws Refusal */
+export function checkLink(field: string, link: string, text: string): void {
+  parseHttpUrl(field, WITHOUT_SCHEME.test(link) ? `https://${link}` : link)
+  if (!text.includes(link)) throw invalid(field, 'must be written as in the text')
 }

@@ -101,7 +101,14 @@ const quoteSchema = Type.Object(
 
 export const linkPreviewSchema = Type.Object(
   {
-    url: Type.String({ minLength: 1, maxLength: 2_048, description: 'A link that the text contains.' }),
+    url: Type.String({
+      minLength: 1,
+      maxLength: 2_048,
+      description:
+        'A link that the text contains, as it is written there: http or https without a password, or without a scheme, such as ' +
+        '`example.com/offer`.',
+      examples: ['https://example.com/offer'],
+    }),
     title: Type.String({ minLength: 1, maxLength: 300 }),
     description: Type.Optional(Type.String({ maxLength: 1_000 })),
     image: Type.Optional(

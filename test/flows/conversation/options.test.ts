@@ -165,10 +165,17 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
     [{ metadata: { a: ['\u0000'] } }],
     [{ metadata: { a: { '\ud800': 1 } } }],
     [{ preview: { url: 'https://example.com' } }],
+    [{ preview: { url: 'https://example.com', title: 'not in the text' } }],
     [{ sendAt: 'tomorrow' }],
     [{ sendAt: new Date(Date.now() + 31 * 86_400_000).toISOString() }],
   ])('%j is refused', async options => {
     expect(await refusalOf({ to: '5511987651006', text: 'x', ...options })).toBe('400 invalid_request')
+  })
+
+  test('a file with a preview, which files do not have, is sent without it', async () => {
+    const to = '5511987651093'
+    const { media } = await talking.number.instance.sendFile(to, Buffer.from('%PDF-1.7'))
+    expect((await talking.call('POST', '/messages/media', { to, media, preview: {} })).status).toBe(202)
   })
 
   test('both names of the idempotency header count, and must be equal', async () => {

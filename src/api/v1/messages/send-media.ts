@@ -77,7 +77,7 @@ export function sendMedia(api: Api, context: ApiContext): void {
       const acceptedAt = now()
       const name = filename === undefined ? null : cleanFilename(filename)
       const file = { ...fileOf(named, media, acceptedAt, name), form }
-      const options = parseTextOptions(request.body, to, acceptedAt)
+      const options = parseTextOptions({ ...request.body, preview: false }, to, acceptedAt)
       const key = findIdempotencyKey(request.headers)
       const { instanceId } = request
       const message = newMessage(instanceId, { to, text, file, ...options }, key, acceptedAt)

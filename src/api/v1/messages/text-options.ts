@@ -3,7 +3,7 @@ import type { RequestedExtras } from '../../../domain/conversation.ts'
 import { parseRecipient } from '../../../domain/recipients/recipient.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import { invalid } from '../../http/error-handler.ts'
-import { checkText, isId, parseMoment } from '../../input.ts'
+import { checkLink, checkText, isId, parseMoment } from '../../input.ts'
 import { linkPreviewSchema } from '../../resources/message.ts'
 
 const MAX_METADATA_BYTES = 1_024
@@ -54,15 +54,15 @@ export const textOptions = {
 
 /** @returns an empty object for a plain text @throws Refusal */
 export function parseTextOptions(
-  options: Static<TObject<typeof textOptions>>,
+  options: Static<TObject<typeof textOptions>> & { text?: string },
   to: string,
   now: number,
 ): { extras?: RequestedExtras; notBefore?: number } {
-  const { quote, mentions, preview, metadata, sendAt } = options
+  const { text = '', quote, mentions, preview, metadata, sendAt } = options
   const extras: RequestedExtras = {
     ...(quote !== undefined && { quote }),
     ...(mentions !== undefined && mentions.length > 0 && { mentions: checkMentions(mentions, to) }),
-    ...(preview && { preview: previewOf(preview) }),
+    ...(preview && { preview: previewOf(preview, text) }),
     ...(metadata !== undefined && { metadata: checkMetadata(metadata as Record<string, unknown>) }),
   }
   const at = sendAt === undefined ? undefined : parseMoment('sendAt', sendAt)
@@ -74,9 +74,10 @@ export function parseTextOptions(
 }
 
 /** Only the documented fields are stored. */
-function previewOf(preview: Static<typeof linkPreviewSchema>): NonNullable<RequestedExtras['preview']> {
+function previewOf(preview: Static<typeof linkPreviewSchema>, text: string): NonNullable<RequestedExtras['preview']> {
   const { url, title, description, image } = preview
-  for (const text of [url, title, description ?? '']) checkText(text, 'preview')
+  checkLink('preview.url', url, text)
+  for (const shown of [title, description ?? '']) checkText(shown, 'preview')
   if (image !== undefined && !isId(image)) throw new Refusal('media_not_found')
   return { url, title, ...(description !== undefined && { description }), ...(image !== undefined && { image }) }
 }
