@@ -12,7 +12,8 @@ export function eraseMedia(api: Api, { media }: ApiContext): void {
         operationId: 'eraseMedia',
         summary: 'Erase a file',
         description:
-          'The file cannot be read any more, and its bytes are removed. Later calls for the file get 410 `media_gone`.',
+          'The file cannot be read any more, and its bytes are removed. Later calls for the file get 410 `media_gone`. A ' +
+          'received file that is not stored yet is no longer fetched, and neither `media.ready` nor `media.failed` follows.',
         tags: ['Media'],
         params: Type.Object({ id: mediaIdSchema }),
         response: { 204: Type.Null({ description: 'Erased.' }) },
