@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import type { Role } from '../../../domain/access.ts'
+import { MAX_ACCOUNT_INSTANCES, type Role } from '../../../domain/access.ts'
 import { newAccountId } from '../../../domain/ids.ts'
 import { Refusal } from '../../../domain/refusal.ts'
 import type { AccountAccess, AccountChange } from '../../../store/accounts/accounts.ts'
+import type { Store } from '../../../store/store.ts'
 import type { Api, ApiContext } from '../../context.ts'
 import { invalid } from '../../http/error-handler.ts'
 import { isId, parseName, tokenDigest } from '../../input.ts'
@@ -45,6 +46,15 @@ function parseAccess({ role, instances = null }: { role: Role; instances?: strin
   if (instances !== null && !instances.every(isId)) throw invalid('instances', 'must be IDs of instances')
   if (instances !== null && role === 'owner') throw invalid('instances', 'must be null: an owner reaches all instances')
   return { role, instances: instances === null ? null : [...new Set(instances)] }
+}
+
+/** @throws Refusal if one of the instances does not exist, unless the account already has it: it may have been deleted since */
+async function checkInstances(store: Store, { instances }: AccountAccess, already: readonly string[] | null) {
+  const ids = (instances ?? []).filter(id => !already?.includes(id))
+  if (ids.length === 0) return
+  const { data } = await store.instances.list({ limit: MAX_ACCOUNT_INSTANCES }, { ids })
+  const unknown = ids.find(id => data.every(instance => instance.id !== id))
+  if (unknown !== undefined) throw new Refusal('instance_not_found', `There is no instance ${unknown}.`)
 }
 
 /** The access of an account, as the audit records it. */
@@ -91,11 +101,12 @@ export function createAccount(api: Api, { store, settings, now }: ApiContext): v
         body: Type.Object({ name: accountNameSchema, ...accessProperties }, { title: 'AccountToCreate' }),
         response: { 201: dataOf(invitedAccountSchema, 'Created. The link is shown only once.') },
       },
-      config: { refusals: ['invalid_request', 'account_exists', 'too_many_accounts'] },
+      config: { refusals: ['invalid_request', 'instance_not_found', 'account_exists', 'too_many_accounts'] },
     },
     async (request, reply) => {
       const name = parseName('name', request.body.name)
       const access = parseAccess(request.body)
+      await checkInstances(store, access, null)
       const { url, invitation } = newInvitation(settings.publicUrl ?? null, request)
       const id = newAccountId()
       noteForAudit(request, { id, name, ...grantOf(access) })
@@ -125,11 +136,13 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
         response: { 200: dataOf(accountSchema, 'The changed account.') },
       },
-      config: { refusals: ['invalid_request', 'account_not_found', 'last_owner'] },
+      config: { refusals: ['invalid_request', 'account_not_found', 'instance_not_found', 'last_owner'] },
     },
     async request => {
       const access = parseAccess(request.body)
       const { id } = request.params
+      const account = (await store.accounts.list()).find(one => one.id === id)
+      if (account !== undefined) await checkInstances(store, access, account.instances)
       const setter = await store.sessions.findPasswordSetter()
       const clears = setter === id && access.role !== 'owner'
       noteForAudit(request, { ...grantOf(access), ...(clears && { panelPasswordRemoved: true }) })

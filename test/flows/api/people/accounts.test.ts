@@ -32,11 +32,12 @@ describe('accounts', () => {
   })
 
   test('an invited person sets a password once, is signed in, and can sign in again by name', async () => {
-    const { id, url, token } = await invite('Ana@example.com', 'operator', { instances: ['inst_1'] })
+    const instances = [(await api.createInstance()).id]
+    const { id, url, token } = await invite('Ana@example.com', 'operator', { instances })
     expect(url).toMatch(/^\/invitation#[A-Za-z0-9_-]{43}$/)
     expect((await signIn('ana@example.com', PASSWORD)).status).toBe(401)
     const accepted = await accept(token)
-    const account = { id, name: 'Ana@example.com', role: 'operator', instances: ['inst_1'], hasPassword: true }
+    const account = { id, name: 'Ana@example.com', role: 'operator', instances, hasPassword: true }
     expect([accepted.status, accepted.body.data.account]).toEqual([200, account])
     const session = await api.call({ path: '/admin/v1/session', headers: cookieOf(accepted) })
     expect(session.body.data.account).toEqual(account)
@@ -268,6 +269,17 @@ describe('accounts', () => {
   ])('%j is an invalid request', async change => {
     const answer = await api.admin('POST', '/accounts', { name: 'x', role: 'viewer', ...change })
     expect([answer.status, answer.body.error.code]).toEqual([400, 'invalid_request'])
+  })
+
+  test('an account is limited to instances that exist, and keeps those that were deleted', async () => {
+    const [kept, deleted] = [(await api.createInstance()).id, (await api.createInstance()).id]
+    const { id } = await invite('Limited', 'viewer', { instances: [kept, deleted] })
+    expect((await api.admin('DELETE', `/instances/${deleted}`)).status).toBeLessThan(300)
+    const change = (instances: string[]) => api.admin('PUT', `/accounts/${id}/access`, { role: 'operator', instances })
+    expect((await change([kept, deleted])).body.data).toMatchObject({ role: 'operator', instances: [kept, deleted] })
+    const body = { name: 'x', role: 'viewer', instances: [kept, deleted] }
+    for (const answer of [await change([kept, 'inst_nope']), await api.admin('POST', '/accounts', body)])
+      expect([answer.status, answer.body.error.code]).toEqual([404, 'instance_not_found'])
   })
 
   test('names are unique, and unknown accounts are not found', async () => {

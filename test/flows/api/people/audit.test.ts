@@ -118,16 +118,17 @@ describe.each(ONE_STORE)('the audit on %s', on => {
   })
 
   test('lists what an account was granted', async () => {
-    const instances = ['inst_1', 'inst_2']
+    const [first, second] = [(await api.createInstance()).id, (await api.createInstance()).id]
+    const instances = [first, second]
     const created = await api.admin('POST', '/accounts', { name: `Ana on ${on}`, role: 'operator', instances })
     const { id, name } = created.body.data.account
-    await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer', instances: ['inst_2'] })
+    await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer', instances: [second] })
     await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer' })
     await api.admin('PUT', `/accounts/${id}/access`, { role: 'viewer', instances: [] })
     const records = (await list('&by=admin_key')).filter(({ details }) => 'id' in details && details.id === id)
     expect(records.toReversed().map(({ action, details }) => [action, details])).toEqual([
-      ['createAccount', { id, name, role: 'operator', instances: 'inst_1 inst_2' }],
-      ['changeAccount', { id, role: 'viewer', instances: 'inst_2' }],
+      ['createAccount', { id, name, role: 'operator', instances: `${first} ${second}` }],
+      ['changeAccount', { id, role: 'viewer', instances: second }],
       ['changeAccount', { id, role: 'viewer', instances: 'all' }],
       ['changeAccount', { id, role: 'viewer', instances: '' }],
     ])
