@@ -33,16 +33,15 @@ describe('a link of a preview', () => {
     'example.com',
     'example.com:8080/a',
     'münchen.example',
-  ])('%s may be shown in a text that contains it', link => {
-    expect(() => checkLink('url', link, `Look: ${link}!`)).not.toThrow()
-    expect(() => checkLink('url', link, 'Look: https://other.example')).toThrow('"url" must be written as in the text.')
+  ])('%s is accepted', link => {
+    expect(() => checkLink('url', link)).not.toThrow()
   })
 
   test.each([
     ...['javascript:alert(1)', 'javascript:a.b', 'data:text/html,x', 'ftp://a.example', '//a.example', 'word', 'a.b c'],
     ...['http://u:p@h/', 'u:p@a.example', 'a.b@c.example', 'https://a.example/x y', 'https://a.example/\ud800'],
   ])('%j is refused', link => {
-    expect(() => checkLink('url', link, link)).toThrow(/"url" must/)
+    expect(() => checkLink('url', link)).toThrow(/"url" must/)
   })
 })
 

@@ -105,7 +105,7 @@ export const linkPreviewSchema = Type.Object(
       minLength: 1,
       maxLength: 2_048,
       description:
-        'A link that the text contains, as it is written there: http or https without a password, or without a scheme, such as ' +
+        'A link that the text contains: http or https without a password, or without a scheme, such as ' +
         '`example.com/offer`.',
       examples: ['https://example.com/offer'],
     }),

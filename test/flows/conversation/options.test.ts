@@ -165,7 +165,7 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
     [{ metadata: { a: ['\u0000'] } }],
     [{ metadata: { a: { '\ud800': 1 } } }],
     [{ preview: { url: 'https://example.com' } }],
-    [{ preview: { url: 'https://example.com', title: 'not in the text' } }],
+    [{ preview: { url: 'javascript:alert(1)', title: 'no web page' } }],
     [{ sendAt: 'tomorrow' }],
     [{ sendAt: new Date(Date.now() + 31 * 86_400_000).toISOString() }],
   ])('%j is refused', async options => {

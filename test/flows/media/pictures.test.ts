@@ -101,7 +101,7 @@ test('the image of a preview must be a picture of this instance', async () => {
     [pdf, 422, 'media_unsupported'],
   ] as const) {
     const preview = { url: 'https://example.com', title: 'x', image }
-    const answer = await sendText({ to: '5511987660006', text: 'https://example.com', preview })
+    const answer = await sendText({ to: '5511987660006', text: 'x', preview })
     expect([answer.status, answer.body.error.code]).toEqual([status, code])
   }
 })

@@ -54,15 +54,15 @@ export const textOptions = {
 
 /** @returns an empty object for a plain text @throws Refusal */
 export function parseTextOptions(
-  options: Static<TObject<typeof textOptions>> & { text?: string },
+  options: Static<TObject<typeof textOptions>>,
   to: string,
   now: number,
 ): { extras?: RequestedExtras; notBefore?: number } {
-  const { text = '', quote, mentions, preview, metadata, sendAt } = options
+  const { quote, mentions, preview, metadata, sendAt } = options
   const extras: RequestedExtras = {
     ...(quote !== undefined && { quote }),
     ...(mentions !== undefined && mentions.length > 0 && { mentions: checkMentions(mentions, to) }),
-    ...(preview && { preview: previewOf(preview, text) }),
+    ...(preview && { preview: previewOf(preview) }),
     ...(metadata !== undefined && { metadata: checkMetadata(metadata as Record<string, unknown>) }),
   }
   const at = sendAt === undefined ? undefined : parseMoment('sendAt', sendAt)
@@ -74,10 +74,10 @@ export function parseTextOptions(
 }
 
 /** Only the documented fields are stored. */
-function previewOf(preview: Static<typeof linkPreviewSchema>, text: string): NonNullable<RequestedExtras['preview']> {
+function previewOf(preview: Static<typeof linkPreviewSchema>): NonNullable<RequestedExtras['preview']> {
   const { url, title, description, image } = preview
-  checkLink('preview.url', url, text)
-  for (const shown of [title, description ?? '']) checkText(shown, 'preview')
+  checkLink('preview.url', url)
+  for (const text of [title, description ?? '']) checkText(text, 'preview')
   if (image !== undefined && !isId(image)) throw new Refusal('media_not_found')
   return { url, title, ...(description !== undefined && { description }), ...(image !== undefined && { image }) }
 }
