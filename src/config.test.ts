@@ -35,13 +35,6 @@ describe('settings', () => {
     expect(readSettings({ PORT: '', DATABASE_URL: ' ', SANDBOX: '' })).toEqual(readSettings({}))
   })
 
-  test('refuse a PORT that browsers block, but not a METRICS_PORT', () => {
-    expect(problemsOf({ PORT: '5060', METRICS_PORT: '6000' })).toEqual([
-      'PORT cannot be 5060: browsers and other HTTP clients refuse to connect to this port.',
-    ])
-    expect(readSettings({ PORT: '0' }).port).toBe(0)
-  })
-
   test('report all problems at once, by name', () => {
     const problems = problemsOf({
       PORT: '70000',

@@ -6,7 +6,7 @@ import type { AllowedNetwork } from './domain/media.ts'
 import { Environment } from './environment.ts'
 import { type MediaSettings, parseNetworksAtPorts, readMedia } from './media-settings.ts'
 import { readVersion } from './program-files.ts'
-import { integerIn, numberIn, parseHttpUrl, parseServicePort, type ReadSetting, tryDecode } from './setting-values.ts'
+import { integerIn, numberIn, parseHttpUrl, type ReadSetting, tryDecode } from './setting-values.ts'
 import { readTraces } from './trace-settings.ts'
 import type { TraceTarget } from './traces/traces.ts'
 
@@ -145,7 +145,7 @@ export function readSettings(env: NodeJS.ProcessEnv): Settings {
   const settings: Settings = {
     version: readVersion(),
     host,
-    port: read('PORT', 3000, 'a port number, 0–65535', parseServicePort),
+    port: read('PORT', 3000, 'a port number, 0–65535', integerIn(0, 65_535)),
     metricsPort: read('METRICS_PORT', null, 'a port number, 0–65535', integerIn(0, 65_535)),
     drainMs:
       read('DRAIN_SECONDS', 0, `a number of seconds, 0–${MAX_DRAIN_SECONDS}`, numberIn(0, MAX_DRAIN_SECONDS)) * 1_000,

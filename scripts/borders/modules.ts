@@ -25,7 +25,6 @@ export const MODULES: readonly Module[] = [
       'src/ops/disk.ts',
       'src/ops/listening.ts',
       'src/program-files.ts',
-      'src/setting-values.ts',
       'src/store/encryption',
       'src/store/engine',
       'src/store/examine-store.ts',

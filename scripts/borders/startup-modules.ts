@@ -7,6 +7,7 @@ export const STARTUP: readonly Module[] = [
     modules: [
       'src/app.ts',
       'src/config.ts',
+      'src/keys.ts',
       'src/log-destination.ts',
       'src/log-for-people.ts',
       'src/ops/listening.ts',

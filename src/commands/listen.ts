@@ -1,7 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 import { readVersion } from '../program-files.ts'
-import { BLOCKED_PORTS } from '../setting-values.ts'
 import { Listener, ListenerStopped } from './listen/listener.ts'
 
 /** `pombal listen`: posts an instance's events to a program on this machine. docs/feed.md describes how to use it. */
@@ -14,6 +13,15 @@ const USAGE = `usage: pombal listen --forward URL [--server URL] [--after CURSOR
   --event     only events of this kind, for example message.received
 
 The token of the instance is read from POMBAL_TOKEN, or from the first line of the standard input.`
+
+/** https://fetch.spec.whatwg.org/#port-blocking */
+const BLOCKED_PORTS = new Set(
+  (
+    '0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123 135 137 139 143 ' +
+    '161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993 995 1719 1720 1723 2049 3659 ' +
+    '4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080'
+  ).split(' '),
+)
 
 /** An argument or the token is missing or wrong. The message says how to correct it. */
 class UsageError extends Error {

@@ -1,4 +1,6 @@
+import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
+import { json } from 'node:stream/consumers'
 import type { Settings } from '../../config.ts'
 
 const ANSWER_WITHIN_MS = 5_000
@@ -16,9 +18,10 @@ export async function checkService({ host, port }: Pick<Settings, 'host' | 'port
   const name = LOOPBACK[host] ?? (host.includes(':') ? `[${host}]` : host)
   const url = `http://${name}:${port}`
   try {
-    const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS), redirect: 'manual' })
-    const { status, error } = ((await answer.json()) ?? {}) as { status?: unknown; error?: { code?: unknown } }
-    if (answer.ok && status === 'ready') return { state: 'ready', text: `The service at ${url} is ready.` }
+    const answer = await getPage(`${url}/readyz`)
+    const { status, error } = ((await json(answer)) ?? {}) as { status?: unknown; error?: { code?: unknown } }
+    if (answer.statusCode === 200 && status === 'ready')
+      return { state: 'ready', text: `The service at ${url} is ready.` }
     if (error?.code === 'service_unavailable')
       return {
         state: 'not_ready',
@@ -28,6 +31,13 @@ export async function checkService({ host, port }: Pick<Settings, 'host' | 'port
     if (!(error instanceof SyntaxError)) return { state: 'stopped', text: `No service answers at ${url}.` }
   }
   return { state: 'foreign', text: `Another program uses ${url}: set PORT to a free port.` }
+}
+
+/** Not by `fetch`, which refuses some ports, such as 6000. A service behind a proxy may listen there. */
+function getPage(url: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    get(url, { agent: false, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) }, resolve).once('error', reject)
+  })
 }
 
 /** Whether a program listens on the port. Binds nothing, because a service may be starting. */
