@@ -89,10 +89,10 @@ function isWorthShowing(line: string): boolean {
   return level >= SHOWN_FROM_LEVEL || msg === 'leases.shared'
 }
 
-// Not the folder of a single node, which would refuse to run on PostgreSQL before its data is moved.
-const folder = mkdtempSync(join(tmpdir(), 'pombal-cluster-'))
 say('Starting PostgreSQL …')
 const database = await startPostgres({ fsync: true })
+// Not the folder of a single node, which would refuse to run on PostgreSQL before its data is moved.
+const folder = mkdtempSync(join(tmpdir(), 'pombal-cluster-'))
 const env = {
   DATA_DIR: folder,
   DATABASE_URL: await database.createDatabase(),

@@ -46,6 +46,7 @@ export const MODULES: readonly Module[] = [
       'node:os',
       'node:path',
       'node:readline/promises',
+      'node:stream/consumers',
       'node:timers/promises',
       'node:url',
       'node:util',

@@ -161,7 +161,7 @@ export interface Media {
 /** A file in the storage. */
 export interface StoredFile {
   media: Media
-  /** Reads it from its first byte. @throws FileUnavailable, even while it is read */
+  /** Reads it from its first byte. @throws FileUnavailable, also while it is being read */
   open(): Promise<AsyncIterable<Uint8Array>>
 }
 

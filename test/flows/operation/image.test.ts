@@ -75,7 +75,7 @@ test('the image has the compiled program, the built panel, and neither sources n
   expect(copied.filter(line => /\bsrc\b/.test(line))).toEqual([])
 })
 
-test('the image’s user can read every file, also if the clone was made with a restrictive umask', () => {
+test('the image’s user can read every file, even if the clone was made with a restrictive umask', () => {
   const [readable = ''] = argumentsOf('RUN chmod -R a+rX', instructions)
   for (const line of argumentsOf('COPY')) {
     const [stage, ...sources] = line.split(' ').slice(0, -1)
