@@ -140,13 +140,14 @@ test('the service closes the connection of an answer that never becomes a file, 
 })
 
 test('a message that is cancelled while its file is fetched shows it as failed, and the fetch ends', async () => {
-  let isClosed = false
+  let connection: Socket | null = null
   answers.set('/cancelled', socket => {
-    socket.once('close', () => (isClosed = true))
+    connection = socket
     forever('HTTP/1.1 200 OK\r\n\r\n', 'a'.repeat(70))(socket)
   })
   const url = `http://127.0.0.1:${portOf(server)}/cancelled`
   const { id } = await number.instance.sendMedia({ to: newContact(), media: { url }, as: 'document' }, 'cancelled')
+  const socket = await until('the fetch to begin', () => connection)
   expect(await number.instance.message(id)).toMatchObject({ status: 'queued', media: { status: 'pending' } })
   const headers = { authorization: `Bearer ${number.instance.token}` }
   expect((await fetch(`${harness.service.url}/v1/messages/${id}`, { method: 'DELETE', headers })).ok).toBe(true)
@@ -155,5 +156,5 @@ test('a message that is cancelled while its file is fetched shows it as failed, 
     return found.status === 'failed' && found
   })
   expect(shown).toMatchObject({ error: { code: 'cancelled' }, media: { status: 'failed' } })
-  await until('the end of the fetch', () => isClosed)
+  await until('the end of the fetch', () => socket.closed)
 })
