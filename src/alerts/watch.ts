@@ -30,17 +30,20 @@ interface AlertWatchOptions {
 }
 
 /**
- * Compares the current problems with the stored alerts, and sends the notices that are due. Any number of nodes
- * can run it at once: each change is applied once, and each message is claimed by one node. A crash between sending and
- * recording sends a message twice; nothing is lost.
+ * Compares the current problems with the stored alerts, and sends the notices that are due. A target that does not answer does not
+ * delay the comparison. Any number of nodes can run it at once: each change is applied once, and each message is claimed by
+ * one node. A crash between sending and recording sends a message twice; nothing is lost.
  */
-export function startAlerts(options: AlertWatchOptions): Repeated {
+export function startAlerts(options: AlertWatchOptions): Pick<Repeated, 'stop'> {
   const { logger, everyMs = EVERY_MS, firstAfterMs = FIRST_AFTER_MS } = options
-  return repeat(stopping => watchOnce(options).finally(() => sendDue(options, stopping)), {
-    firstAfterMs,
-    everyMs,
-    onFailed: error => logger.warn({ err: error }, 'alerts.failed'),
-  })
+  const onFailed = (error: unknown) => logger.warn({ err: error }, 'alerts.failed')
+  const sending = repeat(stopping => sendDue(options, stopping), { firstAfterMs, everyMs, onFailed })
+  const watching = repeat(() => watchOnce(options).finally(sending.wake), { firstAfterMs, everyMs, onFailed })
+  return {
+    async stop() {
+      await Promise.all([watching.stop(), sending.stop()])
+    },
+  }
 }
 
 async function watchOnce(options: AlertWatchOptions): Promise<void> {

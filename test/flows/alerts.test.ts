@@ -151,6 +151,18 @@ describe('alerts', () => {
     expect(await find('discord')).toMatchObject({ failures: 0, lastError: null })
   })
 
+  test('problems are found while a target does not answer', async () => {
+    await target('slack', { url: receiver.url })
+    receiver.answerWith({ kind: 'hang' })
+    await lose('Shop')
+    start()
+    await receiver.waitFor(1)
+    await lose('Branch')
+    await until('both alerts', async () => (await store.alerts.listOpen('node-a')).length === 2)
+    expect(receiver.requests[0]!.endedAt).toBeNull()
+    receiver.release()
+  })
+
   test('a crash between sending and recording repeats the message with the same ID', async () => {
     await target('webhook', { url: receiver.url, secret: SECRET })
     await lose('Shop')
