@@ -291,8 +291,8 @@ function operations(statements: Statements) {
           return { kind: 'requested' }
         }
         const waitMs = (row.requested_at ?? 0) + HANDOUT_PAUSE_MS - now
-        // A clock that was set back must not lengthen the pause.
-        if (waitMs > 0) return { kind: 'too_soon', waitMs: Math.min(waitMs, HANDOUT_PAUSE_MS) }
+        // A longer wait means that the clock was set back since the last request.
+        if (waitMs > 0 && waitMs <= HANDOUT_PAUSE_MS) return { kind: 'too_soon', waitMs }
         if (phone !== null && row.pairing_codes >= PAIRING_CODES_PER_HANDOUT) return { kind: 'codes_spent' }
         const goalVersion = await setGoal(tx, instanceId, 'online', phone)
         await tx.query(

@@ -100,6 +100,16 @@ export function handoutsContract(createHarness: CreateHarness): void {
       expect((await store.connections.find(lease.instanceId))?.goalVersion).toBe(1)
     })
 
+    test('after the clock was set back, another code can be requested at once', async () => {
+      const { harness, store } = context
+      const { id } = await store.instances.create(newInstance(), 0)
+      const handout = await handOut(store, id)
+      await store.handouts.request(handout.key, null)
+      await harness.execute(`update handouts set requested_at = requested_at + 60000 where id = '${handout.id}'`)
+      expect(await store.handouts.request(handout.key, PHONE)).toEqual({ kind: 'requested' })
+      expect(await store.handouts.request(handout.key, PHONE)).toMatchObject({ kind: 'too_soon' })
+    })
+
     test('a QR code that somebody else requested is shown by a link once it is bound to a browser', async () => {
       const { store } = context
       const lease = await createOwned(store)
