@@ -23,7 +23,10 @@ export function createConnector(
 ): RunnerOptions['connect'] {
   return async ({ kind }, lease, ends) => {
     const network = kind === 'sandbox' ? await openSandbox(sandbox, lease) : whatsappNetwork(settings)
-    const connection = await threads.connect({ lease, network, ...ends })
+    const connection = await threads.connect({ lease, network, ...ends }).catch(async error => {
+      await sandbox?.leave(lease.instanceId)
+      throw error
+    })
     return {
       start: () => connection.start(),
       revoke: () => connection.revoke(),

@@ -18,6 +18,7 @@ class Thread {
   readonly media = { hosts: ['127.0.0.1:4002'], certificate: '' }
   crash: (error: SimulatorError) => void = () => undefined
   readonly openAccount = vi.fn(async () => ({ phone: '88800000000001' }))
+  readonly closeAccount = vi.fn(async () => undefined)
   readonly switchPhone = vi.fn(async () => undefined)
   readonly terminate = vi.fn(async () => undefined)
   readonly close = vi.fn(async () => undefined)
@@ -44,12 +45,29 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-async function open() {
-  const store = { phoneOrders: { take: async () => [] }, hints: { on: () => () => undefined }, sandbox: {} }
+/** The phones of other nodes are off. */
+function create() {
+  const phoneOrders = {
+    take: async () => [],
+    leave: async () => undefined,
+    takeAnswer: async () => JSON.stringify({ kind: 'done', report: { on: false } }),
+  }
+  const store = { phoneOrders, hints: { on: () => () => undefined }, sandbox: {} }
   const sandbox = new Sandbox(store as unknown as Store, pino({ level: 'silent' }))
-  const lease = { instanceId: newInstanceId(), owner: 'node', epoch: 1 }
+  return { sandbox, lease: { instanceId: newInstanceId(), owner: 'node', epoch: 1 } }
+}
+
+async function open() {
+  const { sandbox, lease } = create()
   await sandbox.openNetwork(lease)
   return { sandbox, instanceId: lease.instanceId }
+}
+
+/** Asks the node that runs the phone. */
+async function isPhoneOn(sandbox: Sandbox, instanceId: string): Promise<boolean> {
+  const on = sandbox.isPhoneOn(instanceId)
+  await vi.advanceTimersByTimeAsync(1_000)
+  return on
 }
 
 test('a restart that fails frees the port and is repeated, less and less often', async () => {
@@ -89,5 +107,28 @@ test('a call that meets a crashed thread is refused with 503, and the phone stay
   vi.mocked(createSimulatorWorker).mockRejectedValue(CRASHED)
   const written = sandbox.writeAs(instanceId, { from: '5511912345678', text: 'x' })
   await expect(written).rejects.toMatchObject({ code: 'service_unavailable' })
+  await sandbox.close()
+})
+
+test('a phone that could not be added to the network is asked on the node that runs it', async () => {
+  prepare = thread => thread.openAccount.mockRejectedValueOnce(CRASHED)
+  const { sandbox, lease } = create()
+  await expect(sandbox.openNetwork(lease)).rejects.toThrow(CRASHED)
+  expect(await isPhoneOn(sandbox, lease.instanceId)).toBe(false)
+  await sandbox.openNetwork(lease)
+  expect(await isPhoneOn(sandbox, lease.instanceId)).toBe(true)
+  await sandbox.close()
+})
+
+test('a phone leaves the node although the restart of the network fails meanwhile', async () => {
+  const { sandbox, instanceId } = await open()
+  const restarted = Promise.withResolvers<SimulatorWorker>()
+  vi.mocked(createSimulatorWorker).mockReturnValueOnce(restarted.promise)
+  started[0]!.thread.crash(CRASHED)
+  await vi.advanceTimersByTimeAsync(1_000)
+  const left = sandbox.leave(instanceId)
+  restarted.reject(CRASHED)
+  await left
+  expect(await isPhoneOn(sandbox, instanceId)).toBe(false)
   await sandbox.close()
 })

@@ -69,7 +69,12 @@ export class Sandbox {
     const orders = this.#takeOrders(lease)
     const phone: Phone = { lease, orders, number: '', on: true }
     this.#phones.set(instanceId, phone)
-    phone.number = (await worker.openAccount(instanceId)).phone
+    try {
+      phone.number = (await worker.openAccount(instanceId)).phone
+    } catch (error) {
+      await this.leave(instanceId)
+      throw error
+    }
     return {
       url: worker.url,
       linkBy: async (qr, pairing) => {
@@ -85,7 +90,7 @@ export class Sandbox {
     const phone = this.#phones.get(instanceId)
     if (!phone) return
     await phone.orders.end()
-    await (await this.#worker)?.closeAccount(instanceId).catch(() => undefined)
+    await this.#worker?.then(worker => worker.closeAccount(instanceId)).catch(() => undefined)
     if (this.#phones.get(instanceId) === phone) this.#phones.delete(instanceId)
   }
 
