@@ -22,7 +22,7 @@ export function createConnector(
   threads: WhatsappThreads,
 ): RunnerOptions['connect'] {
   return async ({ kind }, lease, ends) => {
-    const network = kind === 'sandbox' ? await openSandbox(sandbox, lease) : whatsappNetwork(settings)
+    const network = kind === 'sandbox' ? await openSandbox(sandbox, lease, ends.onCrashed) : whatsappNetwork(settings)
     const connection = await threads.connect({ lease, network, ...ends }).catch(async error => {
       await sandbox?.leave(lease.instanceId)
       throw error
@@ -41,9 +41,9 @@ export function createConnector(
   }
 }
 
-async function openSandbox(sandbox: Sandbox | null, lease: Lease): Promise<ConnectionNetwork> {
+async function openSandbox(sandbox: Sandbox | null, lease: Lease, onMoved: () => void): Promise<ConnectionNetwork> {
   if (!sandbox) return { kind: 'none', cause: 'sandbox_off', reason: SANDBOX_OFF }
-  const { url, linkBy } = await sandbox.openNetwork(lease)
+  const { url, linkBy } = await sandbox.openNetwork(lease, onMoved)
   return { kind: 'simulated', url, linkBy }
 }
 

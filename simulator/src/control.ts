@@ -219,6 +219,7 @@ const statuses = {
   invalid_argument: 400,
   failed: 500,
   crashed: 503,
+  port_in_use: 503,
   closed: 503,
 } as const satisfies Record<SimulatorErrorCode, number>
 

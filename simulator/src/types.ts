@@ -227,6 +227,8 @@ export type SimulatorErrorCode =
   /** An internal failure, for example of the storage. */
   | 'failed'
   | 'crashed'
+  /** A thread could not start because another socket has its port. */
+  | 'port_in_use'
   | 'closed'
 
 /** A refusal. Every method of {@link Simulator} may reject with one. */

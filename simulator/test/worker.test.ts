@@ -55,9 +55,9 @@ it('a thread that cannot start reports why', async () => {
   const simulator = await startWorker(new MemoryStorage())
   const port = Number(new URL(simulator.url).port)
   const mediaPort = Number(simulator.media.hosts[0]!.split(':')[1])
-  await expect(createSimulatorWorker({ mediaPort })).rejects.toMatchObject({ code: 'crashed' })
+  await expect(createSimulatorWorker({ mediaPort })).rejects.toMatchObject({ code: 'port_in_use' })
   await expect(createSimulatorWorker({ port })).rejects.toMatchObject({
-    code: 'crashed',
+    code: 'port_in_use',
     message: expect.stringContaining('EADDRINUSE'),
   })
 })

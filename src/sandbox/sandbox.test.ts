@@ -14,7 +14,7 @@ const CRASHED = new SimulatorError('crashed', 'the thread crashed')
 
 /** A simulator's thread as the sandbox sees it. */
 class Thread {
-  readonly url = 'ws://127.0.0.1:4001/ws/chat'
+  url = 'ws://127.0.0.1:4001/ws/chat'
   readonly media = { hosts: ['127.0.0.1:4002'], certificate: '' }
   crash: (error: SimulatorError) => void = () => undefined
   readonly openAccount = vi.fn(async () => ({ phone: '88800000000001' }))
@@ -59,8 +59,9 @@ function create() {
 
 async function open() {
   const { sandbox, lease } = create()
-  await sandbox.openNetwork(lease)
-  return { sandbox, instanceId: lease.instanceId }
+  const onMoved = vi.fn()
+  await sandbox.openNetwork(lease, onMoved)
+  return { sandbox, instanceId: lease.instanceId, onMoved }
 }
 
 /** Asks the node that runs the phone. */
@@ -113,9 +114,9 @@ test('a call that meets a crashed thread is refused with 503, and the phone stay
 test('a phone that could not be added to the network is asked on the node that runs it', async () => {
   prepare = thread => thread.openAccount.mockRejectedValueOnce(CRASHED)
   const { sandbox, lease } = create()
-  await expect(sandbox.openNetwork(lease)).rejects.toThrow(CRASHED)
+  await expect(sandbox.openNetwork(lease, () => undefined)).rejects.toThrow(CRASHED)
   expect(await isPhoneOn(sandbox, lease.instanceId)).toBe(false)
-  await sandbox.openNetwork(lease)
+  await sandbox.openNetwork(lease, () => undefined)
   expect(await isPhoneOn(sandbox, lease.instanceId)).toBe(true)
   await sandbox.close()
 })
@@ -130,5 +131,22 @@ test('a phone leaves the node although the restart of the network fails meanwhil
   restarted.reject(CRASHED)
   await left
   expect(await isPhoneOn(sandbox, instanceId)).toBe(false)
+  await sandbox.close()
+})
+
+test('if another program has taken the port, the network restarts on another one, and the instances connect to it', async () => {
+  const { sandbox, onMoved } = await open()
+  vi.mocked(createSimulatorWorker).mockRejectedValueOnce(new SimulatorError('port_in_use', 'the port is taken'))
+  prepare = thread => {
+    thread.url = 'ws://127.0.0.1:4003/ws/chat'
+  }
+  started[0]!.thread.crash(CRASHED)
+  await vi.advanceTimersByTimeAsync(3_000)
+  expect(started.map(({ port }) => port)).toEqual([0, 0])
+  expect(onMoved).toHaveBeenCalledOnce()
+  started[1]!.thread.crash(CRASHED)
+  await vi.advanceTimersByTimeAsync(4_000)
+  expect(started.map(({ port }) => port)).toEqual([0, 0, 4_003])
+  expect(onMoved).toHaveBeenCalledOnce()
   await sandbox.close()
 })

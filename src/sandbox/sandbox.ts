@@ -23,6 +23,7 @@ interface SandboxNetwork {
 interface Phone {
   readonly lease: Lease
   readonly orders: OrderTaker
+  readonly onMoved: () => void
   number: string
   on: boolean
 }
@@ -38,7 +39,7 @@ export class Sandbox {
   readonly #mediaFolder: string | undefined
   readonly #phones = new Map<InstanceId, Phone>()
   #worker: Promise<SimulatorWorker> | undefined
-  /** Reused when the thread is restarted, so that connections can reconnect. */
+  /** Reused when the thread is restarted, so that connections can reconnect. 0: any free port. */
   #port = 0
   #mediaPort = 0
   #startedAt = 0
@@ -61,13 +62,16 @@ export class Sandbox {
     this.#mediaFolder = mediaFolder
   }
 
-  /** Adds this instance's simulated phone to the network, switched on. `leave` removes it. */
-  async openNetwork(lease: Lease): Promise<SandboxNetwork> {
+  /**
+   * Adds this instance's simulated phone to the network, switched on. `leave` removes it.
+   * @param onMoved called when the network has restarted on another port, so that its URL is no longer valid
+   */
+  async openNetwork(lease: Lease, onMoved: () => void): Promise<SandboxNetwork> {
     const { instanceId } = lease
     const worker = await this.#open()
     await this.leave(instanceId)
     const orders = this.#takeOrders(lease)
-    const phone: Phone = { lease, orders, number: '', on: true }
+    const phone: Phone = { lease, orders, onMoved, number: '', on: true }
     this.#phones.set(instanceId, phone)
     try {
       phone.number = (await worker.openAccount(instanceId)).phone
@@ -202,9 +206,15 @@ export class Sandbox {
       port: this.#port,
       mediaPort: this.#mediaPort,
       ...(this.#mediaFolder && { mediaFolder: this.#mediaFolder }),
+    }).catch(error => {
+      if (error instanceof SimulatorError && error.code === 'port_in_use') this.#port = this.#mediaPort = 0
+      throw error
     })
     const [port, mediaPort] = [worker.url, `https://${worker.media.hosts[0]}`].map(url => Number(new URL(url).port))
-    if (port !== this.#port) this.#onPort(port!)
+    if (port !== this.#port) {
+      this.#onPort(port!)
+      for (const { onMoved } of this.#phones.values()) onMoved()
+    }
     if (mediaPort !== this.#mediaPort) this.#onPort(mediaPort!)
     this.#port = port!
     this.#mediaPort = mediaPort!
@@ -220,7 +230,7 @@ export class Sandbox {
     return worker
   }
 
-  /** The thread died because of a bug. It restarts on the same port, with everything that it had acknowledged. */
+  /** The thread died because of a bug. It restarts with everything that it had acknowledged, on the same port if that is free. */
   #restart(error: SimulatorError): void {
     this.#worker = undefined
     if (this.#closed) return

@@ -46,7 +46,7 @@ test('files of a sandbox survive a restart, and the ports of its network are kno
     const ports: number[] = []
     const sandbox = new Sandbox(storeOn(storage), pino({ level: 'silent' }), port => ports.push(port), folder)
     onTestFinished(() => sandbox.close())
-    const network = await sandbox.openNetwork(lease)
+    const network = await sandbox.openNetwork(lease, () => undefined)
     expect(ports).toEqual([Number(new URL(network.url).port), expect.any(Number)])
     await trustServerOn(ports[1]!)
     return { sandbox, network, mediaPort: ports[1]! }
@@ -82,7 +82,7 @@ test('if the network cannot store a contact’s message, the call is refused and
   const sandbox = new Sandbox(storeOn(storage), logger)
   onTestFinished(() => sandbox.close())
   const lease = { instanceId: newInstanceId(), owner: 'node', epoch: 1 }
-  await sandbox.openNetwork(lease)
+  await sandbox.openNetwork(lease, () => undefined)
   storage.broken = true
   const written = sandbox.writeAs(lease.instanceId, { from: ECHO, text: 'x' })
   await expect(written).rejects.toMatchObject({ code: 'service_unavailable' })

@@ -20,6 +20,7 @@ import {
   type ShownProfile,
   type Simulator,
   SimulatorError,
+  type SimulatorErrorCode,
   type SimulatorOptions,
 } from '../types.ts'
 import type { CallMessage, SimulatorMethod, ThreadMessage, ThreadOptions } from './thread-messages.ts'
@@ -72,7 +73,10 @@ class ThreadSimulator implements SimulatorWorker {
     this.#log = log
     this.#ready = ready
     worker.on('message', (message: ThreadMessage) => this.#take(message))
-    worker.on('error', error => this.#end(`the simulator's thread crashed: ${error.message}`))
+    worker.on('error', (error: NodeJS.ErrnoException) => {
+      const code = error.code === 'EADDRINUSE' ? 'port_in_use' : 'crashed'
+      this.#end(`the simulator's thread crashed: ${error.message}`, code)
+    })
     worker.on('exit', code => this.#end(`the simulator's thread ended with code ${code}`))
   }
 
@@ -240,11 +244,11 @@ class ThreadSimulator implements SimulatorWorker {
     this.#worker.postMessage(message)
   }
 
-  #end(reason: string): void {
+  #end(reason: string, code: SimulatorErrorCode = 'crashed'): void {
     if (this.#ended) return
     this.#ended = this.#expected
       ? new SimulatorError('closed', 'the simulator is closed')
-      : new SimulatorError('crashed', reason)
+      : new SimulatorError(code, reason)
     for (const { reject } of this.#calls.values()) reject(this.#ended)
     this.#calls.clear()
     if (!this.#expected) for (const listener of this.#exitListeners) listener(this.#ended)
