@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { noteSecret } from '../../../logs/log-capture.ts'
+import type { ReceivedEvent } from '../../../receiver.ts'
 import { type Service, startService } from '../../../service.ts'
 import { until } from '../../../until.ts'
+import { sampleFile } from '../../media/sample-files.ts'
 
 /** A number that no instance's simulated phone has. */
 const NUMBER = '5511912345678'
+
+interface Feed {
+  data: { body: ReceivedEvent }[]
+}
 
 let service: Service
 beforeAll(async () => {
@@ -76,4 +82,25 @@ test('a message to another sandbox instance whose phone is off arrives when the 
   )
   await service.admin.switchPhone(b.id, true)
   await until('the message', async () => (await service.admin.listEvents(b.id, '?event=message.received'))[0])
+})
+
+test('another sandbox instance makes incoming files, reactions and edits', async () => {
+  const [writer, reader] = [await service.admin.createConnected(), await service.admin.createConnected()]
+  const { phone } = await service.admin.connection(reader.id)
+  const instance = service.instance(writer.id, writer.token)
+  const { id } = await instance.send(phone!, 'helo')
+  await until('the text to be read', async () => (await instance.message(id)).status === 'read')
+  const headers = { authorization: `Bearer ${writer.token}`, 'content-type': 'application/json' }
+  const command = (method: string, path: string, body: object) =>
+    fetch(`${service.url}/v1/messages/${path}`, { method, headers, body: JSON.stringify(body) })
+  expect((await command('PUT', `${id}/reaction`, { emoji: '👍' })).status).toBe(202)
+  expect((await command('PATCH', id, { text: 'hello' })).status).toBe(202)
+  await instance.sendFile(phone!, sampleFile('image', 3_000).bytes)
+  const token = { authorization: `Bearer ${reader.token}` }
+  await until('the events', async () => {
+    const { data } = (await (await fetch(`${service.url}/v1/events`, { headers: token })).json()) as Feed
+    const seen = data.map(({ body: { event, data } }) => `${event} ${data['type'] ?? data['text']}`)
+    const wanted = ['received text', 'received reaction', 'received image', 'edited hello']
+    return wanted.every(end => seen.includes(`message.${end}`))
+  })
 })
