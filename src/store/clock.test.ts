@@ -60,6 +60,20 @@ test('after a suspension, the steady clock is right too, and never goes back', a
   expect(behindMs()).toBeLessThan(-HOUR_MS + 100)
 })
 
+test('after a suspension, the steady clock is right, even if the wall clock is corrected late and that measurement is slow', async () => {
+  using it = await openClock()
+  it.database.aheadMs += HOUR_MS
+  await vi.advanceTimersByTimeAsync(10_000)
+  vi.setSystemTime(Date.now() + HOUR_MS)
+  it.database.roundTripMs = 600
+  const settled = it.clock.settled()
+  await vi.advanceTimersByTimeAsync(600)
+  await settled
+  it.database.roundTripMs = 0
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(Math.abs(it.clock.now() - it.clock.steady())).toBeLessThan(2)
+})
+
 test('after a suspension, leases are renewed only when the clock is right', async () => {
   using it = await openClock()
   const leases = new StoredLeases(

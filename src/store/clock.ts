@@ -8,8 +8,9 @@ export interface StoreClock {
   /** For the timestamps of records and signatures. */
   readonly now: () => number
   /**
-   * Equals `now` at the start and slowly approaches it afterwards. For the due times of retries. Never jumps back. Of a
-   * `DatabaseClock`, it jumps forward when the machine's and the database's clock have, as after a suspension of the machine.
+   * Equals `now` at the start and slowly approaches it afterwards. For the due times of retries. Never jumps back.
+   * In a `DatabaseClock`, it jumps forward when both the machine's and the database's clock have done so, as after a
+   * suspension of the machine.
    */
   readonly steady: () => number
   /**
@@ -56,6 +57,8 @@ export class DatabaseClock implements StoreClock {
   #offsetMs: number
   /** From the monotonic to the wall clock, when the last measurement began. */
   #wallOffsetMs: number
+  /** The wall clock has jumped since the last measurement that was not discarded. */
+  #hasJumped = false
   #settling: Promise<void> | null = null
   #closed = false
   #wasOff = false
@@ -110,13 +113,15 @@ export class DatabaseClock implements StoreClock {
   async #measure(): Promise<void> {
     try {
       const { offsetMs, roundTripMs, wallOffsetMs } = await measure(this.#readClock)
+      this.#hasJumped ||= this.#differs(wallOffsetMs)
       // The new offset is wrong by half a round trip at most.
       const isWorse = Math.abs(offsetMs - this.#offsetMs) > roundTripMs
       if (roundTripMs <= MAX_ROUND_TRIP_MS || isWorse) {
         this.#offsetMs = offsetMs
         const behindMs = offsetMs - this.#steadyOffsetMs
         // Otherwise, after a suspension, other nodes would find the due times of waiting retries in the past.
-        const mayJump = behindMs > MOVED_ABOVE_MS && this.#differs(wallOffsetMs)
+        const mayJump = behindMs > MOVED_ABOVE_MS && this.#hasJumped
+        this.#hasJumped = false
         this.#steadyOffsetMs += mayJump ? behindMs : Math.max(-MAX_SLEW_MS, Math.min(MAX_SLEW_MS, behindMs))
       }
       this.#wallOffsetMs = wallOffsetMs
