@@ -43,7 +43,10 @@ export interface StoreExamination {
   storage: FolderRecord | null
   /** The database's time minus this machine's, in milliseconds. Null on SQLite. */
   clockDifferenceMs: number | null
-  /** False for a PostgreSQL with `fsync = off`, which may lose everything in a crash of its machine. */
+  /**
+   * False for a PostgreSQL with `fsync = off`, which may lose everything in a crash of its machine, unless the provider
+   * stores the write-ahead log elsewhere.
+   */
   isSynced: boolean
 }
 

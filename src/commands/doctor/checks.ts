@@ -134,7 +134,9 @@ function describe(found: StoreExamination, { databaseUrl }: Settings): Finding[]
   }
   if (!isSynced)
     findings.push(
-      warning('fsync is off in PostgreSQL: a crash of its machine can lose accepted messages or all data. Turn it on.'),
+      warning(
+        'fsync is off in PostgreSQL: a crash of its machine can lose accepted messages or all data. Turn it on, unless the provider stores the write-ahead log elsewhere.',
+      ),
     )
   if (clockDifferenceMs !== null && Math.abs(clockDifferenceMs) > MAX_CLOCK_DIFFERENCE_MS)
     findings.push(warning(clockSentence(`${Math.round(clockDifferenceMs / 1_000)} s from the database's`)))
