@@ -83,8 +83,9 @@ export interface Directory {
     of: { self: OwnAddresses; askedAt: number; now: number; reason: 'listed' | 'queried' },
   ): Promise<void>
   /**
-   * WhatsApp has answered that the account may not see the group. A group that a notification has changed since `askedAt`
-   * stays as it is, or stays due.
+   * WhatsApp has answered that the account may not see the group. A group that was recorded or has become due since
+   * `askedAt` stays so, because a notification may have changed it. If the account is a member in it, the answer does not
+   * count as a query: a list of all groups that was requested earlier may also have been recorded since `askedAt`.
    */
   recordNoMember(lease: Lease, id: string, of: { askedAt: number; now: number }): Promise<void>
   /**

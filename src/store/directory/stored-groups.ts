@@ -280,7 +280,8 @@ export class StoredGroups {
     const isFrom = (at: number, since: number) => at >= since && at <= now
     const isOld = row && (isFrom(row.as_of, askedAt) || isFrom(row.query_due_at ?? 0, askedAt + 1))
     const denied = isOld ? null : { ...noMember(noticesOf(row)), ...NOT_DUE, as_of: now }
-    await this.#write(tx, instanceId, id, { ...denied, queried_at: now })
+    // The row may be from an answer that is older than the denial, so WhatsApp may be asked again at once.
+    await this.#write(tx, instanceId, id, { ...denied, queried_at: isOld && row.member === 1 ? 0 : now })
     return this.#report(tx, lease, row && !isOld ? leftOf(instanceId, row, now) : [])
   }
 

@@ -83,6 +83,20 @@ test('a group that may have changed is queried again if it was known only from a
   expect(queryGroup).toHaveBeenCalledTimes(1)
 })
 
+test('a group is queried again after a denial that is older than its row', async () => {
+  const now = 1_000_000_000
+  const row = { details: describing('1@lid'), asOf: now, queriedAt: 0 }
+  const { groups, rows } = createGroupDirectory(
+    () => now,
+    () => undefined,
+    () => rows.set(GROUP, row),
+  )
+  const queryGroup = vi.fn(refusing)
+  const find = () => groups.find(GROUP, { self: SELF, queryGroup })
+  expect([await find(), await find()]).toEqual(['not_member', 'not_member'])
+  expect(queryGroup).toHaveBeenCalledTimes(2)
+})
+
 test.each([
   ['a notification', { details: null, asOf: 1, queriedAt: 0 }, 'not_member'],
   ['an unlinking', null, 'silent'],

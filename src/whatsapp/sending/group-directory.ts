@@ -158,9 +158,11 @@ export class GroupDirectory {
           : directory.recordGroups(lease, [{ ...details, id: group }], { ...of, now: now() }),
       signal,
     )
-    this.#doubtful.delete(group)
     this.#undecided.delete(group)
     this.forget(group)
+    // The store keeps a row that may be newer than a denial.
+    if (details === null && (await this.describe(group)) !== null) this.doubt(group)
+    else this.#doubtful.delete(group)
     return details === null ? 'not_member' : 'member'
   }
 

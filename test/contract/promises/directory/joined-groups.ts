@@ -28,6 +28,9 @@ export function joinedGroupsContract(createHarness: CreateHarness): void {
           const { data } = await events.list(lease.instanceId, { limit: 20 })
           return data.map(({ kind }) => kind).sort()
         },
+        list: (askedAt: number, now: number) =>
+          directory.recordGroups(lease, [group], { self: SELF, askedAt, now, reason: 'listed' }),
+        queriedAt: async () => (await directory.readGroup(lease.instanceId, group.id))?.queriedAt,
         isListed: async () => (await directory.findGroup(lease.instanceId, group.id)) !== null,
       }
     }
@@ -85,6 +88,17 @@ export function joinedGroupsContract(createHarness: CreateHarness): void {
       expect(await reported()).toEqual(['group.joined', 'group.left'])
       await deny(16)
       expect(await isListed()).toBe(false)
+    })
+
+    test('may be queried at once after a denial that came before an older list was recorded', async () => {
+      const { deny, list, queriedAt, isListed } = await setUp()
+      await list(2, 4)
+      await deny(3, 5)
+      expect(await isListed()).toBe(true)
+      expect(await queriedAt()).toBe(0)
+      await deny(6)
+      expect(await isListed()).toBe(false)
+      expect(await queriedAt()).toBe(6)
     })
 
     test('is left by a denial and not due any more, although the clock was ahead when it was joined', async () => {
