@@ -23,7 +23,7 @@ export interface Numbers {
    * a message was exchanged with the person.
    */
   find(instanceId: InstanceId, number: PhoneNumber, now: number): Promise<LookedUpNumber | null>
-  /** The results of these numbers that have not expired, by time only. */
+  /** The results of these numbers, as `find` returns them. */
   findMany(
     instanceId: InstanceId,
     numbers: readonly PhoneNumber[],

@@ -10,6 +10,11 @@ import type { CheckOrder, LookedUpNumber, Numbers } from './numbers.ts'
 const FOUND_MS = 7 * 24 * 60 * 60_000
 const NOT_FOUND_MS = 60 * 60_000
 
+interface Contact {
+  number: string
+  last_at: number | null
+}
+
 export class StoredNumbers implements Numbers {
   readonly #core: Core
   readonly #orders: NumberOrders
@@ -30,9 +35,14 @@ export class StoredNumbers implements Numbers {
         .where('number', '=', p.number)
         .where('expires_at', '>', p.now),
     )
-    this.#findContact = core.statements.find('contacts', { instance_id: 'text', number: 'text' }, ['last_at'], {
-      where: sql`contacts.stranger = 0`,
-    })
+    this.#findContact = core.statements.find(
+      'contacts',
+      { instance_id: 'text', number: 'text' },
+      ['number', 'last_at'],
+      {
+        where: sql`contacts.stranger = 0`,
+      },
+    )
     // It reads no other column: SQLite would read all contacts of the instance.
     this.#findNumbersOfLid = core.statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number'], {
       where: sql`contacts.lid is not null`,
@@ -56,8 +66,7 @@ export class StoredNumbers implements Numbers {
     const { address, expires_at: expiresAt } = row
     if (address === null) {
       const contacts = await this.#findContacts(instanceId, namesOf(number, undefined))
-      const lookedUpAt = expiresAt - NOT_FOUND_MS
-      if (contacts.some(({ last_at }) => last_at !== null && last_at > lookedUpAt)) return null
+      if (contacts.some(contact => isSince(expiresAt, contact))) return null
     }
     return { address, expiresAt }
   }
@@ -75,7 +84,15 @@ export class StoredNumbers implements Numbers {
         .where('number', 'in', numbers)
         .where('expires_at', '>', now),
     )
-    return new Map(rows.map(({ number, address, expires_at }) => [number, { address, expiresAt: expires_at }]))
+    const namesOfAbsent = rows.flatMap(({ number, address }) => (address === null ? namesOf(number, undefined) : []))
+    const contacts = namesOfAbsent.length === 0 ? [] : await this.#findContacts(instanceId, namesOfAbsent)
+    const found = new Map<PhoneNumber, LookedUpNumber>()
+    for (const { number, address, expires_at: expiresAt } of rows) {
+      const own =
+        address === null ? contacts.filter(contact => namesOf(number, undefined).includes(contact.number)) : []
+      if (!own.some(contact => isSince(expiresAt, contact))) found.set(number, { address, expiresAt })
+    }
+    return found
   }
 
   order(instanceId: InstanceId, numbers: readonly PhoneNumber[], perDay: number): Promise<CheckOrder> {
@@ -98,10 +115,7 @@ export class StoredNumbers implements Numbers {
     return (await this.#findContacts(instanceId, names)).length > 0
   }
 
-  async #findContacts(
-    instance_id: InstanceId,
-    names: readonly string[],
-  ): Promise<readonly { last_at: number | null }[]> {
+  async #findContacts(instance_id: InstanceId, names: readonly string[]): Promise<readonly Contact[]> {
     const { reader } = this.#core
     const rows = names.map(number => ({ instance_id, number }))
     const lids = names.flatMap(name => (parseRecipient(name)?.kind === 'lid' ? [{ instance_id, lid: name }] : []))
@@ -114,4 +128,9 @@ export class StoredNumbers implements Numbers {
     const expires_at = now + (address === null ? NOT_FOUND_MS : FOUND_MS)
     await this.#core.write(this.#record, { lease, number, address, expires_at })
   }
+}
+
+/** Whether a message was exchanged with the contact after a look-up that did not find the number. */
+function isSince(expiresAt: number, { last_at }: Contact): boolean {
+  return last_at !== null && last_at > expiresAt - NOT_FOUND_MS
 }

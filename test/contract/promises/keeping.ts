@@ -134,6 +134,25 @@ export function keepingContract(createHarness: CreateHarness): void {
       await store.numbers.record(lease, to, null, HOUR_MS + 2)
       expect(await find(HOUR_MS + 2)).toMatchObject({ address: null })
     })
+
+    test.each([
+      ['the person', '5511987650001'],
+      ['the other spelling', '551187650001'],
+    ])('that were not found are checked again, once, after a message from %s', async (_, from) => {
+      const { store } = context
+      const lease = await createOwned(store)
+      const [writer, other, found] = ['5511987650001', '5511987650002', '5511987650003']
+      const find = async (now: number) => {
+        const known = await store.numbers.findMany(lease.instanceId, [writer, other, found], now)
+        return [...known.keys()].sort()
+      }
+      for (const number of [writer, other]) await store.numbers.record(lease, number, null, HOUR_MS)
+      await store.numbers.record(lease, found, `${found}@s.whatsapp.net`, HOUR_MS)
+      for (const by of [from, found]) await store.events.storeIncoming(lease, incoming({ from: by }), HOUR_MS + 1)
+      expect(await find(HOUR_MS + 1)).toEqual([other, found])
+      await store.numbers.record(lease, writer, null, HOUR_MS + 2)
+      expect(await find(HOUR_MS + 2)).toEqual([writer, other, found])
+    })
   })
 
   describe('the sandbox', () => {

@@ -28,7 +28,7 @@ export function checkNumbers(api: Api, { store, settings, now }: ApiContext): vo
         summary: 'Check whether numbers are on WhatsApp',
         description:
           'Answers after at most 10 s. Earlier answers of WhatsApp are used for 7 days, or for an hour if the number was ' +
-          'not on WhatsApp. Other numbers count against a budget per instance and day.',
+          'not on WhatsApp and has not written since. Other numbers count against a budget per instance and day.',
         tags: ['Directory'],
         body: Type.Object({
           numbers: Type.Array(Type.String({ maxLength: 64, examples: ['5511987654321'] }), {
