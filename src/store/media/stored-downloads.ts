@@ -174,7 +174,7 @@ export class StoredDownloads implements Downloads {
    */
   async #find(tx: Transaction, instanceId: InstanceId, mediaId: string): Promise<DownloadRow | null> {
     const { db } = this.#core.statements
-    // The medium is locked first, as its erasure does.
+    // The medium is locked first, in the same order as in its erasure.
     const medium = db.selectFrom('media').select('gone_at').where('instance_id', '=', instanceId)
     const [found] = await tx.query(this.#core.statements.locking(medium.where('id', '=', mediaId), 'update', 'media'))
     if (found === undefined || found.gone_at !== null) {

@@ -217,7 +217,7 @@ async function isNeeded(tx: Transaction, rows: FileRows, { instanceId, mediaId }
   return (await rows.withoutQueued(tx, [{ instance_id: instanceId, id: mediaId }])).length === 0
 }
 
-/** Whether the medium still waits for its file. The medium is locked first, as by its erasure. */
+/** Whether the medium still waits for its file. The medium is locked first, in the same order as in its erasure. */
 async function lockPending(tx: Transaction, statements: Statements, { instanceId, mediaId }: OneFetch) {
   const { db } = statements
   const own = db.selectFrom('media').select(['gone_at', 'file_id']).where('instance_id', '=', instanceId)

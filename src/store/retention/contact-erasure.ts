@@ -41,7 +41,7 @@ interface LastStep {
 
 /**
  * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
- * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. Answers and read marks in groups keep
+ * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. Replies and read marks in groups keep
  * their rows, and lose the person.
  *
  * An event keeps its row, because the row prevents recording its message twice and the feed numbers it. Its `data`

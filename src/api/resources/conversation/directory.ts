@@ -88,7 +88,8 @@ export const erasedContactSchema = Type.Object(
     kept: Type.Integer({
       description:
         'Messages and events that were kept, because they are queued, were sent less than 25 hours ago, have ' +
-        'events that are still being posted, or arrived during the call. If this is not 0, repeat the call a day later.',
+        'events that are still being posted, have a file that a queued message forwards, or arrived or were sent during ' +
+        'the call. If this is not 0, repeat the call a day later.',
     }),
   },
   { title: 'ErasedContact' },
