@@ -10,7 +10,10 @@ export const REFUSALS = {
   message_not_found: [404, 'There is no such message.'],
   command_not_found: [404, 'There is no such command.'],
   group_not_found: [404, 'The linked number is not a member of this group, or the group is not known yet.'],
-  quote_not_found: [400, 'There is no such message in this chat to quote.'],
+  quote_not_found: [
+    400,
+    'There is no such message in this chat to quote. If it is still queued, name its ID in Pombal.',
+  ],
   chat_not_writable: [
     409,
     "Pombal cannot write to an assistant or to WhatsApp's own account: these messages can only be read.",

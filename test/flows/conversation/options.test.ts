@@ -60,6 +60,20 @@ describe.each(ONE_STORE)('options of a text, on %s', store => {
       expect(await refusalOf({ to, text: 'x', quote })).toBe('400 quote_not_found')
   })
 
+  test("a queued message is quoted by its ID in Pombal, which the refusal of WhatsApp's ID says", async () => {
+    const to = '5511987651006'
+    const sendAt = new Date(Date.now() + 3_600_000).toISOString()
+    const queued = await talking.send({ to, text: 'mais tarde', sendAt })
+    const { whatsappId } = (await talking.call('GET', `/messages/${queued}`)).body.data
+    const refused = await talking.call('POST', '/messages/text', { to, text: 'x', quote: whatsappId })
+    expect(refused.body.error).toMatchObject({
+      code: 'quote_not_found',
+      message: expect.stringContaining('name its ID in Pombal'),
+    })
+    expect((await talking.call('POST', '/messages/text', { to, text: 'x', quote: queued })).status).toBe(202)
+    expect((await talking.call('DELETE', `/messages/${queued}`)).status).toBe(202)
+  })
+
   test('a text that waits behind a deletion or an edit of its quoted message does not quote the earlier text', async () => {
     const { network } = talking.harness
     const chats = Array.from({ length: 4 }, (_, chat) => `551198765104${chat}`)

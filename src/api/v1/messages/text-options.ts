@@ -16,7 +16,8 @@ export const textOptions = {
     Type.String({
       minLength: 1,
       maxLength: 100,
-      description: "The message of this chat that the text answers: its ID in Pombal, or WhatsApp's ID.",
+      description:
+        "The message of this chat that the text answers: its ID in Pombal, or WhatsApp's ID. WhatsApp's ID of a message of the instance works once that message was given to WhatsApp.",
     }),
   ),
   mentions: Type.Optional(
