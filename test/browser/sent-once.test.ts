@@ -89,7 +89,7 @@ test('stopping the sending of selected messages stops it; sending the rest later
   expect(await textsOf(id)).toEqual(['first', 'first', 'second', 'second', 'third', 'third'])
 })
 
-test('a text that is on its way while another chat is opened is shown as such, and is sent once', async () => {
+test('a text that is on its way while another chat is opened is shown as such, takes no other quote, and is sent once', async () => {
   const id = await createChats('Switching')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   const sends = await holdSends(page)
@@ -102,6 +102,9 @@ test('a text that is on its way while another chat is opened is shown as such, a
   await page.locator(`a[data-chat="${ANA}"]`).click()
   expect(await fieldOf(page, ANA).inputValue()).toBe('on its way')
   expect(await fieldOf(page, ANA).isEditable()).toBe(false)
+  await page.getByRole('button', { name: en.inbox.actions('Hello') }).click()
+  expect(await page.getByRole('menuitem', { name: en.inbox.reply }).isDisabled()).toBe(true)
+  await page.keyboard.press('Escape')
   await fieldOf(page, ANA).press('Enter')
   sends.release()
   await until('an empty field', async () => (await fieldOf(page, ANA).inputValue()) === '')

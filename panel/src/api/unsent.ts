@@ -78,6 +78,11 @@ export function useSentId(place: string): string | undefined {
   return useSyncExternalStore(subscribe, () => messages.get(placeNow(place))?.sentId)
 }
 
+/** True while the message of this place has no answer yet. Unlike `useUnsent`, it does not render at every keystroke. */
+export function useIsSending(place: string): boolean {
+  return useSyncExternalStore(subscribe, () => messages.get(placeNow(place))?.isPending ?? false)
+}
+
 export function changeUnsent(place: string, changed: Unsent): void {
   set(place, { ...messages.get(placeNow(place)), ...changed })
 }

@@ -5,6 +5,7 @@ import { EDIT_WINDOW_MS } from '../../../../src/domain/conversation.ts'
 import { call } from '../../api/client.ts'
 import { serverNow } from '../../api/server-clock.ts'
 import type { ChatLine, Instance } from '../../api/types.ts'
+import { useIsSending } from '../../api/unsent.ts'
 import { useCopyAndSay } from '../../components/copy/copy.tsx'
 import { problemText } from '../../components/feedback/problem.tsx'
 import { useToast } from '../../components/feedback/toasts.tsx'
@@ -20,13 +21,16 @@ const NAMED_LENGTH = 40
 export interface BubbleMenuProps {
   instance: Instance
   shown: ShownLine
+  /** The place of the unsent message (`usePlaces`). */
+  place: string
   mayWrite: boolean
   onWriting: (writing: Writing) => void
   onRemove: (messageId: string) => void
 }
 
 /** The actions for a message. A person who may not write can copy its ID. */
-export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onWriting, onRemove }: BubbleMenuProps) {
+export function BubbleMenu({ instance, shown, place, mayWrite, onWriting, onRemove }: BubbleMenuProps) {
+  const { line, reactions } = shown
   const words = useWords()
   const toast = useToast()
   const copyAndSay = useCopyAndSay()
@@ -62,7 +66,7 @@ export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onW
               ))}
             </div>
             {own && <Menu.Item onClick={() => react.mutate(null)}>{words.inbox.unreact}</Menu.Item>}
-            <Menu.Item onClick={() => onWriting({ kind: 'reply', line })}>{words.inbox.reply}</Menu.Item>
+            <ReplyItem place={place} onClick={() => onWriting({ kind: 'reply', line })} />
             {isEditable(line) && (
               <Menu.Item onClick={() => onWriting({ kind: 'edit', line })}>{words.inbox.edit}</Menu.Item>
             )}
@@ -85,6 +89,17 @@ export function BubbleMenu({ instance, shown: { line, reactions }, mayWrite, onW
         )}
       </Menu.Dropdown>
     </Menu>
+  )
+}
+
+/** While a message is being sent, its quote cannot change. Only the open menu has this item, so a send does not draw all bubbles. */
+function ReplyItem({ place, onClick }: { place: string; onClick: () => void }) {
+  const words = useWords()
+  const isSending = useIsSending(place)
+  return (
+    <Menu.Item disabled={isSending} onClick={onClick}>
+      {words.inbox.reply}
+    </Menu.Item>
   )
 }
 

@@ -118,6 +118,7 @@ export function ChatView({ instance, chat, lid, unread, messageId, onShow, onBac
                 <Bubble
                   instance={instance}
                   shown={shown}
+                  place={place}
                   original={byId.get(shown.line.quote?.messageId ?? '')}
                   isSought={shown.line.id === messageId}
                   mayWrite={mayWrite}
