@@ -169,7 +169,19 @@ test('events without a URL can be filtered and counted, and are posted on reques
   await page.waitForURL(/state=not_posted/)
   await page.getByRole('row').nth(3).getByText('Not posted').waitFor()
   await page.getByRole('button', { name: 'Redeliver…' }).click()
-  await page.locator('label', { hasText: 'Not posted' }).click()
+  const dialog = page.getByRole('dialog')
+  const choose = (state: string) => dialog.locator('label', { hasText: state }).click()
+  // A failed count is reported only while its events are chosen.
+  const broken = { error: { code: 'internal_error', message: 'Broken.' } }
+  await page.route(/notPosted=true/, route => route.fulfill({ status: 500, json: broken }))
+  await choose('Not posted')
+  await dialog.getByText(en.problems.internal_error).waitFor()
+  await choose('Given up')
+  await dialog.getByText(en.redeliver.none).waitFor()
+  expect(await dialog.getByRole('alert').count()).toBe(0)
+  await page.unrouteAll({ behavior: 'wait' })
+  harness.complaints.length = 0
+  await choose('Not posted')
   await page.getByText('3 events will be posted.').waitFor()
   await page.getByRole('button', { name: 'Redeliver 3 events' }).click()
   await page.getByText('3 of 3 done').waitFor()

@@ -131,7 +131,7 @@ function Body({ instanceId, redeliver, onClose }: BodyProps) {
       <p className={classes.count} role="status">
         {known !== undefined && (count === 0 ? words.redeliver.none : words.redeliver.count(formatCount(count)))}
       </p>
-      <Problem error={redeliver.error ?? error ?? notPostedError} />
+      <Problem error={redeliver.error ?? (ended === 'not_posted' ? notPostedError : error)} />
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose} disabled={redeliver.isPending}>
           {words.common.cancel}
