@@ -132,19 +132,24 @@ test('while the message of the form is being sent, nothing in the form can be ch
   expect(await textsOf(id)).toEqual(['the whole text'])
 })
 
-test('in Safari, the Enter that ends the composition of a Japanese word does not send the text', async () => {
+test('Enter and Escape that end the composition of a Japanese word neither send the text nor drop its quote', async () => {
   const id = await createChats('Composing')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   const field = fieldOf(page, ANA)
+  await page.getByRole('button', { name: en.inbox.actions('Hello') }).click()
+  await page.getByRole('menuitem', { name: en.inbox.reply }).click()
   await field.fill('日本')
+  // Safari marks this key by its code only.
   await field.dispatchEvent('keydown', { key: 'Enter', keyCode: 229 })
+  await field.dispatchEvent('keydown', { key: 'Escape', isComposing: true })
   await field.fill('日本語')
   await field.press('Enter')
   await until('an empty field', async () => (await field.inputValue()) === '')
   expect(await textsOf(id)).toEqual(['日本語'])
+  expect((await harness.service.admin.listMessages(id))[0]).toMatchObject({ quote: expect.anything() })
 })
 
-test('an edit that is on its way is not given up, and its failure is reported although another chat is open', async () => {
+test('an edit that is on its way is not given up, and its outcome is reported although another chat is open', async () => {
   const id = await createChats('Failed edit')
   const page = await harness.openSignedIn(`/instances/${id}/inbox?chat=${ANA}`)
   await fieldOf(page, ANA).fill('See you at six')

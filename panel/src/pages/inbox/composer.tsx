@@ -104,9 +104,9 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
           else changeUnsent(place, { text: event.currentTarget.value })
         }}
         onKeyDown={event => {
+          if (event.nativeEvent.isComposing || event.keyCode === COMPOSING) return
           if (event.key === 'Escape' && about) stop()
-          const isComposing = event.nativeEvent.isComposing || event.keyCode === COMPOSING
-          if (event.key !== 'Enter' || event.shiftKey || isComposing) return
+          if (event.key !== 'Enter' || event.shiftKey) return
           event.preventDefault()
           submit()
         }}
