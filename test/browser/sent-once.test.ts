@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Page, Route } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { en } from '../../panel/src/i18n/en.ts'
 import { until } from '../until.ts'
@@ -176,6 +176,27 @@ test('an edit that is on its way is not given up, and its outcome is reported al
   await page.locator(`a[data-chat="${ANA}"]`).click()
   await beginEdit()
   expect(await edit.inputValue()).toBe('See you at seven')
+
+  const failElsewhere = async (fail: (route: Route) => Promise<void>) => {
+    const held = Promise.withResolvers<Route>()
+    await page.unrouteAll()
+    await page.route(/\/messages\/msg_\w+$/, route => held.resolve(route))
+    await edit.press('Enter')
+    const route = await held.promise
+    await page.locator(`a[data-chat="${BRUNO}"]`).click()
+    await edit.waitFor({ state: 'detached' })
+    await fail(route)
+  }
+  // Without an answer, the panel does not claim that it failed.
+  await failElsewhere(route => route.abort('connectionreset'))
+  await page.getByRole('status').getByText(en.problems.unanswered, { exact: true }).waitFor()
+  await page.locator(`a[data-chat="${ANA}"]`).click()
+  await beginEdit()
+  const endedEdit = `${en.inbox.failedCommands.edit} ${en.problems.invalid_admin_key}`
+  const ended = { error: { code: 'invalid_admin_key', message: 'Ended.' } }
+  await failElsewhere(route => route.fulfill({ status: 401, json: ended }))
+  await page.getByText('Your session has ended').waitFor()
+  expect(await page.getByRole('status').getByText(endedEdit).count()).toBe(0)
 })
 
 test('a text with a quote whose answer was lost is sent once, even after another chat was opened', async () => {

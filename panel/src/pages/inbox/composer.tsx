@@ -52,8 +52,12 @@ export function Composer({ instanceId, chat, name, place, edited, onEdited }: Co
       if (dropSent(editPlace, sentText)) onEdited()
     },
     onError: failure => {
-      // The composer is gone, so only a toast can say it.
-      if (!field.current) toast(`${words.inbox.failedCommands.edit} ${problemText(failure, words)}`, 'bad')
+      const code = failure instanceof ApiError ? failure.code : null
+      // The composer shows its failure itself, and the sign-in page the end of the session.
+      if (field.current || code === 'invalid_admin_key') return
+      // Without an answer, the edit may have been made.
+      const failed = code === 'unreachable' ? '' : `${words.inbox.failedCommands.edit} `
+      toast(failed + problemText(failure, words), 'bad')
     },
   })
   const text = edited ? editedText : (unsent.text ?? '')
