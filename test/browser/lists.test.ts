@@ -257,6 +257,15 @@ test('webhooks, health and problems that cannot be read again are not shown as c
     await outdated.first().waitFor({ state: 'detached' })
     await shown.waitFor()
   }
+
+  // Before the first connection there is no card that could be out of date.
+  const { id: unlinkedId } = await admin.createInstance('sandbox', 'Never connected')
+  const read = () => page.waitForResponse(response => response.url().endsWith(`${unlinkedId}/health`))
+  await Promise.all([read(), page.goto(`${harness.url}/instances/${unlinkedId}`)])
+  await refuse(/\/health$/)
+  // The second read begins after the failure of the first one is shown.
+  for (let reads = 0; reads < 2; reads += 1) await Promise.all([read(), page.clock.fastForward(20_000)])
+  expect(await outdated.count()).toBe(0)
   // The browser's own lines about the status 500.
   harness.complaints.length = 0
 })

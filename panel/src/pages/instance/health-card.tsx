@@ -11,8 +11,9 @@ export function HealthCard({ instanceId }: { instanceId: string }) {
   const { language } = useLanguage()
   const { data: health, error, refetch } = useQuery(healthQuery(instanceId))
   const problem = <ReadProblem data={health} error={error} refetch={refetch} />
+  if (!health) return problem
   // Nothing to show before the first socket.
-  if (!health || (health.lastFrameAt === null && health.closes.length === 0)) return problem
+  if (health.lastFrameAt === null && health.closes.length === 0) return null
   const meanings: Partial<Record<number, string>> = words.codes
   const { lastFrameAt, lastAcknowledgement, undecryptable, restriction, proxy, closes } = health
   return (
