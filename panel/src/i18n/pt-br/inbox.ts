@@ -9,7 +9,7 @@ export const inbox: Words['inbox'] = {
   searching: 'Buscando mensagens…',
   nothing: 'Nada encontrado.',
   missing: 'O Pombal não tem esta mensagem, ou não a tem mais.',
-  further: 'Esta mensagem é mais antiga que as carregadas até agora.',
+  further: 'Não encontrada até agora. Pode ser mais antiga ou ter sido apagada.',
   searchFurther: 'Continuar a busca',
   empty: 'Nenhuma conversa ainda. Para começar, busque um grupo ou contato, ou digite um número.',
   writeTo: number => `Escrever para ${number}`,
