@@ -40,7 +40,7 @@ export const REMEDIES: Record<AlertRule, string> = {
   number_down: 'Open the instance in the panel: it says what to do, and has the button to connect.',
   linking_lost: 'Link the number again in the panel. Messages that were waiting have failed.',
   webhook_failing: 'Check the program that receives the events. Later events are still posted to it.',
-  events_given_up: "When the webhook works again, open the instance's Events page and redeliver these events.",
+  events_given_up: "When the webhook works again, redeliver these events on the instance's Events page in the panel.",
   disk_nearly_full: 'Free space, or enlarge the disk. When it is full, no message is accepted.',
 }
 

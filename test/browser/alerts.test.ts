@@ -39,7 +39,7 @@ test('an alert about a broken webhook is sent to the target and shown on the pag
   const said = () => phone.requests.map(({ body }) => body.toString()).join('\n')
   await until('the alert about the events', () => said().includes('an instance has undelivered events'))
   expect(said()).toContain('Shop')
-  expect(said()).toContain("open the instance's Events page and redeliver these events")
+  expect(said()).toContain("redeliver these events on the instance's Events page in the panel")
 
   harness.receiver.answerWith({ kind: 'status', status: 200 })
   const [event] = await harness.service.admin.listEvents(id, '?state=exhausted')

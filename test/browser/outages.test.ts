@@ -77,7 +77,7 @@ describe('while deliveries fail', () => {
     await row.getByText('Falhando').waitFor()
     await row.getByText('3 eventos abandonados').waitFor()
     await row.getByRole('link').click()
-    await page.getByRole('alert').getByText('Seu webhook está falhando: eventos são abandonados').waitFor()
+    await page.getByRole('alert').getByText('Seu webhook está falhando: eventos estão sendo abandonados').waitFor()
   })
 })
 

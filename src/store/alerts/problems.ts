@@ -57,7 +57,7 @@ function connectionProblem({ instance_id: subject, state, reason, since }: Conne
   return { rule: 'number_down', subject, since, detail: state === 'connected' ? 'No node runs this number.' : reason }
 }
 
-/** An endpoint that refuses events, or has missed some. */
+/** An endpoint whose events fail or were missed. */
 interface EndpointRow {
   /** The instance, or the operator endpoint. */
   subject: InstanceId | EndpointId

@@ -203,7 +203,7 @@ export function feedContract(createHarness: CreateHarness): void {
       expect((await read(4))?.events.map(({ seq }) => seq)).toEqual([5])
     })
 
-    test('the feed begins after the last erased event, also if an earlier event is kept', async () => {
+    test('the feed begins after the last erased event, even if an earlier event is kept', async () => {
       const { store } = context
       const lease = await createConnected(store)
       const { instanceId } = lease

@@ -134,7 +134,7 @@ export const deliveryHealth: Words['deliveryHealth'] = {
   lastDelivered: 'última entrega',
   nothingYet: 'nada entregue ainda',
   titles: {
-    failing: 'Seu webhook está falhando: eventos são abandonados',
+    failing: 'Seu webhook está falhando: eventos estão sendo abandonados',
     retrying: 'Alguns eventos falharam e estão sendo tentados de novo',
     missed: 'Seu webhook perdeu eventos',
     waiting: 'Seu webhook está atrasado',
