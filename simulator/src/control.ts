@@ -249,7 +249,7 @@ async function answer(simulator: Simulator, request: IncomingMessage): Promise<A
   const route = matching.find(({ method }) => method === request.method)
   if (!route) return failure(matching.length > 0 ? 405 : 404, 'not_found', `no ${request.method} ${url.pathname}`)
   const body = await readBody(request)
-  if (body === null) return failure(413, 'payload_too_large', `a body may have at most ${MAX_BODY_BYTES} bytes`)
+  if (body === null) return failure(413, 'payload_too_large', `a body may be at most ${MAX_BODY_BYTES} bytes long`)
   const name = route.path.exec(url.pathname)?.[1] ?? ''
   return { status: 200, body: await route.answer({ simulator, url, name, body }) }
 }

@@ -65,7 +65,7 @@ export function refuseLarge(size: number, mimetype: string | null, maxBytes?: nu
   const most = maxBytes ?? (mimetype === null ? MAX_MEDIA_BYTES : maxBytesOf(mimetype))
   if (size <= most) return
   const subject = mimetype === null ? 'A file' : `A file of type ${mimetype}`
-  throw new Refusal('media_too_large', `${subject} may have at most ${most / MIB} MiB.`)
+  throw new Refusal('media_too_large', `${subject} may be at most ${most / MIB} MiB.`)
 }
 
 /** Null if the content does not show its type, or if it cannot be parsed. */

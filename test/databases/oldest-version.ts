@@ -1,5 +1,5 @@
 /**
- * `npm run test:oldest-postgres [-- PART_OF_A_PATH …]`: runs the store's guarantees and some flows on the first release of the oldest
+ * `npm run test:oldest-postgres [-- PART_OF_A_PATH …]`: runs the tests of the store's guarantees and some flows on the first release of the oldest
  * PostgreSQL that Pombal supports, which it installs from npm into a temporary folder.
  */
 import { spawnSync } from 'node:child_process'

@@ -154,7 +154,7 @@ export class MediaHost {
     const length = Number(request.headers['content-length'] ?? Number.NaN)
     if (Number.isNaN(length)) throw new HttpError(411, 'the length is required')
     if (length === 0) throw new HttpError(400, 'the file is empty')
-    if (length > MAX_FILE_BYTES) throw new HttpError(413, `a file may have at most ${MAX_FILE_BYTES} bytes`)
+    if (length > MAX_FILE_BYTES) throw new HttpError(413, `a file may be at most ${MAX_FILE_BYTES} bytes long`)
     const id = await this.files.create(phone, arriving(request, fate, length, token)).catch(error => {
       throw error instanceof WrongHash ? new HttpError(400, 'the token is not the SHA-256 of the file') : error
     })

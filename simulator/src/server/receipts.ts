@@ -1,5 +1,5 @@
 /**
- * Handles a client's receipts and acknowledgements. Both settle stanzas. After a retry request, a stanza is encrypted
+ * Handles a client's receipts and acknowledgements. Both confirm stanzas, which are then not delivered again. After a retry request, a stanza is encrypted
  * again, and a receipt for another account's message is forwarded to that account.
  */
 import type { Account, Client, Effect } from '../account.ts'

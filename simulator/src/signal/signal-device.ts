@@ -4,7 +4,7 @@ import { deriveKeyPair, hkdf, type KeyPair, sign, typed } from './keys.ts'
 import { SenderKeys, type SessionStore } from './sender-keys.ts'
 import { WholeSessionCipher } from './whole-session-cipher.ts'
 
-/** A key with its owner's number for it. */
+/** A public pre-key, with the ID that its device gave it. */
 export interface PreKey {
   id: number
   publicKey: Buffer

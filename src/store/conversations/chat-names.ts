@@ -4,7 +4,7 @@ import type { Core } from '../engine/core.ts'
 import { addressOf, type Names, namesOf } from './chat-lines.ts'
 
 /**
- * All names of a chat: the given one, those that the contacts show, and the other spellings that a look-up shows. Somebody
+ * All names of a chat (its addresses and their spellings): the given one, those of the contacts, and those that a look-up shows. Somebody
  * who changed numbers has several, all with the same LID.
  */
 export async function findNames(core: Core, instanceId: InstanceId, chat: string): Promise<Names> {

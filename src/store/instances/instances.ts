@@ -32,7 +32,7 @@ export interface InstanceFilter {
   trafficSince?: number | undefined
 }
 
-/** The subject of a search in all instances. */
+/** What a search in all instances looks for. */
 export type Held = { kind: 'message' | 'event'; id: string } | { kind: 'number'; number: string }
 
 export const MAX_HOLDING = 20

@@ -26,7 +26,7 @@ type Refusal = Extract<AcceptOutcome, { kind: 'refused' | 'old_nodes' }>
 
 /** A message that another message refers to. */
 interface Referenced extends MessageReferenced {
-  /** The names of its chat: the one in its row, then the one that WhatsApp uses. */
+  /** The addresses of its chat: the one in its row, then the one that WhatsApp uses. */
   chats: readonly string[]
   sent: {
     state: MessageState

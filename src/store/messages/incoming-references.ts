@@ -10,7 +10,7 @@ import { chatOf } from '../numbers/contacts.ts'
 /** A stored message that a reference may point to. */
 interface Candidate {
   id: MessageId
-  /** All names of its chat. */
+  /** All addresses of its chat. */
   chats: readonly (string | null)[]
   author: ReferencedAuthor
 }

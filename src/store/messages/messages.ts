@@ -99,7 +99,7 @@ export type QueuedAge = Pick<QueuedMessage, 'seq' | 'id' | 'to' | 'whatsappId' |
 export interface QuotedMessage {
   /** Null for an incoming message. */
   state: MessageState | null
-  /** The names of its chat: the one in its row, then the one that WhatsApp uses. */
+  /** The addresses of its chat: the one in its row, then the one that WhatsApp uses. */
   chats: readonly string[]
   sentAt: number | null
   type: IncomingType

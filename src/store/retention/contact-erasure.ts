@@ -42,10 +42,10 @@ interface LastStep {
 /**
  * Erases the stored data of one contact in small commits, the newest messages first. After a kill, it can be repeated.
  * Rows that must stay for now (see `Retention.eraseContact`) are counted as `kept`. Replies and read marks in groups keep
- * their rows, and lose the person.
+ * their rows, without the person.
  *
  * An event keeps its row, because the row prevents recording its message twice and the feed numbers it. Its `data`
- * keeps only the ID of the message. An event about the members of a group loses only this member.
+ * keeps only the ID of the message. In an event about the members of a group, only this member is erased.
  */
 export class ContactErasure {
   readonly #core: Core

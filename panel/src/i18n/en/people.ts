@@ -73,7 +73,7 @@ export const ownPassword = {
 
 export const audit = {
   title: 'Audit log',
-  hint: 'Who changed what, and every sign-in. No record is ever changed or erased.',
+  hint: 'Who changed what, and every sign-in. Pombal never changes or erases a record.',
   open: 'Open the audit log',
   when: 'When',
   who: 'Who',

@@ -16,7 +16,7 @@ const MAX_USER_AGENT_LENGTH = 300
 export interface SignedIn {
   /** The account of the session. Null: none, because it was opened with the admin key or the panel's password. */
   account: Account | null
-  /** The hash of the password that was checked. Null: the admin key. */
+  /** The hash of the password that was checked. Null: the admin key or a login of the provider was. */
   passwordHash: string | null
   /** The login of the provider that was checked instead of a password. */
   identity?: Identity

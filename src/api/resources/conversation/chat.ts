@@ -27,7 +27,7 @@ export const chatSchema = Type.Object(
       }),
     ),
     lastMessageAt: moment(
-      'The time of the latest message, up to a minute early. For a chat that is known only from the history of the ' +
+      'The time of the latest message, or up to a minute earlier. For a chat that is known only from the history of the ' +
         'phone, it is the time that the phone reports.',
     ),
   },

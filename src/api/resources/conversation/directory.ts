@@ -61,8 +61,8 @@ export const contactSchema = Type.Object(
     pushName: nullable(Type.String({ description: 'The name that the person has chosen; null if unknown.' })),
     lastMessageAt: nullable(
       moment(
-        'The time of the latest message, even from before the number was linked, up to a minute early; null if ' +
-          'unknown.',
+        'The time of the latest message, which may be from before the number was linked. It may be up to a minute earlier ' +
+          'than the message. Null if unknown.',
       ),
     ),
   },
@@ -76,13 +76,13 @@ export const erasedContactSchema = Type.Object(
   {
     messages: Type.Integer({
       description:
-        'Erased messages and commands, sent and received, including those in groups. Replies and read marks that only lost ' +
-        'the person are not counted.',
+        'Erased messages and commands, sent and received, including those in groups. Replies and read marks that ' +
+        'stay without the person are not counted.',
     }),
     events: Type.Integer({
       description:
-        'Events whose content was erased (`data` has only `id` and `erased`), and events about groups from which ' +
-        'this person was removed.',
+        'Events whose content was erased (`data` has only `id` and `erased`), and events about the members of groups ' +
+        'that no longer name the person.',
     }),
     files: Type.Integer({ description: 'Erased files that the contact had sent.' }),
     kept: Type.Integer({
