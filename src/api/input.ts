@@ -149,6 +149,7 @@ export function checkWebhookUrl(url: string, check: ApiOptions['checkWebhookUrl'
  * @param users who uses the URL, for the error message @throws Refusal
  */
 export function checkUrl(field: string, url: string, check: ApiOptions['checkWebhookUrl'], users: string): void {
+  if (url.length > MAX_URL_LENGTH) throw invalid(field, 'must not be longer than 2,048 characters')
   const parsed = parseHttpUrl(field, url)
   if (check(parsed) === 'blocked') throw invalid(field, `is an address that ${users} may not reach`)
 }
@@ -156,7 +157,6 @@ export function checkUrl(field: string, url: string, check: ApiOptions['checkWeb
 function parseHttpUrl(field: string, url: string): URL {
   const parsed = HTTP_WITH_HOST.test(url) ? URL.parse(url) : null
   if (!parsed) throw invalid(field, 'must be an absolute http or https URL')
-  if (url.length > MAX_URL_LENGTH) throw invalid(field, 'must not be longer than 2,048 characters')
   if (/[\s\p{Cc}]/u.test(url) || !url.isWellFormed())
     throw invalid(field, 'must not contain spaces or control characters')
   if (parsed.username || parsed.password) throw invalid(field, 'must not contain credentials')

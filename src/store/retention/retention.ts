@@ -63,7 +63,7 @@ export interface Retention {
    * Events lose their content, including those of unknown messages, but events about groups lose only this member. Keeps messages that are queued, sent
    * messages that are younger than 25 hours (a scheduled one counts from when it was sent or failed), messages whose
    * file a queued message contains, messages whose events are still being posted, and messages of the chat that are
-   * recorded during the erasure. The person's names are erased in any case. If nothing is kept, the other
+   * recorded during the erasure. The person's names in the contact list are erased in any case. If nothing is kept, the other
    * rows that name the contact are erased too.
    * @param contact a number or a LID
    */

@@ -54,7 +54,7 @@ async function checkInstances(store: Store, { instances }: AccountAccess, alread
   if (ids.length === 0) return
   const { data } = await store.instances.list({ limit: MAX_ACCOUNT_INSTANCES }, { ids })
   const unknown = ids.find(id => data.every(instance => instance.id !== id))
-  if (unknown !== undefined) throw new Refusal('instance_not_found', `There is no instance ${unknown}.`)
+  if (unknown !== undefined) throw invalid('instances', `names an instance that does not exist: ${unknown}`)
 }
 
 /** The access of an account, as the audit records it. */
@@ -101,7 +101,7 @@ export function createAccount(api: Api, { store, settings, now }: ApiContext): v
         body: Type.Object({ name: accountNameSchema, ...accessProperties }, { title: 'AccountToCreate' }),
         response: { 201: dataOf(invitedAccountSchema, 'Created. The link is shown only once.') },
       },
-      config: { refusals: ['invalid_request', 'instance_not_found', 'account_exists', 'too_many_accounts'] },
+      config: { refusals: ['invalid_request', 'account_exists', 'too_many_accounts'] },
     },
     async (request, reply) => {
       const name = parseName('name', request.body.name)
@@ -136,7 +136,7 @@ export function changeAccount(api: Api, { store }: ApiContext): void {
         body: Type.Object(accessProperties, { title: 'AccountAccess' }),
         response: { 200: dataOf(accountSchema, 'The changed account.') },
       },
-      config: { refusals: ['invalid_request', 'account_not_found', 'instance_not_found', 'last_owner'] },
+      config: { refusals: ['invalid_request', 'account_not_found', 'last_owner'] },
     },
     async request => {
       const access = parseAccess(request.body)

@@ -279,7 +279,7 @@ describe('accounts', () => {
     expect((await change([kept, deleted])).body.data).toMatchObject({ role: 'operator', instances: [kept, deleted] })
     const body = { name: 'x', role: 'viewer', instances: [kept, deleted] }
     for (const answer of [await change([kept, 'inst_nope']), await api.admin('POST', '/accounts', body)])
-      expect([answer.status, answer.body.error.code]).toEqual([404, 'instance_not_found'])
+      expect([answer.status, answer.body.error.details[0].field]).toEqual([400, 'instances'])
   })
 
   test('names are unique, and unknown accounts are not found', async () => {
