@@ -54,7 +54,7 @@ export class DataMoved extends StoreUnusable {
     super(
       state === 'moved'
         ? `The data was moved to PostgreSQL: set DATABASE_URL. To use the SQLite database again, without any later data, delete ${file}.`
-        : `The data is being moved to PostgreSQL: run "pombal move-to-postgres" until it has finished. To stay with SQLite instead, delete ${file}.`,
+        : `A move of the data to PostgreSQL was begun but has not finished: run "pombal move-to-postgres" to finish it. To stay with SQLite instead, delete ${file}.`,
     )
   }
 }

@@ -34,10 +34,10 @@ import type {
   Statistics,
 } from './types.ts'
 
-/** For queries that are too expensive for the service to be repeated whenever it reports a change. */
+/** For queries that are too expensive to repeat whenever the service reports a change. */
 export const NOT_LIVE = { live: false } as const
 
-/** The key of a new token, which is shown once. */
+/** The first part of the query key under which a new token is kept while it is shown, which happens once. */
 export const FRESH_TOKEN = 'fresh-token'
 
 // The queries of the panel. `live.ts` finds each by its key.
@@ -310,7 +310,7 @@ export function mediaUsageQuery(id: string) {
   return queryOptions({
     queryKey: ['media-usage', id],
     queryFn: ({ signal }) => callData<MediaUsage>(`/instances/${id}/media-usage`, { signal }),
-    // Without a storage, the answer does not change.
+    // If there is no storage, a retry gets the same answer.
     retry: false,
   })
 }

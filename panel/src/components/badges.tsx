@@ -72,7 +72,7 @@ const DELIVERY_TONES: Record<DeliveryState, Tone> = {
   exhausted: 'bad',
 }
 
-/** `state` is null if no endpoint received the event. */
+/** `state` is null if the event has no delivery, because no endpoint was to receive it. */
 export function DeliveryBadge({ state, attempts = 0 }: { state: DeliveryState | null; attempts?: number }) {
   const words = useWords()
   if (state === null) return <Badge tone="quiet">{words.events.states.not_posted}</Badge>

@@ -61,7 +61,7 @@ export function Ago({ at }: { at: string }) {
   const { language } = useLanguage()
   const now = useNow(1_000)
   return (
-    // Screen readers do not announce every update, for example in an alert.
+    // Keeps screen readers from announcing every update, for example in an alert.
     <time dateTime={at} title={utc(at)} aria-live="off">
       {relative(Date.parse(at) - now, language)}
     </time>

@@ -183,7 +183,7 @@ export class Inboxes {
   }
 }
 
-/** About the memory of the longest parts of a message, in bytes. */
+/** Roughly how much memory the longest parts of a message take, in bytes. */
 function sizeOf({ message, content = '' }: Entry): number {
   return message.text.length + content.length
 }

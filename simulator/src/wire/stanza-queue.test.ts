@@ -6,7 +6,7 @@ import { receiptParty, StanzaQueue } from './stanza-queue.ts'
 const message = (id: string) => node('message', { id, from: '1@lid' }, [node('enc', {}, Buffer.from('x'))])
 const receipt = (id: string, type?: string) => node('receipt', { id, type, from: '1@lid' })
 
-it('a confirmation settles its own stanza, the oldest of several, and none that is not due', () => {
+it('a confirmation finds its own stanza, the oldest one of several, and only if it is due', () => {
   const queue = new StanzaQueue(new Records(null, 's'))
   const [first, second] = [queue.add(message('A'), 10), queue.add(message('A'), 10)]
   queue.add(message('B'), 99)

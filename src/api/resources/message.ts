@@ -75,7 +75,9 @@ const sentFileSchema = Type.Object(
   {
     id: mediaIdSchema,
     as: nullable(
-      oneOf(MEDIA_FORMS, { description: 'How WhatsApp shows the file; null until its type is known, which decides.' }),
+      oneOf(MEDIA_FORMS, {
+        description: 'How WhatsApp shows the file. Its type decides, so this is null until the type is known.',
+      }),
     ),
     filename: nullable(Type.String()),
     status: Type.Optional(
@@ -232,7 +234,7 @@ function fileView(
   { mediaId, form, filename, fetch, notVoice }: MessageFile,
   state: Message['state'],
 ): Static<typeof sentFileSchema> {
-  // The file of a message that has ended is not fetched any more.
+  // The file of a settled message is no longer fetched.
   const status = fetch && (state === 'queued' ? fetch : 'failed')
   return { id: mediaId, as: form, filename, ...(status && { status }), ...(notVoice && { note: NOT_VOICE }) }
 }

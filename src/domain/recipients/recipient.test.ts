@@ -50,7 +50,7 @@ test.each([
   ['5511987654321', null],
   ['', null],
   ['+'.repeat(80), null],
-])('the correct form of %j is %j', (to, corrected) => {
+])('the suggested correction of %j is %j', (to, corrected) => {
   expect(correctedRecipient(to)).toBe(corrected)
 })
 

@@ -4,14 +4,14 @@ import { Turns } from '../../kit/turns.ts'
 const NEVER = new AbortController().signal
 
 /**
- * Limits the calls of a file system, each of which occupies a libuv thread until it ends. On a network folder whose server is gone a
+ * Limits the calls to a file system, each of which occupies a libuv thread until it ends. On a network folder whose server is gone a
  * call may hang for ever. It keeps its turn, so such a folder leaves the other threads to SQLite and to look-ups of names.
  */
 export class FileCalls {
   readonly #turns: Turns
   readonly #timeoutMs: number
 
-  /** @param timeoutMs the longest time of a call, with the wait for its turn */
+  /** @param timeoutMs the longest time of a call, including the wait for its turn */
   constructor(atOnce: number, timeoutMs: number) {
     this.#turns = new Turns(atOnce)
     this.#timeoutMs = timeoutMs

@@ -45,7 +45,8 @@ export function attemptOperation(statements: Statements): Operation<AttemptInput
         const isFinal = then.kind !== 'retry'
         const row = open.get(delivery.seq)
         if (row === undefined || (requested !== null && isRecorded(requested.at, row))) {
-          // If the outcome of its commit was unknown, no hint was published. Assumes that it unblocked a successor.
+          // Already recorded. If the outcome of that commit was unknown, no hint was published, so a final attempt is assumed
+          // to have unblocked a successor.
           outcomes.push({ unblocked: isFinal })
           continue
         }

@@ -60,7 +60,7 @@ export interface Dialect {
   /** The size of the data. */
   bytes: RawBuilder<{ bytes: number }>
   /**
-   * Whether several nodes may use the database. Then the counts of calls are rows, writes use several connections, and nodes of
+   * Whether several nodes may use the database. Then the rate limit counts calls in rows, writes use several connections, and nodes of
    * another version may run. It does not mean PostgreSQL: compare `kind` for that.
    */
   isShared: boolean
@@ -87,7 +87,7 @@ export const DIALECTS: Record<DatabaseKind, Dialect> = {
     isAmong: (column, results) => sql`${sql.ref(column)} in ${results}`,
     // The backend defines this function.
     fold: text => sql`fold(${text})`,
-    // `pombal.db` without its log, which is written back at 64 MiB.
+    // `pombal.db` without its write-ahead log, which is written back at 64 MiB.
     bytes: sql`select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()`,
     isShared: false,
   },

@@ -43,7 +43,7 @@ export class StoredNumbers implements Numbers {
         where: sql`contacts.stranger = 0`,
       },
     )
-    // It reads no other column: SQLite would read all contacts of the instance.
+    // Selects only `number`: for any other column, SQLite would read all contacts of the instance.
     this.#findNumbersOfLid = core.statements.find('contacts', { instance_id: 'text', lid: 'text' }, ['number'], {
       where: sql`contacts.lid is not null`,
     })

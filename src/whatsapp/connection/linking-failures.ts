@@ -11,7 +11,7 @@ export const UNFINISHED = {
     'few minutes, then connect again.',
 } as const satisfies Failure
 
-const IDENTITY_REJECTED = 'Set WHATSAPP_DEVICE to another one (such as chrome-windows), restart, and connect again.'
+const IDENTITY_REJECTED = 'Set WHATSAPP_DEVICE to another device (such as chrome-windows), restart, and connect again.'
 
 const FAILURES: Readonly<Record<LinkingObstacle, Failure>> = {
   passkey: {

@@ -125,7 +125,7 @@ class Thread {
     }
     this.logger = pino({ level: logLevel }, { write: line => this.#port.post({ kind: 'log', line }) })
     this.#files = media && this.#openFiles(media, threads)
-    // The last renewal that this thread knows of is too old.
+    // Called when the last renewal that this thread knows of is too old.
     this.#renewal.onExpired = () => this.#port.post({ kind: 'renew' })
     this.#setValidity(validity)
   }

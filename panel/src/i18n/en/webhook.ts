@@ -19,7 +19,7 @@ export const webhook = {
   seeGivenUp: 'Show why, and redeliver',
   rotate: 'New secret',
   rotateTitle: 'Create a new secret?',
-  rotateText: 'From now on all events are signed with the new secret, including those already queued.',
+  rotateText: 'All events will then be signed with the new secret, including those that are pending.',
   rotateStandard:
     'Receivers that check webhook-signature have 24 hours: the header carries both signatures for that long.',
   rotateService:

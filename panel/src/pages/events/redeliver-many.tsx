@@ -28,7 +28,7 @@ interface RedeliverManyProps {
   onClose: () => void
 }
 
-/** Redelivers the events of a range that ended in a given state. Shows their number first, and then the progress. */
+/** Redelivers the events of a time range whose deliveries ended in a given state. Shows their number first, then the progress. */
 export function RedeliverMany({ instanceId, opened, onClose }: RedeliverManyProps) {
   const words = useWords()
   const client = useQueryClient()

@@ -173,7 +173,7 @@ function useLines(entries: readonly ChatEntry[]): ShownLine[] {
   return lines
 }
 
-/** Reads the unread count of a chat outside the loaded list again when a message was received. */
+/** When a message was received, reads the unread count again if the chat is not in the loaded list. */
 function useFoundAgain(instanceId: string, received: string | undefined): void {
   const client = useQueryClient()
   const before = useRef(received)

@@ -27,7 +27,7 @@ const querySchema = Type.Object({
     oneOf(DELIVERY_FILTERS, {
       description:
         'Only events whose latest delivery is in this state. `pending` includes `retrying` (after a failed attempt); ' +
-        '`not_posted`: a `message.received`, `.sent`, `.delivered`, `.read` or `.failed` that no endpoint received.',
+        '`not_posted`: a `message.received`, `.sent`, `.delivered`, `.read` or `.failed` that no endpoint was to receive.',
     }),
   ),
   endpoint: Type.Optional({
@@ -160,7 +160,7 @@ const bodySchema = Type.Object(
     state: Type.Optional(
       oneOf(REDELIVERABLE, {
         description:
-          'Only events whose latest delivery is in this state, or that no endpoint received ' +
+          'Only events whose latest delivery is in this state, or that no endpoint was to receive ' +
           '(`not_posted`; these go to the endpoints that now receive their kind). Default: `exhausted`.',
       }),
     ),

@@ -39,7 +39,7 @@ export function listMessages(api: Api, { store, now }: ApiContext): void {
       schema: {
         operationId: 'listMessages',
         summary: 'List messages',
-        description: `Sent messages, newest first. ${PAGE_OF_TEXTS}`,
+        description: `Messages from the instance, newest first. ${PAGE_OF_TEXTS}`,
         tags: ['Message log'],
         params: instanceParams,
         querystring: querySchema,

@@ -93,8 +93,8 @@ export function signIn(
         operationId: 'signIn',
         summary: 'Sign in to the panel',
         description:
-          'Sets the cookie of a session of 7 days, which only requests from this site may use, and with a password also one ' +
-          'that grants no access: it keeps this browser from being locked out when somebody guesses passwords elsewhere.',
+          'Sets the cookie of a session of 7 days, which only requests from this site may use. With a password, it sets a second ' +
+          'cookie, without access: it keeps this browser from being locked out when somebody guesses passwords elsewhere.',
         tags: ['Panel'],
         security: [],
         body: bodySchema,

@@ -26,18 +26,18 @@ const leftSchema = Type.Integer({
 
 export const linkSchema = Type.Object(
   {
-    id: Type.String({ description: 'The link.', examples: ['lnk_4f9k2m7q1x0z'] }),
+    id: Type.String({ description: 'The ID of the link.', examples: ['lnk_4f9k2m7q1x0z'] }),
     title: titleSchema,
     returnUrl: returnUrlSchema,
     createdAt: moment('When it was created.'),
     expiresAt: expiresAtSchema,
     openedAt: nullable(moment('When a person began to link, which bound the link to that browser.')),
-    usedAt: nullable(moment('When a number was linked, which ended the link.')),
+    usedAt: nullable(moment('When a number was linked. After that, nobody can link with this link.')),
     pairingCodesLeft: leftSchema,
   },
   {
     title: 'Link',
-    description: `A link that lets somebody link a number. An instance has at most ${MAX_HANDOUTS} open links.`,
+    description: `A link that lets somebody link a number. An instance has at most ${MAX_HANDOUTS} that are neither used nor expired.`,
   },
 )
 
@@ -58,7 +58,7 @@ export const linkPageSchema = Type.Object(
     returnUrl: returnUrlSchema,
     expiresAt: expiresAtSchema,
     opened: Type.Boolean({ description: 'Whether this browser has begun to link.' }),
-    linked: Type.Boolean({ description: 'Whether a number was linked, which ended the link.' }),
+    linked: Type.Boolean({ description: 'Whether a number was linked. After that, nobody can link with this link.' }),
     pairingCodesLeft: leftSchema,
     state: nullable(stateSchema),
     cause: nullable(oneOf(CONNECTION_CAUSES, { description: 'The reason as a stable code.' })),

@@ -47,13 +47,13 @@ export interface NumberBudgetsTable {
   instance_id: string
   /** Days since 1970 in UTC, on the database's clock. */
   day: number
-  /** Unknown numbers that were ordered on that day. */
+  /** How many unknown numbers callers asked to look up on that day. */
   used: number
 }
 
 /**
- * Numbers, LIDs and groups that wrote to the instance, or that one of its messages reached, since the account was linked; and
- * strangers.
+ * Numbers, LIDs and groups that wrote to the instance, or to which it sent a message that WhatsApp acknowledged, since the
+ * account was linked; and strangers.
  */
 export interface ContactsTable {
   instance_id: string
@@ -70,7 +70,7 @@ export interface ContactsTable {
   username: Generated<string | null>
   /** The push name. */
   name: Generated<string | null>
-  /** 1: the phone knows it, or it wrote in a group, but no message was exchanged. */
+  /** 1: the phone knows it, or it wrote in a group, but neither side has written to the other directly. */
   stranger: Generated<number>
   /** The name in the phone's address book, a JSON string. */
   saved_name: Generated<string | null>

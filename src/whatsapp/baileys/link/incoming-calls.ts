@@ -8,11 +8,11 @@ interface CallNotices {
   events: Pick<LinkEvents, 'called'>
   calls: LibraryCalls
   self(): Self
-  /** A call could not be answered and was not acknowledged. */
+  /** A phone call could not be handled, so it was not acknowledged to WhatsApp. */
   onFailed(error: unknown): void
 }
 
-/** Answers each call before Baileys acknowledges it. */
+/** Lets the instance reject each phone call before Baileys acknowledges it to WhatsApp. */
 export function answerCalls(socket: WASocket, { events, calls, self, onFailed }: CallNotices): void {
   const { ws } = socket
   const baileys = ws.listeners('CB:call')

@@ -35,7 +35,7 @@ function openNumber() {
   return { logIn, lines, pass: (ms: number) => (now += ms) }
 }
 
-test('a number whose messages WhatsApp withholds logs in twice, and then once an hour', {
+test('a number logs in twice, and then once an hour, while WhatsApp withholds its messages', {
   timeout: 3 * WITHIN_MS,
 }, async () => {
   const { logIn, lines, pass } = openNumber()

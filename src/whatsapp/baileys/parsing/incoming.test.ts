@@ -194,7 +194,7 @@ describe('an edit or deletion', () => {
     ['by number, from the phone', { fromMe: true }, true],
     ['with the LID beside it', { remoteJidAlt: `${LID}@lid` }, undefined],
     ['by LID', { remoteJid: `${LID}@lid` }, undefined],
-  ])('named %s says whether the LID was looked up', async (_, key, isLidLookedUp) => {
+  ])('in a chat given %s says whether the LID was looked up', async (_, key, isLidLookedUp) => {
     const mapping = { getPNForLID: async () => `${NUMBER}@s.whatsapp.net`, getLIDForPN: async () => `${LID}@lid` }
     const content = edit({ conversation: 'new' })
     const found = await parseIncoming(message(key, content), mapping, SELF, storesNobody)

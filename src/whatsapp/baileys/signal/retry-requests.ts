@@ -12,7 +12,7 @@ const COPIES_EVERY_MS = 10_000
 /** The limit on database queries for messages that may be recorded already. */
 const LOOK_UPS_AT_ONCE = 256
 const LOOK_UPS_EVERY_MS = 100
-/** The limit on logins because WhatsApp withholds kept messages. Without a login, the instance can at least send. */
+/** Limits new logins after WhatsApp withheld kept messages. Without a new login, the instance can still send. */
 const LOGINS_AT_ONCE = 2
 const LOGINS_EVERY_MS = 3_600_000
 /** The number of messages whose requests are counted. Baileys would count any number of messages. */
@@ -31,7 +31,7 @@ export function createRetryBudgets(now: () => number) {
 export type RetryBudgets = ReturnType<typeof createRetryBudgets>
 
 /**
- * Limits the cost of undecryptable messages. Each is requested again, which costs less than to receive it. A contact
+ * Limits the cost of undecryptable messages. Each is requested again, which costs less than receiving it. A contact
  * can cause only a limited number of new pre-keys, and of requests to our phone.
  * @param onUndecryptable called for each message that cannot be decrypted
  */

@@ -98,11 +98,11 @@ describe('pombal move-to-postgres', () => {
     await installBrake(target.url!)
     // Before the record of the move, PostgreSQL contains nothing but empty tables.
     await killAt('meta', 0, target.url!, moved())
-    await expect(open()).rejects.toThrow('The data is being moved to PostgreSQL')
+    await expect(open()).rejects.toThrow('A move of the data to PostgreSQL was begun but has not finished')
     await expect(open(target.url!)).rejects.toThrow('has data that was not moved there')
     for (const [table, rows] of KILLED_AT) {
       await killAt(table, rows, target.url!, moved())
-      await expect(open()).rejects.toThrow('The data is being moved to PostgreSQL')
+      await expect(open()).rejects.toThrow('A move of the data to PostgreSQL was begun but has not finished')
       await expect(open(target.url!)).rejects.toThrow('The move from SQLite into this database is not finished')
     }
   }
