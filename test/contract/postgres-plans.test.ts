@@ -53,6 +53,8 @@ async function readIndexes(): Promise<{ name: string; looks: number; perLook: nu
 test('PostgreSQL finds one row among many of its instance by index, even before it has analysed a table', async () => {
   const lease = await createConnected(store)
   const { instanceId } = lease
+  // Planned while the tables are empty, as in a new installation that is busy at once.
+  await listReady(store, instanceId)
   const all = await Promise.all(Array.from({ length: MESSAGES }, () => accept(store, instanceId)))
   const content = new Uint8Array(50)
   for (const { id } of all) await store.messages.recordPrepared(lease, id, { address: 'a@s.whatsapp.net', content })

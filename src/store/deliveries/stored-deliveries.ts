@@ -164,7 +164,11 @@ function prepare(statements: Statements) {
   const due = statements.db
     .selectFrom('deliveries')
     .innerJoin('events', join =>
-      join.onRef('events.instance_id', '=', 'deliveries.instance_id').onRef('events.id', '=', 'deliveries.event_id'),
+      join
+        // The expression makes PostgreSQL look each event up by its ID. While its statistics say that the tables are empty, it
+        // would otherwise plan to read all events of the instance, and keep this plan until it has analyzed the tables.
+        .on('events.instance_id', '=', sql`deliveries.instance_id || ''`)
+        .onRef('events.id', '=', 'deliveries.event_id'),
     )
     .select([
       'deliveries.seq',
