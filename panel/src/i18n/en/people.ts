@@ -28,7 +28,7 @@ export const people = {
   link: 'Link',
   linkTitle: (name: string) => `Send this link to ${name}`,
   linkText:
-    'Copy the link now, because it is not shown again. It can be used once, within 3 days. Whoever uses it sets the password of the account.',
+    'Copy the link now: it is shown only once. It works once, within 3 days, and lets whoever has it set the password of the account.',
   linkEnds: 'Link valid until',
   withProvider: 'signs in with the provider',
   notYet: 'has not accepted yet',
